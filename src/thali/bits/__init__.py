@@ -1,0 +1,19 @@
+"""Stage 2: packed words. Data, factors and their Boolean products, 64 entries a word."""
+
+from thali.bits.codes import inner_mode, khatri_rao
+from thali.bits.factor import Factor
+from thali.bits.tensor import Confusion, PackedTensor, Unfolding
+from thali.bits.words import Index, Words, pack, unpack
+
+__all__ = [
+    "Confusion",
+    "Factor",
+    "Index",
+    "PackedTensor",
+    "Unfolding",
+    "Words",
+    "inner_mode",
+    "khatri_rao",
+    "pack",
+    "unpack",
+]

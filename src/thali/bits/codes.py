@@ -1,0 +1,79 @@
+"""Boolean algebra of packed factors: the Khatri-Rao product."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from thali._jit import jit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from thali.bits.factor import Factor
+    from thali.bits.words import Words
+
+
+def inner_mode(shape: Sequence[int], skip: int) -> int:
+    """Return the mode whose rows lie next to each other in an unfolding.
+
+    It is the longest of the remaining modes (the last of equals): only this one is padded to
+    whole words, so padding is least.
+    """
+    return max((m for m in range(len(shape)) if m != skip), key=lambda m: (shape[m], m))
+
+
+def outer_modes(shape: Sequence[int], skip: int) -> list[int]:
+    """Return the remaining modes of an unfolding, outermost first, without the inner one."""
+    inner = inner_mode(shape, skip)
+    return [m for m in range(len(shape)) if m not in (skip, inner)]
+
+
+@jit
+def _spread(outer: NDArray[np.bool_], inner: Words, out: Words) -> None:
+    """Copy a component's inner words wherever its outer bit is on."""
+    width = inner.shape[1]
+    for component in range(outer.shape[0]):
+        for o in range(outer.shape[1]):
+            if outer[component, o]:
+                for w in range(width):
+                    out[component, o * width + w] = inner[component, w]
+
+
+def khatri_rao(factors: Sequence[Factor], skip: int) -> Words:
+    """Combine all factors but one into packed codes.
+
+    Column ``(d, m, …)`` of the unfolding is switched on by component ``l`` iff every other
+    factor has a one there; for a matrix this is the other factor itself, and nothing is copied.
+
+    Parameters
+    ----------
+    factors
+        One factor per mode.
+    skip
+        The mode being updated.
+
+    Returns
+    -------
+    codes
+        ``(n_components, n_words)``, columns ordered as in :class:`thali.bits.Unfolding`.
+
+    Notes
+    -----
+    Unpacked and without padding, for modes ``(skip, d, m)`` with ``m`` the longest, this is
+    ``einsum("dl,ml->ldm", u, v).reshape(L, -1)``.
+    """
+    shape = [factor.n_rows for factor in factors]
+    inner = factors[inner_mode(shape, skip)].words
+    outer = np.ones((inner.shape[0], 1), np.bool_)
+    for mode in outer_modes(shape, skip):
+        bits = factors[mode].dense().T
+        outer = (outer[:, :, None] & bits[:, None, :]).reshape(len(outer), -1)
+    if len(factors) == 2:
+        return inner
+    out = np.zeros((inner.shape[0], outer.shape[1] * inner.shape[1]), np.uint64)
+    _spread(outer, inner, out)
+    return out

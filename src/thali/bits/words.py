@@ -1,0 +1,173 @@
+"""Packed words: 64 entries in a ``uint64``, the lowest bit first."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numba import types
+from numba.extending import intrinsic, overload
+from numpy.typing import NDArray
+
+from thali._jit import jit
+
+Words: TypeAlias = NDArray[np.uint64]
+Index: TypeAlias = NDArray[np.int64]
+
+WORD = 64
+_ZERO = np.uint64(0)
+_ONE = np.uint64(1)
+_LOW_HALF = np.uint64(0xFFFFFFFF)
+
+
+@intrinsic  # type: ignore[misc]
+def _ctpop(_context: Any, _word: Any) -> Any:
+    return types.uint64(types.uint64), lambda _, builder, __, args: builder.ctpop(args[0])
+
+
+def popcount(word: np.uint64) -> np.uint64:
+    """Count the ones of a word (one instruction when compiled)."""
+    return np.uint64(int(word).bit_count())
+
+
+@overload(popcount, inline="always")
+def _compiled_popcount(word):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
+    return lambda word: _ctpop(np.uint64(word))
+
+
+def n_words(n_bits: int) -> int:
+    """Return how many words hold ``n_bits`` bits."""
+    return -(-n_bits // WORD)
+
+
+def pack(dense: NDArray[np.bool_]) -> Words:
+    """Pack the last axis of a Boolean array into words; the last word is padded with zeros."""
+    n_bits = dense.shape[-1]
+    octets = np.packbits(dense, axis=-1, bitorder="little")
+    padded = np.zeros((*dense.shape[:-1], 8 * n_words(n_bits)), np.uint8)
+    padded[..., : octets.shape[-1]] = octets
+    return padded.view("<u8").astype(np.uint64, copy=False)
+
+
+def unpack(words: Words, n_bits: int) -> NDArray[np.bool_]:
+    """Undo :func:`pack`."""
+    octets = np.ascontiguousarray(words).astype("<u8", copy=False).view(np.uint8)
+    return np.unpackbits(octets, axis=-1, count=n_bits, bitorder="little").view(np.bool_)
+
+
+@jit
+def set_bits(words: Words, first_row: int, indptr: Index, indices: Index) -> None:
+    """Switch on the listed columns of consecutive rows (compressed sparse rows)."""
+    for row in range(indptr.shape[0] - 1):
+        for k in range(indptr[row], indptr[row + 1]):
+            column = indices[k]
+            words[first_row + row, column >> 6] |= _ONE << np.uint64(column & 63)
+
+
+@jit
+def count_ones(words: Words) -> Index:
+    """Count the ones of every row of a two-dimensional array of words."""
+    counts = np.zeros(words.shape[0], np.int64)
+    for row in range(words.shape[0]):
+        total = _ZERO
+        for w in range(words.shape[1]):
+            total += popcount(words[row, w])
+        counts[row] = np.int64(total)
+    return counts
+
+
+@jit
+def first_bits(words: Words) -> Index:
+    """Return the position of the lowest bit of every line; -1 if there is none."""
+    out = np.full(words.shape[0], -1, np.int64)
+    for line in range(words.shape[0]):
+        for w in range(words.shape[1]):
+            word = words[line, w]
+            if word != _ZERO:
+                out[line] = w * WORD + np.int64(popcount((word & (~word + _ONE)) - _ONE))
+                break
+    return out
+
+
+@jit
+def transpose64(square: Words) -> None:
+    """Transpose a 64 x 64 bit matrix (64 words) in place by six rounds of block swaps."""
+    mask = _LOW_HALF
+    step = 32
+    while step > 0:
+        shift = np.uint64(step)
+        start = 0
+        while start < WORD:
+            upper = square[start : start + step]
+            lower = square[start + step : start + 2 * step]
+            for i in range(step):
+                swap = ((upper[i] >> shift) ^ lower[i]) & mask
+                upper[i] ^= swap << shift
+                lower[i] ^= swap
+            start += 2 * step
+        step >>= 1
+        mask ^= mask << np.uint64(step)
+
+
+@jit
+def transpose(words: Words, n_columns: int) -> Words:
+    """Turn packed rows into packed columns.
+
+    Parameters
+    ----------
+    words
+        ``(n_rows, n_words)`` with ``n_columns`` meaningful bits a row.
+    n_columns
+        Number of rows of the result; padding beyond it must be zero.
+
+    Returns
+    -------
+    words
+        ``(n_columns, ceil(n_rows / 64))``.
+
+    Notes
+    -----
+    Unpacked, this is ``dense.T``.
+    """
+    n_rows = words.shape[0]
+    out = np.zeros((n_columns, (n_rows + WORD - 1) // WORD), np.uint64)
+    square = np.empty(WORD, np.uint64)
+    for tile in range(out.shape[1]):
+        first = tile * WORD
+        height = min(WORD, n_rows - first)
+        for w in range(words.shape[1]):
+            width = min(WORD, n_columns - w * WORD)
+            if width <= 0:
+                break
+            for i in range(height):
+                square[i] = words[first + i, w]
+            square[height:] = _ZERO
+            transpose64(square)
+            for i in range(width):
+                out[w * WORD + i, tile] = square[i]
+    return out
+
+
+@jit
+def gather_bits(words: Words, positions: Index) -> Words:
+    """Take the bits at some positions of every line, packed anew."""
+    out = np.zeros((words.shape[0], (positions.shape[0] + WORD - 1) // WORD), np.uint64)
+    for line in range(words.shape[0]):
+        for i in range(positions.shape[0]):
+            p = positions[i]
+            bit = (words[line, p >> 6] >> np.uint64(p & 63)) & _ONE
+            out[line, i >> 6] |= bit << np.uint64(i & 63)
+    return out
+
+
+@jit
+def scatter_bits(words: Words, positions: Index, bits: Words) -> Words:
+    """Undo :func:`gather_bits`: return a copy with the bits at those positions replaced."""
+    out = words.copy()
+    for line in range(words.shape[0]):
+        for i in range(positions.shape[0]):
+            p = positions[i]
+            shift = np.uint64(p & 63)
+            bit = (bits[line, i >> 6] >> np.uint64(i & 63)) & _ONE
+            out[line, p >> 6] = (out[line, p >> 6] & ~(_ONE << shift)) | (bit << shift)
+    return out

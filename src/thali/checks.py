@@ -1,0 +1,43 @@
+"""Checks of hyperparameters: one sentence each, before anything is computed."""
+
+from __future__ import annotations
+
+from math import isfinite
+from numbers import Real
+from typing import Any
+
+
+def positive(name: str, value: Any) -> float:
+    """Return a positive finite number, or say what was given."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not isfinite(value) or value <= 0:
+        msg = f"{name}={value!r} was given; allowed are finite numbers above 0; choose one of those."
+        raise ValueError(msg)
+    return float(value)
+
+
+def probability(name: str, value: Any, upper: float = 1.0) -> float:
+    """Return a number strictly between 0 and an upper bound, or say what was given."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0.0 < value < upper:
+        msg = (
+            f"{name}={value!r} was given; allowed are numbers strictly between 0 and {upper:g}; "
+            "choose one of those."
+        )
+        raise ValueError(msg)
+    return float(value)
+
+
+def shape_parameters(name: str, pair: Any) -> None:
+    """Check the two parameters of a Beta or Gamma prior."""
+    if not isinstance(pair, tuple) or len(pair) != 2:
+        msg = f"{name}={pair!r} was given; a prior is a pair of positive numbers, such as (1.0, 1.0)."
+        raise ValueError(msg)
+    for value in pair:
+        positive(name, value)
+
+
+def count(name: str, value: Any, least: int = 0) -> int:
+    """Return an integer of at least ``least``, or say what was given."""
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value < least:
+        msg = f"{name}={value!r} was given; allowed are integers from {least} upwards; choose one of those."
+        raise ValueError(msg)
+    return int(value)

@@ -1,0 +1,8 @@
+"""Stage 1: whatever a user has becomes a labelled binary tensor.
+
+Later stages see only :class:`BinaryTensor`, so that input formats are dealt with here alone.
+"""
+
+from thali.data.binary import BinaryTensor, Pattern
+
+__all__ = ["BinaryTensor", "Pattern"]

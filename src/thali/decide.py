@@ -1,0 +1,150 @@
+"""Random decisions in integers, so that every engine takes the same ones.
+
+Scores are log odds in units of 2**-24 (``int64``), probabilities are fractions of 2**64
+(``uint64``). No floating-point operation decides a bit; the logarithms behind the scores
+are taken once, on the host (MODEL: fixed point instead of a table, since two counts and a
+prior for every component rule a table out).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba import types
+from numba.extending import intrinsic, overload
+
+from thali._jit import jit
+from thali.streams import uniform64
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thali.bits.words import Words
+
+SCALE = 1 << 24
+"""Units of a score in one nat."""
+
+LIMIT = np.int64(45 * SCALE)
+"""From here on exp(-score) is below 2**-64: no random number can contradict the score."""
+
+SUM_SHIFT = np.uint64(12)
+"""Weights of a categorical draw are fractions of 2**52, so that 4096 of them can be summed."""
+
+_MASK = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+_DIGIT = 12
+_DIGIT_MASK = np.int64((1 << _DIGIT) - 1)
+
+
+def fixed(value: float | NDArray[np.float64]) -> NDArray[np.int64]:
+    """Round log odds to the grid; infinities become certainty."""
+    certain = 2.0**37 * SCALE  # beats any sum of counts times weights that fits in int64
+    return np.rint(np.clip(np.asarray(value) * SCALE, -certain, certain)).astype(np.int64)
+
+
+def threshold(probability: float | NDArray[np.float64]) -> NDArray[np.uint64]:
+    """Turn probabilities into thresholds: a 64-bit uniform is below with that probability."""
+    probability = np.asarray(probability, np.float64)
+    below_one = np.minimum(probability, 1.0 - 2.0**-53)
+    out = np.ldexp(below_one, 64).astype(np.uint64)
+    return np.where(probability >= 1.0, np.uint64(2**64 - 1), out)
+
+
+def _exp_tables() -> Words:
+    """Return exp(-i), exp(-i / 2**12), exp(-i / 2**24) as fractions of 2**64.
+
+    Computed in integers of 256 bits, hence the same on every machine.
+    """
+    one = 1 << 256
+    tables = []
+    for digit, length in ((0, 64), (1, 1 << _DIGIT), (2, 1 << _DIGIT)):
+        step, term = 0, one
+        for n in range(1, 80):  # the series of exp(-2**(-12 * digit))
+            step += term
+            term = -term // (n << (_DIGIT * digit))
+        value = one
+        for _ in range(length):
+            tables.append(min(value >> 192, 2**64 - 1))
+            value = value * step >> 256
+    return np.array(tables, np.uint64)
+
+
+EXP = _exp_tables()
+_OFFSET_1 = 64
+_OFFSET_2 = 64 + (1 << _DIGIT)
+
+
+@intrinsic  # type: ignore[misc]
+def _umulh(_context: Any, _a: Any, _b: Any) -> Any:
+    def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
+        from llvmlite import ir  # noqa: PLC0415
+
+        wide = ir.IntType(128)
+        product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
+        return builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), ir.IntType(64))
+
+    return types.uint64(types.uint64, types.uint64), generate
+
+
+def multiply_high(a: np.uint64, b: np.uint64) -> np.uint64:
+    """Return the upper 64 bits of the 128-bit product."""
+    return np.uint64(int(a) * int(b) >> 64)
+
+
+@overload(multiply_high, inline="always")
+def _compiled_multiply_high(a, b):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
+    return lambda a, b: _umulh(a, b)
+
+
+@jit
+def exp_neg(score: np.int64) -> np.uint64:
+    """Return exp(-score) as a fraction of 2**64, for a score >= 0; the error is below 6 units."""
+    if score >= LIMIT:
+        return np.uint64(0)
+    high = EXP[score >> (2 * _DIGIT)]
+    middle = EXP[_OFFSET_1 + ((score >> _DIGIT) & _DIGIT_MASK)]
+    low = EXP[_OFFSET_2 + (score & _DIGIT_MASK)]
+    return multiply_high(multiply_high(high, middle), low)
+
+
+@jit
+def gibbs_bit(
+    score: np.int64,
+    key: np.uint64,
+    sweep: np.uint64,
+    site: np.uint64,
+    row: np.uint64,
+    index: np.uint64,
+) -> bool:
+    """Return True with probability sigmoid(score).
+
+    The less likely value is taken iff r (1 + e) < e with e = exp(-|score|) and r uniform. No
+    random number is computed where none could change the outcome.
+    """
+    if score >= LIMIT:
+        return True
+    if score <= -LIMIT:
+        return False
+    e = exp_neg(abs(score))
+    r = uniform64(key, sweep, site, row, index)
+    unlikely = r < e and multiply_high(r, e) < e - r
+    return (score >= 0) != unlikely
+
+
+@jit
+def categorical(scores: NDArray[np.int64], n: int, r: np.uint64) -> int:
+    """Return k < n with probability proportional to exp(scores[k])."""
+    best = scores[0]
+    for k in range(1, n):
+        best = max(best, scores[k])
+    total = np.uint64(0)
+    for k in range(n):
+        total += exp_neg(best - scores[k]) >> SUM_SHIFT
+    left = multiply_high(r, total)
+    for k in range(n - 1):
+        weight = exp_neg(best - scores[k]) >> SUM_SHIFT
+        if left < weight:
+            return k
+        left -= weight
+    return n - 1

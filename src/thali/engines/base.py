@@ -1,0 +1,75 @@
+"""What an engine does: the contract between the sampler and the machines it runs on."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from thali.errors import EngineUnavailable
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from thali.bits import Factor, Index, PackedTensor, Words
+    from thali.model.births import BirthTables
+    from thali.streams import Stream
+
+log = logging.getLogger("thali")
+
+
+class RowUpdate(NamedTuple):
+    """A work order: draw entries of some rows of one mode's factor.
+
+    Scores are integers (:mod:`thali.decide`), made on the host, so that every engine takes the
+    same decisions.
+    """
+
+    mode: int
+    rows: Index | None  # row numbers in increasing order; None for all rows
+    codes: Words  # (n_components, n_words), in visiting order
+    is_held: NDArray[np.bool_]  # components that keep their value
+    weights: NDArray[np.int64]  # (n_singles + 1, 2): score of a one, a zero newly covered
+    singles: Index | None  # integrated single-row components of each row; None for none
+    prior: NDArray[np.int64]  # prior log odds of each component
+    stream: Stream
+    site: int
+
+
+class Births(NamedTuple):
+    """New single-row components of the rows of a work order."""
+
+    counts: Index  # how many for each row
+    codes: Words  # (counts.sum(), n_words)
+    covered: tuple[int, int]  # ones and zeros that these rows now cover, new components included
+
+
+class Engine(Protocol):
+    """Where rows are updated. Engines differ in where they compute, never in what."""
+
+    name: str
+
+    def load(self, tensor: PackedTensor) -> None:
+        """Take the data; done once."""
+
+    def update(self, job: RowUpdate, factor: Factor) -> tuple[Factor, tuple[int, int]]:
+        """Carry out a work order; return the factor and the ones and zeros newly covered."""
+
+    def count(self, mode: int, rows: Index | None, codes: Words, factor: Factor) -> NDArray[np.int64]:
+        """Count covered ones and covered zeros of rows: ``(n_rows, 2)``."""
+
+    def births(self, job: RowUpdate, factor: Factor, tables: BirthTables) -> Births:
+        """Draw single-row components for the rows of a work order."""
+
+
+def choose(name: str = "auto", threads: int | None = None) -> Engine:
+    """Return the engine of that name; "auto" chooses once and logs its choice."""
+    from thali.engines.cpu import CpuEngine  # noqa: PLC0415 - engines import this file
+
+    if name not in ("auto", "cpu"):
+        msg = f"engine={name!r} was given; this version has 'cpu' (and 'auto'); use one of those."
+        raise EngineUnavailable(msg)
+    engine = CpuEngine(threads)
+    if name == "auto":
+        log.info("engine: cpu, %d threads", engine.threads)
+    return engine

@@ -1,0 +1,392 @@
+"""The row kernel, vertical form: 64 rows in a word, one component after another.
+
+Parallel decomposition: a call does rows ``lo … hi-1`` (``lo`` a multiple of 64); words of 64
+rows are the inner loop, ``TILE`` of them at a time.
+
+For component l only the columns that l uses are visited. There, the rows that l alone decides
+are ``~(OR of the column's other components) & known``; these words are summed into bit-sliced
+counters by carry-save adders, eight columns at a time. There is no population count, the work
+is proportional to the ones of the codes, and short rows are no special case. The bits drawn
+are those of :mod:`thali.engines.rows`: same counts, same random numbers.
+
+All working storage is one array ``s`` addressed by unsigned offsets: Numba then emits no
+wrap-around tests and LLVM sees that the planes do not overlap, so that the loops vectorise.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from thali._jit import jit
+from thali.bits.words import popcount, transpose64
+from thali.decide import LIMIT, gibbs_bit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thali.bits.words import Index, Words
+
+TILE = 64
+"""Words of 64 rows processed together: long enough inner loops, working set in the cache."""
+
+_T = np.uint64(TILE)
+_T2, _T3, _T4 = np.uint64(2 * TILE), np.uint64(3 * TILE), np.uint64(4 * TILE)
+_T5, _T6, _T7 = np.uint64(5 * TILE), np.uint64(6 * TILE), np.uint64(7 * TILE)
+
+MAX_COLUMNS = 1 << 15
+"""Counters have 16 planes: two bytes of counts."""
+
+_PLANES = np.uint64(16)
+_FREE = np.uint64(0)  # eight words of free rows, one per column of the group
+_ONES = np.uint64(8) * _T  # the same, only where the datum is one
+_FREE_SUM = np.uint64(16) * _T  # bit-sliced counter of _FREE
+_ONES_SUM = _FREE_SUM + _PLANES * _T  # bit-sliced counter of _ONES
+_BITS = _ONES_SUM + _PLANES * _T  # the factor, a line per component; then the data, a line per column
+
+_0, _1, _2, _3, _4, _8 = (np.uint64(k) for k in (0, 1, 2, 3, 4, 8))
+_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+_NIBBLES = np.uint64(0x0F0F0F0F0F0F0F0F)
+_PAIRS = np.uint64(0x3333333333333333)
+_ODD = np.uint64(0x5555555555555555)
+
+
+@jit
+def list_visits(codes: Words, is_held: NDArray[np.bool_]) -> tuple[Words, Words]:
+    """List, for every component, its columns and the other components of each.
+
+    Returns
+    -------
+    visits
+        For each visit: number of other components, offset of the column's data, offsets of
+        the other components. Visits of a component are sorted by that number, so that the
+        branches on it are predictable.
+    starts
+        ``(n_components, 2)``: where a component's visits begin, and how many there are.
+    """
+    n_components, width = codes.shape
+    load = np.zeros(width * 64, np.int64)  # components of each column
+    total = 0
+    for component in range(n_components):
+        for w in range(width):
+            word = codes[component, w]
+            while word != _0:
+                lowest = word & (~word + _1)
+                load[w * 64 + np.int64(popcount(lowest - _1))] += 1
+                word ^= lowest
+    for column in range(load.shape[0]):
+        total += load[column] * (load[column] + 1)  # 2 + (load - 1) numbers for each component
+    first = np.zeros(load.shape[0] + 1, np.int64)
+    first[1:] = np.cumsum(load)
+    users = np.empty(first[-1], np.int64)
+    fill = first[:-1].copy()
+    data = _BITS + np.uint64(n_components) * _T
+    visits = np.empty(total, np.uint64)
+    starts = np.zeros((n_components, 2), np.uint64)
+    for component in range(n_components):
+        for w in range(width):
+            word = codes[component, w]
+            while word != _0:
+                lowest = word & (~word + _1)
+                column = w * 64 + np.int64(popcount(lowest - _1))
+                users[fill[column]] = component
+                fill[column] += 1
+                word ^= lowest
+    columns = np.empty(load.shape[0], np.int64)
+    position = 0
+    for component in range(n_components):
+        starts[component, 0] = position
+        if is_held[component]:
+            continue
+        n = 0
+        for w in range(width):
+            word = codes[component, w]
+            while word != _0:
+                lowest = word & (~word + _1)
+                columns[n] = w * 64 + np.int64(popcount(lowest - _1))
+                n += 1
+                word ^= lowest
+        starts[component, 1] = n
+        for column in columns[:n][np.argsort(load[columns[:n]], kind="mergesort")]:
+            visits[position] = load[column] - 1
+            visits[position + 1] = data + np.uint64(column) * _T
+            position += 2
+            for k in range(first[column], first[column + 1]):
+                if users[k] != component:
+                    visits[position] = _BITS + np.uint64(users[k]) * _T
+                    position += 1
+    return visits, starts
+
+
+@jit
+def _visit(
+    s: Words, visits: Words, at: np.uint64, slot: np.uint64, n: np.uint64, unknown: np.uint64
+) -> np.uint64:
+    """Put the free rows of one column, and those with a one, into a slot; return the next visit."""
+    n_others = visits[at]
+    x = visits[at + _1]
+    at += _2
+    free = _FREE + slot * _T
+    ones = _ONES + slot * _T
+    if n_others == _0:
+        for t in range(n):
+            s[free + t] = _ALL
+            s[ones + t] = s[x + t]
+    elif n_others == _1:
+        a = visits[at]
+        for t in range(n):
+            word = ~s[a + t]
+            s[free + t] = word
+            s[ones + t] = word & s[x + t]
+    elif n_others == _2:
+        a = visits[at]
+        b = visits[at + _1]
+        for t in range(n):
+            word = ~(s[a + t] | s[b + t])
+            s[free + t] = word
+            s[ones + t] = word & s[x + t]
+    else:
+        a = visits[at]
+        b = visits[at + _1]
+        c = visits[at + _2]
+        for t in range(n):
+            s[free + t] = s[a + t] | s[b + t] | s[c + t]
+        for k in range(_3, n_others):
+            a = visits[at + k]
+            for t in range(n):
+                s[free + t] |= s[a + t]
+        for t in range(n):
+            word = ~s[free + t]
+            s[free + t] = word
+            s[ones + t] = word & s[x + t]
+    if unknown != _0:  # offset from a column's data to its unknown entries
+        x += unknown
+        for t in range(n):
+            s[free + t] &= ~s[x + t]
+    return at + n_others
+
+
+@jit
+def _add_eight(s: Words, group: np.uint64, planes: np.uint64, n: np.uint64, n_planes: np.uint64) -> None:
+    """Add eight words of one-bit numbers to bit-sliced counters (seven full adders)."""
+    for t in range(n):
+        unit = s[planes + t]
+        two = s[planes + _T + t]
+        four = s[planes + _T2 + t]
+        a = s[group + t]
+        b = s[group + _T + t]
+        half = unit ^ a
+        carry_a = (unit & a) | (half & b)
+        unit = half ^ b
+        a = s[group + _T2 + t]
+        b = s[group + _T3 + t]
+        half = unit ^ a
+        carry_b = (unit & a) | (half & b)
+        unit = half ^ b
+        half = two ^ carry_a
+        carry_c = (two & carry_a) | (half & carry_b)
+        two = half ^ carry_b
+        a = s[group + _T4 + t]
+        b = s[group + _T5 + t]
+        half = unit ^ a
+        carry_a = (unit & a) | (half & b)
+        unit = half ^ b
+        a = s[group + _T6 + t]
+        b = s[group + _T7 + t]
+        half = unit ^ a
+        carry_b = (unit & a) | (half & b)
+        unit = half ^ b
+        half = two ^ carry_a
+        carry_d = (two & carry_a) | (half & carry_b)
+        two = half ^ carry_b
+        half = four ^ carry_c
+        s[group + t] = (four & carry_c) | (half & carry_d)
+        s[planes + t] = unit
+        s[planes + _T + t] = two
+        s[planes + _T2 + t] = half ^ carry_d
+    for plane in range(_3, n_planes):
+        to = planes + plane * _T
+        for t in range(n):
+            carry = s[group + t]
+            old = s[to + t]
+            s[to + t] = old ^ carry
+            s[group + t] = old & carry
+
+
+@jit
+def _read_out(s: Words, planes: np.uint64, t: np.uint64, n_planes: np.uint64, out: Words) -> None:
+    """Turn bit-sliced counters of 64 rows into bytes: count of row 8b+i is byte b of word i.
+
+    ``out`` has eight words for the low bytes and eight for the high ones.
+    """
+    for half in range(2):
+        block = out[8 * half : 8 * half + 8]
+        if half == 1 and n_planes <= _8:
+            break
+        for i in range(8):
+            plane = np.uint64(8 * half + i)
+            block[i] = s[planes + plane * _T + t] if plane < n_planes else _0
+        for i in range(4):
+            swap = ((block[i] >> _4) ^ block[i + 4]) & _NIBBLES
+            block[i + 4] ^= swap
+            block[i] ^= swap << _4
+        for k in range(4):
+            i = (k & 1) + 2 * (k & 2)
+            swap = ((block[i] >> _2) ^ block[i + 2]) & _PAIRS
+            block[i + 2] ^= swap
+            block[i] ^= swap << _2
+        for k in range(4):
+            i = 2 * k
+            swap = ((block[i] >> _1) ^ block[i + 1]) & _ODD
+            block[i + 1] ^= swap
+            block[i] ^= swap << _1
+
+
+@jit
+def _load_lines(
+    source: Words, across: Words, rows: Index, start: int, stop: int, s: Words, to: np.uint64
+) -> None:
+    """Put the data of up to ``64 * TILE`` rows into ``s``, a line of words per column."""
+    n_tiles = (stop - start + 63) >> 6
+    if across.shape[0] > 0:  # all rows in their natural order: the other unfolding has the lines
+        first = start >> 6
+        for column in range(across.shape[0]):
+            line = across[column]
+            for t in range(n_tiles):
+                s[to + np.uint64(t)] = line[first + t]
+            to += _T
+        return
+    square = np.empty(64, np.uint64)
+    for t in range(n_tiles):
+        height = min(64, stop - start - 64 * t)
+        for w in range(source.shape[1]):
+            for i in range(height):
+                square[i] = source[rows[start + 64 * t + i], w]
+            square[height:] = _0
+            transpose64(square)
+            line = to + np.uint64(w * 64) * _T + np.uint64(t)
+            for i in range(64):
+                s[line] = square[i]
+                line += _T
+
+
+@jit
+def update_columns(
+    ones: Words,
+    known: Words,
+    across_ones: Words,
+    across_known: Words,
+    rows: Index,
+    lo: int,
+    hi: int,
+    codes: Words,
+    is_held: NDArray[np.bool_],
+    weights: NDArray[np.int64],
+    singles: Index,
+    prior: NDArray[np.int64],
+    key: np.uint64,
+    sweep: np.uint64,
+    site: np.uint64,
+    before: Words,
+    after: Words,
+    visits: Words,
+    starts: Words,
+) -> tuple[int, int]:
+    """Do what :func:`thali.engines.rows.update_rows` does, 64 rows at a time.
+
+    ``across_ones`` and ``across_known`` are the unfolding of the other mode when the work order
+    is all rows of a matrix, else they have no rows. ``visits, starts`` come from
+    :func:`list_visits`.
+    """
+    n_components, width = codes.shape
+    data = _BITS + np.uint64(n_components) * _T
+    unknown = np.uint64(0)
+    if known.shape[0] > 0:
+        unknown = np.uint64(width * 64) * _T
+    s = np.zeros(np.int64(data + np.uint64(width * 64) * _T + unknown), np.uint64)
+    free_counts = np.zeros(16, np.uint64)
+    ones_counts = np.zeros(16, np.uint64)
+    free_bytes = free_counts.view(np.uint8)
+    ones_bytes = ones_counts.view(np.uint8)
+    tp_gained = 0
+    fp_gained = 0
+    for start in range(lo, hi, 64 * TILE):
+        stop = min(hi, start + 64 * TILE)
+        n_tiles = (stop - start + 63) >> 6
+        n = np.uint64(n_tiles)
+        _load_lines(ones, across_ones, rows, start, stop, s, data)
+        if unknown != _0:
+            _load_lines(known, across_known, rows, start, stop, s, data + unknown)
+            for k in range(unknown):
+                s[data + unknown + k] = ~s[data + unknown + k]
+        for component in range(n_components):
+            line = _BITS + np.uint64(component) * _T
+            for t in range(n):
+                s[line + t] = before[component, (start >> 6) + np.int64(t)]
+        for component in range(n_components):
+            line = _BITS + np.uint64(component) * _T
+            if is_held[component]:
+                for t in range(n):
+                    after[component, (start >> 6) + np.int64(t)] = s[line + t]
+                continue
+            at = starts[component, 0]
+            left = starts[component, 1]
+            n_planes = _3
+            while (_1 << n_planes) <= left:
+                n_planes += _1
+            for k in range(n_planes * _T):
+                s[_FREE_SUM + k] = _0
+                s[_ONES_SUM + k] = _0
+            while left > _0:
+                n_slots = min(_8, left)
+                for slot in range(n_slots):
+                    at = _visit(s, visits, at, slot, n, unknown)
+                for k in range(n_slots * _T, _8 * _T):
+                    s[_FREE + k] = _0
+                    s[_ONES + k] = _0
+                _add_eight(s, _FREE, _FREE_SUM, n, n_planes)
+                _add_eight(s, _ONES, _ONES_SUM, n, n_planes)
+                left -= n_slots
+            for t in range(n):
+                _read_out(s, _FREE_SUM, t, n_planes, free_counts)
+                _read_out(s, _ONES_SUM, t, n_planes, ones_counts)
+                first = start + 64 * np.int64(t)
+                height = min(64, stop - first)
+                old = s[line + t]
+                new = _0
+                for k in range(64):
+                    i = ((k & 7) << 3) | (k >> 3)
+                    if i >= height:
+                        continue
+                    c1 = np.int64(ones_bytes[k])
+                    c0 = np.int64(free_bytes[k]) - c1
+                    if n_planes > _8:
+                        high = np.int64(ones_bytes[64 + k]) << 8
+                        c1 += high
+                        c0 += (np.int64(free_bytes[64 + k]) << 8) - high
+                    single = singles[first + i]
+                    score = prior[component] + weights[single, 0] * c1 + weights[single, 1] * c0
+                    if score >= LIMIT:
+                        is_on = _1
+                    elif score <= -LIMIT:
+                        is_on = _0
+                    else:
+                        is_on = np.uint64(
+                            gibbs_bit(
+                                score,
+                                key,
+                                sweep,
+                                site,
+                                np.uint64(rows[first + i]),
+                                np.uint64(component),
+                            )
+                        )
+                    new |= is_on << np.uint64(i)
+                    if is_on != (old >> np.uint64(i)) & _1:
+                        sign = 2 * np.int64(is_on) - 1
+                        tp_gained += sign * c1
+                        fp_gained += sign * c0
+                s[line + t] = new
+                after[component, first >> 6] = new
+    return tp_gained, fp_gained

@@ -1,0 +1,227 @@
+"""The CPU engine: compiled kernels on threads over ranges of rows."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thali.bits import Factor
+from thali.bits.words import gather_bits, n_words, scatter_bits
+from thali.engines import births as birth_kernels
+from thali.engines import columns as vertical
+from thali.engines import rows as horizontal
+from thali.engines import scan as serial
+from thali.engines.base import Births, RowUpdate
+from thali.checks import count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from thali.bits import Index, PackedTensor, Words
+    from thali.model.births import BirthTables
+    from thali.streams import Stream
+
+_NOTHING = np.zeros((0, 0), np.uint64)
+_MIN_WORK = 1 << 15
+"""Words of work below which a second thread costs more than it saves (about 40 microseconds)."""
+
+_VERTICAL_ROWS = 512
+_VERTICAL_WORDS = 64
+"""The vertical form gains where rows are many and short (measured in benchmarks/forms.py)."""
+
+
+class CpuEngine:
+    """Row updates on the threads of this machine."""
+
+    name = "cpu"
+
+    def __init__(self, threads: int | None = None, form: str = "auto") -> None:
+        """Use that many threads (default: the cores this process may use).
+
+        ``form`` forces the horizontal or vertical kernel, for tests and measurements; both
+        draw the same bits.
+        """
+        self.threads = available_cores() if threads is None else count("threads", threads, least=1)
+        self.form = form
+        self._pool: ThreadPoolExecutor | None = None
+        self._all_rows: dict[int, Index] = {}
+
+    def load(self, tensor: PackedTensor) -> None:
+        """Take the data; nothing is copied."""
+        self.tensor = tensor
+
+    def update(self, job: RowUpdate, factor: Factor) -> tuple[Factor, tuple[int, int]]:
+        """Carry out a work order; return the factor and the ones and zeros newly covered."""
+        ones, known, index, before = self._select(job.mode, job.rows, factor)
+        n_rows, n_components = len(index), factor.n_components
+        if n_components == 0 or n_rows == 0:
+            return factor, (0, 0)
+        singles = np.zeros(n_rows, np.int64) if job.singles is None else job.singles
+        address = (job.stream.key, job.stream.sweep, np.uint64(job.site))
+        order = (job.codes, job.is_held, job.weights, singles, job.prior, *address, before)
+        work = n_rows * job.codes.size
+        if self._is_vertical(n_rows, job.codes.shape[1]):
+            across_ones, across_known = self._across(job)
+            visits = vertical.list_visits(job.codes, job.is_held)
+            after = np.zeros_like(before)
+            gained = self._share(
+                lambda lo, hi: vertical.update_columns(
+                    ones, known, across_ones, across_known, index, lo, hi, *order, after, *visits
+                ),
+                n_rows,
+                work,
+                step=64,
+            )
+        else:
+
+            def some_rows(lo: int, hi: int) -> tuple[tuple[int, int], Words]:
+                part = np.zeros_like(before)  # threads may meet in a word of 64 rows
+                return horizontal.update_rows(ones, known, index, lo, hi, *order, part), part
+
+            results = self._share(some_rows, n_rows, work)
+            gained = [result[0] for result in results]
+            after = results[0][1]
+            for _, part in results[1:]:
+                after |= part
+        total = (sum(g[0] for g in gained), sum(g[1] for g in gained))
+        if job.rows is None:
+            return factor._replace(words=after), total
+        return factor._replace(words=scatter_bits(factor.words, index, after)), total
+
+    def count(
+        self, mode: int, rows: Index | None, codes: Words, factor: Factor
+    ) -> NDArray[np.int64]:
+        """Count covered ones and covered zeros of rows: ``(n_rows, 2)``."""
+        ones, known, index, words = self._select(mode, rows, factor)
+        counts = np.zeros((len(index), 2), np.int64)
+        self._share(
+            lambda lo, hi: horizontal.count_rows(ones, known, index, lo, hi, codes, words, counts),
+            len(index),
+            len(index) * codes.size,
+        )
+        return counts
+
+    def births(self, job: RowUpdate, factor: Factor, tables: BirthTables) -> Births:
+        """Draw single-row components for the rows of a work order."""
+        ones, known, index, words = self._select(job.mode, job.rows, factor)
+        n_rows = len(index)
+        n_columns = self.tensor.shape[1 - job.mode]
+        work = n_rows * max(1, len(job.codes)) * ones.shape[1]
+        n_new = np.zeros(n_rows, np.int64)
+        covered = np.zeros((n_rows, 2), np.int64)
+        address = (job.stream.key, job.stream.sweep)
+        self._share(
+            lambda lo, hi: birth_kernels.draw_births(
+                ones, known, n_columns, index, lo, hi, job.codes, words,
+                tables.count, tables.ceiling, *address, n_new, covered,
+            ),
+            n_rows,
+            work,
+        )  # fmt: skip
+        offsets = np.cumsum(n_new) - n_new
+        codes = np.zeros((int(n_new.sum()), n_words(n_columns)), np.uint64)
+        if len(codes):
+            self._share(
+                lambda lo, hi: birth_kernels.draw_birth_codes(
+                    ones, known, n_columns, index, lo, hi, job.codes, words,
+                    tables.cover, tables.first, tables.plain, *address,
+                    n_new, covered, offsets, codes,
+                ),
+                n_rows,
+                work + len(codes) * n_columns * 16,  # about 16 words of work for a random bit
+            )  # fmt: skip
+        tp, fp = covered.sum(axis=0)
+        return Births(n_new, codes, (int(tp), int(fp)))
+
+    def scan(
+        self,
+        stream: Stream,
+        factors: tuple[Factor, Factor],
+        odds: NDArray[np.int64],
+        tables: BirthTables,
+        *,
+        is_integrated: bool,
+    ) -> tuple[tuple[Factor, Factor], tuple[int, int]]:
+        """Do the serial schedule's pass over all rows of the first mode of a matrix."""
+        ones, known = self._unfolding(0)
+        n_rows, n_columns = self.tensor.shape
+        n_components = factors[0].n_components
+        covered = np.zeros(2, np.int64)
+        row = pending = 0
+        room = n_components
+        words = [f.words for f in factors]
+        sizes = factors[0].sizes()
+        while row < n_rows:
+            room = 2 * (room + pending) + 8
+            words = [_with_room(w, room) for w in words]
+            sizes = np.concatenate([sizes, np.zeros(room - len(sizes), np.int64)])
+            n_components, row, pending = serial.scan_rows(
+                ones, known, n_columns, *words, sizes, n_components, row, pending, is_integrated,
+                odds, tables.weights, tables.count, tables.ceiling, tables.cover, tables.first,
+                tables.plain, stream.key, stream.sweep, covered,
+            )  # fmt: skip
+        first, second = (
+            Factor(w[:n_components].copy(), n)
+            for w, n in zip(words, self.tensor.shape, strict=True)
+        )
+        return (first, second), (int(covered[0]), int(covered[1]))
+
+    # --- how work is laid out ---------------------------------------------------------------
+
+    def _unfolding(self, mode: int) -> tuple[Words, Words]:
+        ones, known = self.tensor.unfoldings[mode]
+        return ones, _NOTHING if known is None else known
+
+    def _select(
+        self, mode: int, index: Index | None, factor: Factor
+    ) -> tuple[Words, Words, Index, Words]:
+        """Return the unfolding, the row numbers and the factor's bits at these rows."""
+        ones, known = self._unfolding(mode)
+        if index is not None:
+            return ones, known, index, gather_bits(factor.words, index)
+        if mode not in self._all_rows:
+            self._all_rows[mode] = np.arange(self.tensor.shape[mode], dtype=np.int64)
+        return ones, known, self._all_rows[mode], factor.words
+
+    def _across(self, job: RowUpdate) -> tuple[Words, Words]:
+        """Return the other unfolding if it has the words along the rows of the job."""
+        if job.rows is not None or len(self.tensor.shape) != 2:
+            return _NOTHING, _NOTHING
+        return self._unfolding(1 - job.mode)
+
+    def _is_vertical(self, n_rows: int, width: int) -> bool:
+        if self.form != "auto":
+            return self.form == "vertical" and width * 64 <= vertical.MAX_COLUMNS
+        return n_rows >= _VERTICAL_ROWS and width <= _VERTICAL_WORDS
+
+    def _share(
+        self, kernel: Callable[[int, int], Any], n_rows: int, work: int, step: int = 1
+    ) -> list[Any]:
+        """Run a kernel over ranges of rows, one range a thread."""
+        n_parts = min(self.threads, -(-n_rows // step)) if work >= _MIN_WORK else 1
+        if n_parts <= 1:
+            return [kernel(0, n_rows)]
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.threads - 1, thread_name_prefix="thali")
+        edges = [step * (-(-n_rows // step) * i // n_parts) for i in range(n_parts)] + [n_rows]
+        ranges = list(zip(edges[:-1], edges[1:], strict=True))
+        others = [self._pool.submit(kernel, lo, hi) for lo, hi in ranges[1:]]
+        return [kernel(*ranges[0]), *(other.result() for other in others)]
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _with_room(words: Words, n_components: int) -> Words:
+    out = np.zeros((n_components, words.shape[1]), np.uint64)
+    out[: len(words)] = words
+    return out

@@ -1,0 +1,19 @@
+"""Stage 3a: the model as formulas on counts. Knows no engine and no chain."""
+
+from thali.model.model import Model
+from thali.model.noise import AsPublished, EqualRates, FixedRates, Noise, UnequalRates
+from thali.model.priors import Beta, Buffet, Fixed, Gamma, PerComponent
+
+__all__ = [
+    "AsPublished",
+    "Beta",
+    "Buffet",
+    "EqualRates",
+    "Fixed",
+    "FixedRates",
+    "Gamma",
+    "Model",
+    "Noise",
+    "PerComponent",
+    "UnequalRates",
+]

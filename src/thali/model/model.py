@@ -1,0 +1,91 @@
+"""The whole model in one value: what a chain samples from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from thali.checks import count, probability
+from thali.model.noise import AsPublished, EqualRates, FixedRates, NoisePrior, UnequalRates
+from thali.model.priors import Beta, Buffet, DensityPrior, Fixed, Gamma, PerComponent
+
+Density: TypeAlias = float | DensityPrior
+
+_NOISE = {"unequal": UnequalRates, "equal": EqualRates, "as-published": AsPublished}
+
+
+@dataclass(frozen=True)
+class Model:
+    """Priors of everything unknown.
+
+    Parameters
+    ----------
+    n_components
+        None lets an Indian buffet process on the first mode infer the number; an integer fixes
+        it and gives every factor independent entries.
+    noise
+        ``"unequal"`` (default), ``"equal"``, ``"as-published"`` (not a posterior: for comparison
+        with the paper), or one of the classes behind them with other priors, or
+        :class:`~thali.model.FixedRates`.
+    alpha
+        Concentration of the buffet: a number, or a :class:`~thali.model.Gamma` prior.
+    density
+        Prior of the entries of the other factors: a number (fixed), a
+        :class:`~thali.model.Beta` (one unknown density a factor) or
+        :class:`~thali.model.PerComponent`; or a tuple of those, one for each mode that has a
+        density (all modes if ``n_components`` is given, else all but the first).
+    """
+
+    n_components: int | None = None
+    noise: str | NoisePrior = "unequal"
+    alpha: float | Gamma = field(default_factory=Gamma)
+    density: Density | tuple[Density, ...] = field(default_factory=Beta)
+
+    def __post_init__(self) -> None:
+        if self.n_components is not None:
+            count("n_components", self.n_components)
+        self.noise_prior()
+        self.buffet()
+        each = self.density if isinstance(self.density, tuple) else (self.density,)
+        for part in each:
+            _density_prior(part)
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether the number of components is fixed."""
+        return self.n_components is not None
+
+    def noise_prior(self) -> NoisePrior:
+        """Return the prior of the error rates."""
+        if isinstance(self.noise, UnequalRates | EqualRates | FixedRates | AsPublished):
+            return self.noise
+        if self.noise not in _NOISE:
+            msg = (
+                f"noise={self.noise!r} was given; allowed are {', '.join(map(repr, _NOISE))} or a "
+                "noise prior such as FixedRates(0.1, 0.1); choose one of those."
+            )
+            raise ValueError(msg)
+        return _NOISE[self.noise]()
+
+    def buffet(self) -> Buffet:
+        """Return the prior of the first factor when the number of components is inferred."""
+        return Buffet(self.alpha)
+
+    def densities(self, arity: int) -> tuple[DensityPrior | None, ...]:
+        """Return the density prior of each mode; None for the mode of the buffet."""
+        n = arity if self.is_finite else arity - 1
+        given = self.density if isinstance(self.density, tuple) else (self.density,) * n
+        if len(given) != n:
+            msg = (
+                f"density has {len(given)} entries; this model of {arity} modes has {n} factors "
+                f"with a density; give {n}, or one for all."
+            )
+            raise ValueError(msg)
+        priors = tuple(_density_prior(part) for part in given)
+        return priors if self.is_finite else (None, *priors)
+
+
+def _density_prior(density: Density) -> DensityPrior:
+    if isinstance(density, Beta | Fixed | PerComponent):
+        return density
+    return Fixed(probability("density", density))

@@ -1,0 +1,194 @@
+"""Bit flips: error rates, their priors, and what they say about counts.
+
+An entry that no component covers reads one with probability ``spurious`` (e0), a covered one
+reads zero with probability ``dropped`` (e1). Everything here is a formula on a confusion.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from scipy.special import betainc, betaincinv, betaln
+
+from thali.checks import probability, shape_parameters
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thali.bits import Confusion
+
+SMALLEST_RATE = 1e-12
+"""Rates are kept this far from zero: the scores must fit the grid, and no datum tells the difference."""
+
+LARGEST_LAMBDA = 20.0
+"""Where the closed form of the paper is cut when there are no errors at all."""
+
+
+class Noise(NamedTuple):
+    """The two error rates of a state."""
+
+    spurious: float
+    dropped: float
+
+    def weights(self) -> tuple[float, float]:
+        """Return the log-likelihood gained by covering an uncovered one, and zero (eq. 4)."""
+        return (
+            log((1.0 - self.dropped) / self.spurious),
+            log(self.dropped / (1.0 - self.spurious)),
+        )
+
+    def log_likelihood(self, counts: Confusion) -> float:
+        """Return the log probability of the known entries."""
+        terms = (
+            (counts.tp, 1.0 - self.dropped),
+            (counts.fp, self.dropped),
+            (counts.tn, 1.0 - self.spurious),
+            (counts.fn, self.spurious),
+        )
+        return sum(n * log(p) for n, p in terms if n)
+
+
+@dataclass(frozen=True)
+class UnequalRates:
+    """Two unknown rates, each ``Beta(a, b)`` cut to (0, 1/2). The default.
+
+    Cutting at 1/2 keeps a covered one attractive and a covered zero costly, and removes the
+    mirror image in which every bit is inverted.
+    """
+
+    spurious: tuple[float, float] = (1.0, 1.0)
+    dropped: tuple[float, float] = (1.0, 1.0)
+    start: float = 0.2
+
+    def __post_init__(self) -> None:
+        shape_parameters("spurious", self.spurious)
+        shape_parameters("dropped", self.dropped)
+        probability("start", self.start, upper=0.5)
+
+    def initial(self) -> Noise:
+        """Return the rates a chain starts from."""
+        return Noise(self.start, self.start)
+
+    def draw(self, counts: Confusion, uniforms: NDArray) -> Noise:
+        """Draw both rates given the counts (eq. 12)."""
+        (a0, b0), (a1, b1) = self.spurious, self.dropped
+        return Noise(
+            draw_rate(a0 + counts.fn, b0 + counts.tn, uniforms[0]),
+            draw_rate(a1 + counts.fp, b1 + counts.tp, uniforms[1]),
+        )
+
+    def log_prior(self, noise: Noise) -> float:
+        """Return the log prior density of the rates."""
+        return _log_density(noise.spurious, *self.spurious) + _log_density(
+            noise.dropped, *self.dropped
+        )
+
+
+@dataclass(frozen=True)
+class EqualRates:
+    """One unknown rate for both kinds of error, ``Beta(a, b)`` cut to (0, 1/2)."""
+
+    prior: tuple[float, float] = (1.0, 1.0)
+    start: float = 0.2
+
+    def __post_init__(self) -> None:
+        shape_parameters("prior", self.prior)
+        probability("start", self.start, upper=0.5)
+
+    def initial(self) -> Noise:
+        """Return the rates a chain starts from."""
+        return Noise(self.start, self.start)
+
+    def draw(self, counts: Confusion, uniforms: NDArray) -> Noise:
+        """Draw the rate given the counts (eq. 11)."""
+        a, b = self.prior
+        rate = draw_rate(a + counts.fp + counts.fn, b + counts.tp + counts.tn, uniforms[0])
+        return Noise(rate, rate)
+
+    def log_prior(self, noise: Noise) -> float:
+        """Return the log prior density of the rate."""
+        return _log_density(noise.spurious, *self.prior)
+
+
+@dataclass(frozen=True)
+class FixedRates:
+    """Known error rates."""
+
+    spurious: float
+    dropped: float
+
+    def __post_init__(self) -> None:
+        probability("spurious", self.spurious)
+        probability("dropped", self.dropped)
+        if self.spurious + self.dropped >= 1.0:
+            msg = (
+                f"spurious={self.spurious} and dropped={self.dropped} were given; their sum must "
+                "be below 1, else a one would speak against its component; lower one of them."
+            )
+            raise ValueError(msg)
+
+    def initial(self) -> Noise:
+        """Return the rates."""
+        return Noise(self.spurious, self.dropped)
+
+    def draw(self, counts: Confusion, uniforms: NDArray) -> Noise:  # noqa: ARG002
+        """Return the rates, whatever the counts."""
+        return self.initial()
+
+    def log_prior(self, noise: Noise) -> float:  # noqa: ARG002
+        """Return zero: nothing is drawn."""
+        return 0.0
+
+
+@dataclass(frozen=True)
+class AsPublished:
+    """The closed-form update of Rukat & Yau (2018). Not a sampler of the posterior.
+
+    Every sweep sets both rates to their maximum-likelihood value: a stochastic EM step, kept
+    for comparison with published results. No errors would give an infinite log odds, more
+    errors than hits a negative one; both are cut (0 to ``LARGEST_LAMBDA``).
+    """
+
+    start: float = 0.2
+
+    def __post_init__(self) -> None:
+        probability("start", self.start, upper=0.5)
+
+    def initial(self) -> Noise:
+        """Return the rates a chain starts from."""
+        return Noise(self.start, self.start)
+
+    def draw(self, counts: Confusion, uniforms: NDArray) -> Noise:  # noqa: ARG002
+        """Return the maximum-likelihood rate."""
+        errors = counts.fp + counts.fn
+        total = sum(counts)
+        largest = 1.0 / (1.0 + 2.718281828459045**LARGEST_LAMBDA)
+        rate = min(max(errors / total, largest), 0.5) if total else self.start
+        return Noise(rate, rate)
+
+    def log_prior(self, noise: Noise) -> float:  # noqa: ARG002
+        """Return zero: there is no prior."""
+        return 0.0
+
+
+NoisePrior: TypeAlias = UnequalRates | EqualRates | FixedRates | AsPublished
+
+
+def draw_rate(a: float, b: float, uniform: float) -> float:
+    """Draw from Beta(a, b) cut to (0, 1/2), by inverting the distribution function."""
+    below = float(betainc(a, b, 0.5))
+    if below > 1e-290:
+        rate = float(betaincinv(a, b, uniform * below))
+    else:
+        # Nearly all mass lies above 1/2 (first sweeps only) and the distribution function
+        # underflows. There the log density is linear below 1/2 with slope 2 (a - b).
+        rate = 0.5 + log(uniform) / (2.0 * (a - b))
+    return min(max(rate, SMALLEST_RATE), 0.5)
+
+
+def _log_density(rate: float, a: float, b: float) -> float:
+    """Return the log density of Beta(a, b) cut to (0, 1/2)."""
+    normaliser = betaln(a, b) + log(betainc(a, b, 0.5))
+    return float((a - 1.0) * log(rate) + (b - 1.0) * log(1.0 - rate) - normaliser)

@@ -1,0 +1,214 @@
+"""Priors of the factors: the Indian buffet process and Bernoulli entries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from math import lgamma, log
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from scipy.special import betaincinv, betaln, gammaincinv, gammaln, logit
+
+from thali.checks import positive, probability, shape_parameters
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thali.bits import Index, Words
+
+SMALLEST_DENSITY = 1e-9
+"""Drawn densities are kept this far from 0 and 1, so that their log odds are finite."""
+
+
+@lru_cache(maxsize=64)
+def harmonic(n: int) -> float:
+    """Return 1 + 1/2 + … + 1/n."""
+    return float((1.0 / np.arange(1, n + 1)).sum())
+
+
+# --- the Indian buffet process -------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Gamma:
+    """A Gamma prior of the concentration, by shape and rate."""
+
+    shape: float = 1.0
+    rate: float = 1.0
+
+    def __post_init__(self) -> None:
+        shape_parameters("Gamma prior", (self.shape, self.rate))
+
+
+@dataclass(frozen=True)
+class Buffet:
+    """The Indian buffet process on the rows of the first mode.
+
+    ``concentration`` is a number (fixed) or a Gamma prior (learned).
+    """
+
+    concentration: float | Gamma = Gamma()
+    start: float = 3.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.concentration, Gamma):
+            positive("alpha", self.concentration)
+        positive("start", self.start)
+
+    def initial(self) -> float:
+        """Return the concentration a chain starts from."""
+        return self.start if isinstance(self.concentration, Gamma) else float(self.concentration)
+
+    def draw(self, n_components: int, n_rows: int, uniform: float) -> float:
+        """Draw the concentration given the number of components."""
+        prior = self.concentration
+        if not isinstance(prior, Gamma):
+            return float(prior)
+        drawn = gammaincinv(prior.shape + n_components, uniform) / (prior.rate + harmonic(n_rows))
+        return max(float(drawn), 1e-300)
+
+    def log_prior(self, alpha: float) -> float:
+        """Return the log prior density of the concentration."""
+        prior = self.concentration
+        if not isinstance(prior, Gamma):
+            return 0.0
+        a, b = prior.shape, prior.rate
+        return a * log(b) - lgamma(a) + (a - 1.0) * log(alpha) - b * alpha
+
+
+def log_buffet(sizes: Index, n_rows: int, alpha: float) -> float:
+    """Return the log prior density of used components of given sizes (eq. 5).
+
+    Identical components are not discounted here: see :func:`log_repeats`.
+    """
+    rates = gammaln(n_rows - sizes + 1.0) + gammaln(sizes) - lgamma(n_rows + 1.0)
+    n = len(sizes)
+    return float(rates.sum()) + n * log(alpha) - alpha * harmonic(n_rows)
+
+
+def log_repeats(words: Words) -> float:
+    """Return the log of the product of mult! over distinct lines: components have no labels."""
+    if len(words) < 2:
+        return 0.0
+    _, repeats = np.unique(words, axis=0, return_counts=True)
+    return float(gammaln(repeats + 1.0).sum())
+
+
+def stick_odds(sizes: Index, n_rows: int, uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Draw the Beta-process weights of used components; return their log odds.
+
+    ``mu_l ~ Beta(m_l, N - m_l + 1)`` (P5). The smaller of mu and 1 - mu is computed directly,
+    so that neither loses digits.
+    """
+    sizes = np.asarray(sizes, np.float64)
+    rest = n_rows - sizes + 1.0
+    is_small = sizes <= rest
+    tail = np.where(is_small, uniforms, 1.0 - uniforms)
+    part = betaincinv(np.where(is_small, sizes, rest), np.where(is_small, rest, sizes), tail)
+    odds = logit(np.clip(part, 1e-300, 1.0 - 1e-16))
+    return np.where(is_small, odds, -odds)
+
+
+# --- Bernoulli entries ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Beta:
+    """One unknown density for a whole factor, with a Beta prior."""
+
+    a: float = 1.0
+    b: float = 1.0
+    start: float = 0.5
+
+    def __post_init__(self) -> None:
+        shape_parameters("Beta prior", (self.a, self.b))
+        probability("start", self.start)
+
+    def initial(self, n_components: int) -> NDArray[np.float64]:  # noqa: ARG002
+        """Return the density a chain starts from."""
+        return np.array([self.start])
+
+    def draw(self, sizes: Index, n_rows: int, uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Draw the density given the number of ones of each component."""
+        n_ones = float(sizes.sum())
+        n_zeros = float(n_rows * len(sizes)) - n_ones
+        drawn = betaincinv(self.a + n_ones, self.b + n_zeros, uniforms[:1])
+        return np.clip(drawn, SMALLEST_DENSITY, 1.0 - SMALLEST_DENSITY)
+
+    def log_prior(self, density: NDArray[np.float64]) -> float:
+        """Return the log prior density of the density."""
+        q = float(density[0])
+        return float(
+            (self.a - 1.0) * log(q) + (self.b - 1.0) * log(1.0 - q) - betaln(self.a, self.b)
+        )
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A known density for a whole factor."""
+
+    density: float = 0.5
+
+    def __post_init__(self) -> None:
+        probability("density", self.density)
+
+    def initial(self, n_components: int) -> NDArray[np.float64]:  # noqa: ARG002
+        """Return the density."""
+        return np.array([self.density])
+
+    def draw(self, sizes: Index, n_rows: int, uniforms: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002
+        """Return the density, whatever the counts."""
+        return np.array([self.density])
+
+    def log_prior(self, density: NDArray[np.float64]) -> float:  # noqa: ARG002
+        """Return zero: nothing is drawn."""
+        return 0.0
+
+
+@dataclass(frozen=True)
+class PerComponent:
+    """An unknown density for every component: components of different size.
+
+    The prior is a Beta distribution on ``n_values`` equally likely quantiles. A finite grid
+    keeps the birth of a component a matter of counts (eq. 13).
+    """
+
+    a: float = 1.0
+    b: float = 1.0
+    n_values: int = 16
+
+    def __post_init__(self) -> None:
+        shape_parameters("Beta prior", (self.a, self.b))
+        if self.n_values < 1:
+            msg = f"n_values={self.n_values} was given; a grid has at least 1 value."
+            raise ValueError(msg)
+
+    @cached_property
+    def grid(self) -> NDArray[np.float64]:
+        """The densities a component can have, each with probability ``1 / n_values``."""
+        return betaincinv(self.a, self.b, (np.arange(self.n_values) + 0.5) / self.n_values)
+
+    def initial(self, n_components: int) -> NDArray[np.float64]:
+        """Return densities in the middle of the grid."""
+        return np.full(n_components, self.grid[self.n_values // 2])
+
+    def draw(self, sizes: Index, n_rows: int, uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Draw every component's density given its number of ones."""
+        scores = sizes[:, None] * np.log(self.grid) + (n_rows - sizes[:, None]) * np.log1p(-self.grid)
+        weights = np.exp(scores - scores.max(axis=1, initial=-np.inf, keepdims=True))
+        cumulative = weights.cumsum(axis=1)
+        chosen = (uniforms[: len(sizes), None] * cumulative[:, -1:] >= cumulative).sum(axis=1)
+        return self.grid[np.minimum(chosen, self.n_values - 1)]
+
+    def log_prior(self, density: NDArray[np.float64]) -> float:
+        """Return the log prior probability of the densities."""
+        return -len(density) * log(self.n_values)
+
+
+DensityPrior: TypeAlias = Beta | Fixed | PerComponent
+
+
+def log_bernoulli(sizes: Index, n_rows: int, density: NDArray[np.float64]) -> float:
+    """Return the log prior probability of a factor with given component sizes."""
+    return float((sizes * np.log(density) + (n_rows - sizes) * np.log1p(-density)).sum())

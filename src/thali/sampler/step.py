@@ -1,0 +1,117 @@
+"""One sweep: ``step(key, state, target) -> (state, info)``, a pure function."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import logit
+
+from thali.bits import khatri_rao
+from thali.decide import fixed
+from thali.engines.base import RowUpdate
+from thali.model.priors import log_bernoulli, log_buffet, log_repeats
+from thali.sampler.buffet import sweep_blocks, sweep_serial
+from thali.sampler.state import Info, State
+from thali.streams import Site, Stream, site_of
+
+if TYPE_CHECKING:
+    from thali.sampler.target import Target
+
+
+def step(key: np.uint64, state: State, target: Target) -> tuple[State, Info]:
+    """Do one sweep: every factor, then densities, concentration and error rates.
+
+    Parameters
+    ----------
+    key
+        Key of the chain (:func:`thali.streams.chain_key`).
+    state
+        Where the chain is; not changed.
+    target
+        What is sampled.
+    """
+    stream = Stream(key, np.uint64(state.sweep))
+    schedule, model = target.schedule, target.model
+    is_warmup = state.sweep < schedule.warmup
+    if model.is_finite:
+        state = update_mode(stream, state, target, 0)
+    elif schedule.kind == "parallel":
+        n_blocks = schedule.warmup_blocks if is_warmup else schedule.blocks
+        state = sweep_blocks(stream, state, target, n_blocks)
+    else:
+        state = sweep_serial(stream, state, target)
+    for mode in range(1, len(state.factors)):
+        if not model.is_finite:
+            # Components are stored in order of creation, which tells something about them;
+            # a scan order that depends on the state is not a Gibbs scan.
+            state = state.take(
+                stream.permutation(site_of(Site.ORDER, mode), state.n_components)
+            )
+        state = update_mode(stream, state, target, mode)
+    state = update_hyperparameters(stream, state, target)
+    if not (is_warmup and state.sweep < schedule.hold):
+        counts = target.tensor.confusion(*state.covered)
+        noise = model.noise_prior().draw(counts, stream.uniforms(Site.NOISE, 2))
+        state = state._replace(noise=noise)
+    state = state._replace(sweep=state.sweep + 1)
+    return state, report(state, target, is_warmup=is_warmup)
+
+
+def update_mode(stream: Stream, state: State, target: Target, mode: int) -> State:
+    """Draw all entries of a factor with independent entries (eq. 10)."""
+    n = state.n_components
+    job = RowUpdate(
+        mode=mode,
+        rows=None,
+        codes=khatri_rao(state.factors, mode),
+        is_held=np.zeros(n, np.bool_),
+        weights=fixed(np.array([state.noise.weights()])),
+        singles=None,
+        prior=fixed(np.broadcast_to(logit(state.densities[mode]), n)),
+        stream=stream,
+        site=site_of(Site.ROW_BITS, mode),
+    )
+    factor, gained = target.engine.update(job, state.factors[mode])
+    factors = (*state.factors[:mode], factor, *state.factors[mode + 1 :])
+    tp, fp = state.covered
+    return state._replace(factors=factors, covered=(tp + gained[0], fp + gained[1]))
+
+
+def update_hyperparameters(stream: Stream, state: State, target: Target) -> State:
+    """Draw the densities and the concentration given the factors."""
+    densities = []
+    for mode, prior in enumerate(target.model.densities(len(state.factors))):
+        if prior is None:
+            densities.append(state.densities[mode])
+            continue
+        factor = state.factors[mode]
+        uniforms = stream.uniforms(site_of(Site.DENSITY, mode), max(1, factor.n_components))
+        densities.append(prior.draw(factor.sizes(), factor.n_rows, uniforms))
+    alpha = state.alpha
+    if not target.model.is_finite:
+        uniform = float(stream.uniforms(Site.ALPHA, 1)[0])
+        alpha = target.model.buffet().draw(state.n_components, target.tensor.shape[0], uniform)
+    return state._replace(densities=tuple(densities), alpha=alpha)
+
+
+def report(state: State, target: Target, *, is_warmup: bool) -> Info:
+    """Compute the log joint density of a state and what else is worth knowing.
+
+    Components of the buffet have no labels: its density is that of a multiset (eq. 5).
+    """
+    model, shape = target.model, target.tensor.shape
+    counts = target.tensor.confusion(*state.covered)
+    log_likelihood = state.noise.log_likelihood(counts)
+    log_joint = log_likelihood + model.noise_prior().log_prior(state.noise)
+    for factor, density, prior in zip(
+        state.factors, state.densities, model.densities(len(shape)), strict=True
+    ):
+        if prior is not None:
+            log_joint += prior.log_prior(density)
+            log_joint += log_bernoulli(factor.sizes(), factor.n_rows, density)
+    if not model.is_finite:
+        log_joint += model.buffet().log_prior(state.alpha)
+        log_joint += log_buffet(state.factors[0].sizes(), shape[0], state.alpha)
+        log_joint -= log_repeats(np.concatenate([f.words for f in state.factors], axis=1))
+    return Info(state.n_components, float(log_joint), float(log_likelihood), counts, is_warmup)

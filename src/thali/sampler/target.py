@@ -1,0 +1,163 @@
+"""What a chain samples: data on an engine, a model, and a schedule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from thali.bits import Factor, PackedTensor, khatri_rao
+from thali.bits.words import count_ones
+from thali.checks import count
+from thali.data import BinaryTensor
+from thali.engines.base import choose
+from thali.model import Model, PerComponent
+from thali.sampler.state import State
+from thali.streams import Site, Stream, site_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from thali.engines.base import Engine
+
+SCHEDULES = ("parallel", "serial", "serial-integrated")
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How the rows of the buffet factor are updated, and what is special in warm-up.
+
+    Parameters
+    ----------
+    kind
+        ``"parallel"``: rows in random blocks, all rows of a block at once, single-row components
+        integrated out. ``"serial"``: one row after another, as in the paper, corrected.
+        ``"serial-integrated"``: the same with single-row components integrated out.
+        Ignored when the number of components is fixed.
+    warmup
+        Sweeps before draws count.
+    warmup_blocks, blocks
+        Blocks of the parallel schedule in warm-up and after it. Many blocks let new components
+        find users before the next rows try; few blocks fill more threads. At least 2: a block of
+        all rows could not update shared components.
+    hold
+        First sweeps (of the warm-up) in which the error rates stay at their start. Otherwise,
+        with no component yet, they would say that everything is noise, and nothing would be born.
+    """
+
+    kind: str = "parallel"
+    warmup: int = 0
+    warmup_blocks: int = 20
+    blocks: int = 8
+    hold: int = 20
+
+    def __post_init__(self) -> None:
+        if self.kind not in SCHEDULES:
+            msg = (
+                f"schedule={self.kind!r} was given; allowed are {', '.join(map(repr, SCHEDULES))}; "
+                "choose one of those."
+            )
+            raise ValueError(msg)
+        for name, least in (("warmup", 0), ("hold", 0), ("warmup_blocks", 2), ("blocks", 2)):
+            count(name, getattr(self, name), least)
+
+
+class Target(NamedTuple):
+    """Everything about a chain that does not change."""
+
+    tensor: PackedTensor
+    engine: Engine
+    model: Model
+    schedule: Schedule
+    most_ones: int  # in any row of the first mode
+
+    @classmethod
+    def prepare(
+        cls,
+        tensor: Any,
+        model: Model | None = None,
+        schedule: Schedule | None = None,
+        engine: str | Engine = "auto",
+        threads: int | None = None,
+    ) -> Target:
+        """Check that the parts fit, pack the data and load it on an engine.
+
+        Parameters
+        ----------
+        tensor
+            Anything :meth:`thali.data.BinaryTensor.from_any` takes, or packed data.
+        """
+        model = model or Model()
+        schedule = schedule or Schedule()
+        if not isinstance(tensor, PackedTensor):
+            tensor = PackedTensor.from_tensor(BinaryTensor.from_any(tensor))
+        arity = len(tensor.shape)
+        priors = model.densities(arity)
+        if not model.is_finite and arity > 2:
+            msg = (
+                f"a tensor of {arity} modes with an inferred number of components was given; "
+                "inferring it needs births without closed form beyond matrices and is not "
+                "implemented yet; give n_components, or unfold the tensor to a matrix."
+            )
+            raise NotImplementedError(msg)
+        if (
+            not model.is_finite
+            and schedule.kind != "parallel"
+            and isinstance(priors[1], PerComponent)
+        ):
+            msg = (
+                f"schedule={schedule.kind!r} with a density per component was given; single-row "
+                "components then cannot be drawn at once; use schedule='parallel'."
+            )
+            raise NotImplementedError(msg)
+        if isinstance(engine, str):
+            engine = choose(engine, threads)
+        engine.load(tensor)
+        most_ones = int(count_ones(tensor.unfoldings[0].ones).max())
+        return cls(tensor, engine, model, schedule, most_ones)
+
+    def initial(
+        self, key: np.uint64, factors: Sequence[NDArray[np.bool_]] | None = None
+    ) -> State:
+        """Return the state before the first sweep.
+
+        The buffet starts empty; a fixed number of components starts from the prior. Dense
+        ``factors``, one a mode, start the chain elsewhere.
+        """
+        shape, model = self.tensor.shape, self.model
+        if factors is not None:
+            packed = tuple(Factor.from_dense(np.asarray(f, np.bool_)) for f in factors)
+        elif model.n_components is None:
+            packed = tuple(Factor.empty(n) for n in shape)
+        else:
+            packed = _from_prior(key, shape, model)
+        densities = tuple(
+            np.empty(0) if prior is None else prior.initial(packed[0].n_components)
+            for prior in model.densities(len(shape))
+        )
+        noise = model.noise_prior().initial()
+        state = State(packed, noise, model.buffet().initial(), densities, (0, 0), 0)
+        return self.recount(state)
+
+    def recount(self, state: State) -> State:
+        """Return the state with its covered entries counted from the data."""
+        counts = self.engine.count(0, None, khatri_rao(state.factors, 0), state.factors[0])
+        tp, fp = counts.sum(axis=0)
+        return state._replace(covered=(int(tp), int(fp)))
+
+
+def _from_prior(key: np.uint64, shape: tuple[int, ...], model: Model) -> tuple[Factor, ...]:
+    """Draw every entry from its prior at the densities a chain starts from."""
+    assert model.n_components is not None
+    stream = Stream(key, np.uint64(0))
+    factors = []
+    for mode, (n_rows, prior) in enumerate(zip(shape, model.densities(len(shape)), strict=True)):
+        assert prior is not None
+        n = n_rows * model.n_components
+        uniforms = stream.uniforms(site_of(Site.START, mode), n).reshape(n_rows, -1)
+        factors.append(Factor.from_dense(uniforms < prior.initial(model.n_components)))
+    return tuple(factors)

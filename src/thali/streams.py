@@ -1,0 +1,124 @@
+"""Counter-based random numbers: randomness is an address, not a stream.
+
+Every decision of the sampler reads the number at its own address
+``(key, sweep, site, row, index)``. Threads, blocks, devices, workers and restarts
+therefore cannot change the chain, and there is no generator state to save: the
+number of completed sweeps is the state.
+
+The generator is Philox 4x32-10 (Salmon, Moraes, Dror & Shaw 2011).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from thali._jit import jit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Site(IntEnum):
+    """Where a random number is used. Numbers are part of every saved chain: never reuse one."""
+
+    ROW_BITS = 1  # entry (row, component) of a factor
+    BIRTH_COUNT = 2  # how many single-row components a row owns
+    BIRTH_COVER = 3  # whether a column is in at least one of a row's new components
+    BIRTH_BITS = 4  # the new components themselves
+    BIRTH_MOVE = 5  # birth or death of one single-row component, with its own density
+    ORDER = 6  # visiting order of the components
+    BLOCKS = 7  # partition of the rows
+    STICKS = 8  # weights of the Beta process
+    ALPHA = 9
+    DENSITY = 10
+    NOISE = 11
+    SIMULATE = 12
+    START = 13  # starting factors of the finite model
+    CHAIN = 14  # keys of chains
+
+
+SITES_PER_MODE = 64
+"""Sites of mode m are shifted by m * SITES_PER_MODE, so modes never share an address."""
+
+_MASK = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+_MULTIPLIER_0 = np.uint64(0xD2511F53)
+_MULTIPLIER_1 = np.uint64(0xCD9E8D57)
+_WEYL_0 = np.uint64(0x9E3779B9)
+_WEYL_1 = np.uint64(0xBB67AE85)
+
+
+@jit
+def philox(
+    c0: np.uint64, c1: np.uint64, c2: np.uint64, c3: np.uint64, key: np.uint64
+) -> tuple[np.uint64, np.uint64]:
+    """Encrypt a counter of four 32-bit words; return the four output words as two pairs.
+
+    All arguments are ``uint64``; the counter words must be below 2**32.
+    """
+    k0 = key & _MASK
+    k1 = key >> _HALF
+    for _ in range(10):
+        p0 = _MULTIPLIER_0 * c0
+        p1 = _MULTIPLIER_1 * c2
+        c0 = (p1 >> _HALF) ^ c1 ^ k0
+        c1 = p1 & _MASK
+        c2 = (p0 >> _HALF) ^ c3 ^ k1
+        c3 = p0 & _MASK
+        k0 = (k0 + _WEYL_0) & _MASK
+        k1 = (k1 + _WEYL_1) & _MASK
+    return c0 | (c1 << _HALF), c2 | (c3 << _HALF)
+
+
+@jit
+def uniform64(
+    key: np.uint64, sweep: np.uint64, site: np.uint64, row: np.uint64, index: np.uint64
+) -> np.uint64:
+    """Read the 64 random bits at an address."""
+    return philox(index, row, site, sweep, key)[0]
+
+
+@jit
+def _uniforms(
+    key: np.uint64, sweep: np.uint64, site: np.uint64, row: np.uint64, out: NDArray[np.uint64]
+) -> None:
+    for index in range(out.shape[0]):
+        out[index] = uniform64(key, sweep, site, row, np.uint64(index))
+
+
+class Stream(NamedTuple):
+    """The random numbers of one sweep of one chain."""
+
+    key: np.uint64
+    sweep: np.uint64
+
+    def bits(self, site: int, n: int, row: int = 0) -> NDArray[np.uint64]:
+        """Return the 64-bit numbers at indices ``0 … n-1`` of a site and row."""
+        out = np.empty(n, np.uint64)
+        _uniforms(self.key, self.sweep, np.uint64(site), np.uint64(row), out)
+        return out
+
+    def uniforms(self, site: int, n: int, row: int = 0) -> NDArray[np.float64]:
+        """Return numbers strictly between 0 and 1, for inverse distribution functions."""
+        return ((self.bits(site, n, row) >> np.uint64(11)) + 0.5) * 2.0**-53
+
+    def permutation(self, site: int, n: int, row: int = 0) -> NDArray[np.intp]:
+        """Return a uniformly random order of ``0 … n-1``."""
+        return np.argsort(self.bits(site, n, row), kind="stable")
+
+
+def site_of(site: Site, mode: int) -> int:
+    """Return the number of a site in a given mode."""
+    return int(site) + SITES_PER_MODE * mode
+
+
+def chain_key(seed: int, chain: int = 0) -> np.uint64:
+    """Derive the key of a chain; different chains of one seed share no address."""
+    if not 0 <= seed < 2**64:
+        msg = f"seed={seed} was given; allowed are integers from 0 to 2**64 - 1; choose another."
+        raise ValueError(msg)
+    site = np.uint64(Site.CHAIN)
+    return np.uint64(philox(np.uint64(chain), np.uint64(0), site, np.uint64(0), np.uint64(seed))[0])
