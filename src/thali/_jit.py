@@ -55,3 +55,8 @@ def jit(function: F) -> F:
         # Nowhere to write (containers with a random user), or another Numba: no cache.
         compiled = numba.njit(nogil=True)(function)
     return compiled  # type: ignore[no-any-return]
+
+
+def inlined(function: F) -> F:
+    """Compile a function into its callers, so that they can hoist what does not change."""
+    return numba.njit(nogil=True, inline="always")(function)  # type: ignore[no-any-return]

@@ -109,6 +109,13 @@ def exp_neg(score: np.int64) -> np.uint64:
 
 
 @jit
+def is_unlikely(score: np.int64, r: np.uint64) -> bool:
+    """Return whether a uniform picks the less likely value: r (1 + e) < e, e = exp(-|score|)."""
+    e = exp_neg(abs(score))
+    return r < e and multiply_high(r, e) < e - r
+
+
+@jit
 def gibbs_bit(
     score: np.int64,
     key: np.uint64,
@@ -119,17 +126,11 @@ def gibbs_bit(
 ) -> bool:
     """Return True with probability sigmoid(score).
 
-    The less likely value is taken iff r (1 + e) < e with e = exp(-|score|) and r uniform. No
-    random number is computed where none could change the outcome.
+    No random number is computed where none could change the outcome.
     """
-    if score >= LIMIT:
-        return True
-    if score <= -LIMIT:
-        return False
-    e = exp_neg(abs(score))
-    r = uniform64(key, sweep, site, row, index)
-    unlikely = r < e and multiply_high(r, e) < e - r
-    return (score >= 0) != unlikely
+    if abs(score) >= LIMIT:
+        return score >= 0
+    return (score >= 0) != is_unlikely(score, uniform64(key, sweep, site, row, index))
 
 
 @jit

@@ -90,6 +90,19 @@ def first_bits(words: Words) -> Index:
 
 
 @jit
+def earlier_twins(words: Words) -> Index:
+    """Count, for every line, the earlier lines that equal it."""
+    twins = np.zeros(words.shape[0], np.int64)
+    for line in range(words.shape[0]):
+        for earlier in range(line):
+            w = 0
+            while w < words.shape[1] and words[line, w] == words[earlier, w]:
+                w += 1
+            twins[line] += w == words.shape[1]
+    return twins
+
+
+@jit
 def transpose64(square: Words) -> None:
     """Transpose a 64 x 64 bit matrix (64 words) in place by six rounds of block swaps."""
     mask = _LOW_HALF

@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thali._jit import jit
-from thali.bits.words import popcount, transpose64
-from thali.decide import LIMIT, gibbs_bit
+from thali.bits.words import count_ones, popcount, transpose64
+from thali.decide import LIMIT, is_unlikely
+
+from thali.streams import uniform64
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,7 +45,8 @@ _FREE = np.uint64(0)  # eight words of free rows, one per column of the group
 _ONES = np.uint64(8) * _T  # the same, only where the datum is one
 _FREE_SUM = np.uint64(16) * _T  # bit-sliced counter of _FREE
 _ONES_SUM = _FREE_SUM + _PLANES * _T  # bit-sliced counter of _ONES
-_BITS = _ONES_SUM + _PLANES * _T  # the factor, a line per component; then the data, a line per column
+_NONE = _ONES_SUM + _PLANES * _T  # zeros
+_BITS = _NONE + _T  # the factor, a line per component; then the data, a line per column
 
 _0, _1, _2, _3, _4, _8 = (np.uint64(k) for k in (0, 1, 2, 3, 4, 8))
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -53,69 +56,69 @@ _ODD = np.uint64(0x5555555555555555)
 
 
 @jit
+def list_columns(codes: Words) -> tuple[Index, Index]:
+    """List the columns of every component (compressed sparse rows)."""
+    indptr = np.zeros(codes.shape[0] + 1, np.int64)
+    indptr[1:] = np.cumsum(count_ones(codes))
+    columns = np.empty(indptr[-1], np.int64)
+    k = 0
+    for component in range(codes.shape[0]):
+        for w in range(codes.shape[1]):
+            word = codes[component, w]
+            while word != _0:
+                lowest = word & (~word + _1)
+                columns[k] = w * 64 + np.int64(popcount(lowest - _1))
+                k += 1
+                word ^= lowest
+    return indptr, columns
+
+
+@jit
 def list_visits(codes: Words, is_held: NDArray[np.bool_]) -> tuple[Words, Words]:
     """List, for every component, its columns and the other components of each.
 
     Returns
     -------
     visits
-        For each visit: number of other components, offset of the column's data, offsets of
-        the other components. Visits of a component are sorted by that number, so that the
-        branches on it are predictable.
+        For each visit: a number of triples, the offset of the column's data, and the offsets of
+        the other components in triples, filled up with the offset of a line of zeros.
     starts
         ``(n_components, 2)``: where a component's visits begin, and how many there are.
     """
     n_components, width = codes.shape
-    load = np.zeros(width * 64, np.int64)  # components of each column
-    total = 0
+    indptr, columns = list_columns(codes)
+    first = np.zeros(width * 64 + 1, np.int64)  # the components of each column, the same way
+    for column in columns:
+        first[column + 1] += 1
+    length = 0
+    for column in columns:
+        length += 2 + 3 * max(1, (first[column + 1] + 1) // 3)
+    first = np.cumsum(first)
+    users = np.empty(columns.shape[0], np.int64)
+    fill = first.copy()
     for component in range(n_components):
-        for w in range(width):
-            word = codes[component, w]
-            while word != _0:
-                lowest = word & (~word + _1)
-                load[w * 64 + np.int64(popcount(lowest - _1))] += 1
-                word ^= lowest
-    for column in range(load.shape[0]):
-        total += load[column] * (load[column] + 1)  # 2 + (load - 1) numbers for each component
-    first = np.zeros(load.shape[0] + 1, np.int64)
-    first[1:] = np.cumsum(load)
-    users = np.empty(first[-1], np.int64)
-    fill = first[:-1].copy()
+        for k in range(indptr[component], indptr[component + 1]):
+            users[fill[columns[k]]] = component
+            fill[columns[k]] += 1
     data = _BITS + np.uint64(n_components) * _T
-    visits = np.empty(total, np.uint64)
+    visits = np.full(length, _NONE, np.uint64)
     starts = np.zeros((n_components, 2), np.uint64)
+    at = 0
     for component in range(n_components):
-        for w in range(width):
-            word = codes[component, w]
-            while word != _0:
-                lowest = word & (~word + _1)
-                column = w * 64 + np.int64(popcount(lowest - _1))
-                users[fill[column]] = component
-                fill[column] += 1
-                word ^= lowest
-    columns = np.empty(load.shape[0], np.int64)
-    position = 0
-    for component in range(n_components):
-        starts[component, 0] = position
         if is_held[component]:
             continue
-        n = 0
-        for w in range(width):
-            word = codes[component, w]
-            while word != _0:
-                lowest = word & (~word + _1)
-                columns[n] = w * 64 + np.int64(popcount(lowest - _1))
-                n += 1
-                word ^= lowest
-        starts[component, 1] = n
-        for column in columns[:n][np.argsort(load[columns[:n]], kind="mergesort")]:
-            visits[position] = load[column] - 1
-            visits[position + 1] = data + np.uint64(column) * _T
-            position += 2
+        starts[component, 0] = at
+        starts[component, 1] = indptr[component + 1] - indptr[component]
+        for column in columns[indptr[component] : indptr[component + 1]]:
+            n_triples = max(1, (first[column + 1] - first[column] + 1) // 3)
+            visits[at] = n_triples
+            visits[at + 1] = data + np.uint64(column) * _T
+            other = at + 2
             for k in range(first[column], first[column + 1]):
                 if users[k] != component:
-                    visits[position] = _BITS + np.uint64(users[k]) * _T
-                    position += 1
+                    visits[other] = _BITS + np.uint64(users[k]) * _T
+                    other += 1
+            at += 2 + 3 * n_triples
     return visits, starts
 
 
@@ -124,47 +127,31 @@ def _visit(
     s: Words, visits: Words, at: np.uint64, slot: np.uint64, n: np.uint64, unknown: np.uint64
 ) -> np.uint64:
     """Put the free rows of one column, and those with a one, into a slot; return the next visit."""
-    n_others = visits[at]
+    n_triples = visits[at]
     x = visits[at + _1]
     at += _2
     free = _FREE + slot * _T
     ones = _ONES + slot * _T
-    if n_others == _0:
-        for t in range(n):
-            s[free + t] = _ALL
-            s[ones + t] = s[x + t]
-    elif n_others == _1:
-        a = visits[at]
-        for t in range(n):
-            word = ~s[a + t]
-            s[free + t] = word
-            s[ones + t] = word & s[x + t]
-    elif n_others == _2:
-        a = visits[at]
-        b = visits[at + _1]
-        for t in range(n):
-            word = ~(s[a + t] | s[b + t])
-            s[free + t] = word
-            s[ones + t] = word & s[x + t]
-    else:
+    for k in range(n_triples):
         a = visits[at]
         b = visits[at + _1]
         c = visits[at + _2]
-        for t in range(n):
-            s[free + t] = s[a + t] | s[b + t] | s[c + t]
-        for k in range(_3, n_others):
-            a = visits[at + k]
+        at += _3
+        if k == _0:
             for t in range(n):
-                s[free + t] |= s[a + t]
-        for t in range(n):
-            word = ~s[free + t]
-            s[free + t] = word
-            s[ones + t] = word & s[x + t]
+                s[free + t] = s[a + t] | s[b + t] | s[c + t]
+        else:
+            for t in range(n):
+                s[free + t] |= s[a + t] | s[b + t] | s[c + t]
+    for t in range(n):
+        word = ~s[free + t]
+        s[free + t] = word
+        s[ones + t] = word & s[x + t]
     if unknown != _0:  # offset from a column's data to its unknown entries
         x += unknown
         for t in range(n):
             s[free + t] &= ~s[x + t]
-    return at + n_others
+    return at
 
 
 @jit
@@ -309,6 +296,14 @@ def update_columns(
     ones_counts = np.zeros(16, np.uint64)
     free_bytes = free_counts.view(np.uint8)
     ones_bytes = ones_counts.view(np.uint8)
+    counts = np.empty((64 * TILE, 2), np.int32)
+    open_rows = np.empty(64 * TILE + 1, np.int64)
+    open_scores = np.empty(64 * TILE + 1, np.int64)
+    uniforms = np.empty(64 * TILE, np.uint64)
+    drawn = np.empty(TILE, np.uint64)
+    has_singles = weights.shape[0] > 1
+    one_weight = weights[0, 0]
+    zero_weight = weights[0, 1]
     tp_gained = 0
     fp_gained = 0
     for start in range(lo, hi, 64 * TILE):
@@ -348,45 +343,49 @@ def update_columns(
                 _add_eight(s, _FREE, _FREE_SUM, n, n_planes)
                 _add_eight(s, _ONES, _ONES_SUM, n, n_planes)
                 left -= n_slots
+            n_open = 0
             for t in range(n):
                 _read_out(s, _FREE_SUM, t, n_planes, free_counts)
                 _read_out(s, _ONES_SUM, t, n_planes, ones_counts)
-                first = start + 64 * np.int64(t)
-                height = min(64, stop - first)
-                old = s[line + t]
-                new = _0
-                for k in range(64):
-                    i = ((k & 7) << 3) | (k >> 3)
-                    if i >= height:
-                        continue
+                first = 64 * np.int64(t)
+                word = _0
+                for i in range(min(64, stop - start - first)):
+                    k = ((i & 7) << 3) | (i >> 3)
                     c1 = np.int64(ones_bytes[k])
                     c0 = np.int64(free_bytes[k]) - c1
                     if n_planes > _8:
                         high = np.int64(ones_bytes[64 + k]) << 8
                         c1 += high
                         c0 += (np.int64(free_bytes[64 + k]) << 8) - high
-                    single = singles[first + i]
-                    score = prior[component] + weights[single, 0] * c1 + weights[single, 1] * c0
-                    if score >= LIMIT:
-                        is_on = _1
-                    elif score <= -LIMIT:
-                        is_on = _0
-                    else:
-                        is_on = np.uint64(
-                            gibbs_bit(
-                                score,
-                                key,
-                                sweep,
-                                site,
-                                np.uint64(rows[first + i]),
-                                np.uint64(component),
-                            )
-                        )
-                    new |= is_on << np.uint64(i)
-                    if is_on != (old >> np.uint64(i)) & _1:
-                        sign = 2 * np.int64(is_on) - 1
-                        tp_gained += sign * c1
-                        fp_gained += sign * c0
-                s[line + t] = new
-                after[component, first >> 6] = new
+                    if has_singles:
+                        one_weight = weights[singles[start + first + i], 0]
+                        zero_weight = weights[singles[start + first + i], 1]
+                    score = prior[component] + one_weight * c1 + zero_weight * c0
+                    counts[first + i, 0] = c1
+                    counts[first + i, 1] = c0
+                    word |= np.uint64(score >= 0) << np.uint64(i)
+                    # The few rows whose counts leave something to chance are listed without a
+                    # branch and drawn together below: their random numbers are independent work.
+                    open_rows[n_open] = first + i
+                    open_scores[n_open] = score
+                    n_open += np.int64(abs(score) < LIMIT)
+                drawn[np.int64(t)] = word
+            for u in range(n_open):
+                row = np.uint64(rows[start + open_rows[u]])
+                uniforms[u] = uniform64(key, sweep, site, row, np.uint64(component))
+            for u in range(n_open):
+                i = open_rows[u]
+                unlikely = is_unlikely(open_scores[u], uniforms[u])
+                drawn[i >> 6] ^= np.uint64(unlikely) << np.uint64(i & 63)
+            for t in range(n_tiles):
+                changed = s[line + np.uint64(t)] ^ drawn[t]
+                while changed != _0:
+                    lowest = changed & (~changed + _1)
+                    changed ^= lowest
+                    i = 64 * t + np.int64(popcount(lowest - _1))
+                    sign = 1 if drawn[t] & lowest != _0 else -1
+                    tp_gained += sign * counts[i, 0]
+                    fp_gained += sign * counts[i, 1]
+                s[line + np.uint64(t)] = drawn[t]
+                after[component, (start >> 6) + t] = drawn[t]
     return tp_gained, fp_gained

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from scipy.special import betaincinv, betaln, gammaincinv, gammaln, logit
 
+from thali.bits.words import earlier_twins
 from thali.checks import positive, probability, shape_parameters
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-    from thali.bits import Index, Words
+    from thali.bits import Factor, Index
 
 SMALLEST_DENSITY = 1e-9
 """Drawn densities are kept this far from 0 and 1, so that their log odds are finite."""
@@ -87,12 +90,13 @@ def log_buffet(sizes: Index, n_rows: int, alpha: float) -> float:
     return float(rates.sum()) + n * log(alpha) - alpha * harmonic(n_rows)
 
 
-def log_repeats(words: Words) -> float:
-    """Return the log of the product of mult! over distinct lines: components have no labels."""
-    if len(words) < 2:
+def log_repeats(factors: Sequence[Factor]) -> float:
+    """Return the log of the product of mult! over distinct components: they have no labels."""
+    twins = earlier_twins(factors[0].words)
+    if not twins.any():  # no two components with the same users
         return 0.0
-    _, repeats = np.unique(words, axis=0, return_counts=True)
-    return float(gammaln(repeats + 1.0).sum())
+    twins = earlier_twins(np.concatenate([f.words for f in factors], axis=1))
+    return float(np.log1p(twins).sum())
 
 
 def stick_odds(sizes: Index, n_rows: int, uniforms: NDArray[np.float64]) -> NDArray[np.float64]:

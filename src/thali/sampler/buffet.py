@@ -59,23 +59,25 @@ def sweep_blocks(stream: Stream, state: State, target: Target, n_blocks: int) ->
 def _update_block(
     stream: Stream, state: State, target: Target, tables: BirthTables, block: int, rows: Index
 ) -> tuple[State, tuple[int, int]]:
-    state = state.take(stream.permutation(Site.ORDER, state.n_components, row=block))
     users = state.factors[0]
     sizes = users.sizes()
     outside = sizes - count_ones(users.words & _mask(rows, users.n_rows))
     is_single = (sizes == 1) & (outside == 0)
     owners = np.searchsorted(rows, first_bits(users.words[is_single]))
-    keep = ~is_single
-    state = state.take(keep)
+    # A fresh random order: components are stored in order of creation, which tells something
+    # about them, and a scan order that depends on the state is not a Gibbs scan.
+    order = stream.permutation(Site.ORDER, state.n_components, row=block)
+    order = order[~is_single[order]]
+    state = state.take(order)
     uniforms = stream.uniforms(Site.STICKS, state.n_components, row=block)
     job = RowUpdate(
         mode=0,
         rows=rows,
         codes=state.factors[1].words,
-        is_held=outside[keep] == 0,
+        is_held=outside[order] == 0,
         weights=tables.weights,
         singles=np.bincount(owners, minlength=len(rows)),
-        prior=fixed(stick_odds(sizes[keep], users.n_rows, uniforms)),
+        prior=fixed(stick_odds(sizes[order], users.n_rows, uniforms)),
         stream=stream,
         site=site_of(Site.ROW_BITS, 0),
     )

@@ -43,8 +43,7 @@ def step(key: np.uint64, state: State, target: Target) -> tuple[State, Info]:
         state = sweep_serial(stream, state, target)
     for mode in range(1, len(state.factors)):
         if not model.is_finite:
-            # Components are stored in order of creation, which tells something about them;
-            # a scan order that depends on the state is not a Gibbs scan.
+            # A fresh random order, for the reason given in sampler/buffet.py.
             state = state.take(
                 stream.permutation(site_of(Site.ORDER, mode), state.n_components)
             )
@@ -113,5 +112,5 @@ def report(state: State, target: Target, *, is_warmup: bool) -> Info:
     if not model.is_finite:
         log_joint += model.buffet().log_prior(state.alpha)
         log_joint += log_buffet(state.factors[0].sizes(), shape[0], state.alpha)
-        log_joint -= log_repeats(np.concatenate([f.words for f in state.factors], axis=1))
+        log_joint -= log_repeats(state.factors)
     return Info(state.n_components, float(log_joint), float(log_likelihood), counts, is_warmup)
