@@ -1,0 +1,159 @@
+"""Every engine draws exactly the bits of the oracle: equality, not tolerance."""
+
+import numpy as np
+import oracle
+import pytest
+from thali.engines.cpu import CpuEngine
+from thali.model import EqualRates, FixedRates, Model, UnequalRates
+from thali.sampler import Schedule, Target, chain, step
+from thali.streams import chain_key
+
+NOISE = {"equal": EqualRates, "unequal": UnequalRates}
+SHAPES = [(7, 70), (130, 5), (5, 6, 70), (3, 66, 4), (3, 4, 5, 6), (2, 3, 2, 67)]
+
+
+def make(shape, n_components, seed, *, has_unknown):
+    """Return data near a Boolean product, a mask, and factors to start from."""
+    rng = np.random.default_rng(seed)
+    density = 0.5 ** (1 / len(shape)) * min(1.0, 2.0 / max(n_components, 1)) ** (1 / len(shape))
+    truth = [rng.random((n, n_components)) < density for n in shape]
+    letters = "abcd"[: len(shape)]
+    product = np.einsum(",".join(c + "l" for c in letters) + "->" + letters, *map(np.int64, truth))
+    values = (product > 0) ^ (rng.random(shape) < 0.2)
+    known = rng.random(shape) < 0.7 if has_unknown else np.ones(shape, bool)
+    known.flat[0] = True
+    start = [rng.random((n, n_components)) < density for n in shape]
+    return values, known, start
+
+
+def as_input(values, known):
+    return values if known.all() else np.where(known, values.astype(float), np.nan)
+
+
+def assert_same(engine, kind, values, known, start, noise_kind, *, n_sweeps, seed=5, blocks=2):
+    """Run engine and oracle side by side."""
+    shape = values.shape
+    is_finite = kind == "finite"
+    key = chain_key(seed)
+    model = Model(start[0].shape[1] if is_finite else None, noise=noise_kind)
+    schedule = Schedule("parallel" if is_finite else kind, blocks=blocks)
+    target = Target.prepare(as_input(values, known), model, schedule, engine)
+    state = target.initial(key, start)
+    slow = oracle.Chain(
+        key, oracle.as_cells(values, known), shape, oracle.as_components(start), kind, noise_kind,
+        (0.2, 0.2), [0.5] * len(shape),
+    )  # fmt: skip
+    for _ in range(n_sweeps):
+        state, info = step(key, state, target)
+        slow.step(blocks)
+        for fast, plain in zip(state.factors, slow.factors(), strict=True):
+            assert fast.dense().astype(int).tolist() == plain
+        assert tuple(info.confusion) == oracle.confusion(slow.x, slow.components)
+        assert state.noise == pytest.approx(slow.noise, rel=1e-9)
+        if is_finite:
+            assert [float(d[0]) for d in state.densities] == pytest.approx(slow.densities, rel=1e-9)
+        else:
+            assert state.alpha == pytest.approx(slow.alpha, rel=1e-9)
+    return state
+
+
+@pytest.mark.parametrize("form", ["horizontal", "vertical"])
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("has_unknown", [False, True])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_finite_model(shape, has_unknown, threads, form, monkeypatch):
+    """Arities 2 to 4, rows shorter and longer than a word, masks, threads, both kernel forms."""
+    monkeypatch.setattr("thali.engines.cpu._MIN_WORK", 0)
+    noise = "equal" if has_unknown else "unequal"
+    values, known, start = make(shape, 3, seed=len(shape), has_unknown=has_unknown)
+    assert_same(CpuEngine(threads, form), "finite", values, known, start, noise, n_sweeps=2)
+
+
+@pytest.mark.parametrize("form", ["horizontal", "vertical"])
+@pytest.mark.parametrize("n_components", [0, 1, 70])
+def test_number_of_components(n_components, form):
+    """No component, one, and more than fit in a word."""
+    values, known, start = make((6, 9), n_components, seed=1, has_unknown=True)
+    assert_same(CpuEngine(1, form), "finite", values, known, start, "unequal", n_sweeps=2)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("has_unknown", [False, True])
+@pytest.mark.parametrize("kind", ["parallel", "serial", "serial-integrated"])
+@pytest.mark.parametrize(
+    ("shape", "noise", "blocks"), [((9, 70), "unequal", 2), ((23, 7), "equal", 3), ((67, 5), "unequal", 5)]
+)
+def test_buffet(shape, noise, blocks, kind, has_unknown, threads, monkeypatch):
+    """Both schedules, odd blocks, births and deaths included."""
+    monkeypatch.setattr("thali.engines.cpu._MIN_WORK", 0)
+    values, known, start = make(shape, 3, seed=shape[0], has_unknown=has_unknown)
+    start[0][0] = True  # no empty component to start with
+    engine = CpuEngine(threads)
+    assert_same(
+        engine, kind, values, known, start, noise, n_sweeps=4, blocks=blocks, seed=shape[1]
+    )
+
+
+@pytest.mark.parametrize("kind", ["parallel", "serial", "serial-integrated"])
+def test_buffet_from_nothing(kind):
+    """From no component at all, with many births at once and room running out."""
+    values, known, _ = make((40, 12), 4, seed=2, has_unknown=False)
+    start = [np.zeros((n, 0), bool) for n in values.shape]
+    state = assert_same(CpuEngine(1), kind, values, known, start, "equal", n_sweeps=3, seed=1)
+    assert state.n_components > 0
+
+
+@pytest.mark.parametrize("kind", ["parallel", "serial-integrated"])
+def test_buffet_with_more_components_than_a_word(kind):
+    """More than 64 components, many of them owned by one row."""
+    rng = np.random.default_rng(3)
+    values = rng.random((8, 10)) < 0.5
+    start = [rng.random((8, 70)) < 0.2, rng.random((10, 70)) < 0.05]
+    start[0][rng.integers(0, 8, 70), np.arange(70)] = True
+    assert_same(
+        CpuEngine(1), kind, values, np.ones_like(values), start, "unequal", n_sweeps=1, blocks=3
+    )
+
+
+def factors_of(state):
+    return [f.words.tolist() for f in state.factors]
+
+
+@pytest.mark.parametrize(
+    ("model", "kind"),
+    [(Model(6), "parallel"), (Model(), "parallel"), (Model(), "serial")],
+    ids=["finite", "parallel", "serial"],
+)
+def test_chain_does_not_depend_on_threads_forms_or_interruptions(model, kind, monkeypatch):
+    """Six sweeps are three and three, on any number of threads and in either form."""
+    monkeypatch.setattr("thali.engines.cpu._MIN_WORK", 0)
+    values, _, _ = make((300, 90), 4, seed=9, has_unknown=False)
+    key = chain_key(11)
+    schedule = Schedule(kind, warmup=3, hold=2)
+    whole = Target.prepare(values, model, schedule, CpuEngine(1, "horizontal"))
+    *_, (expected, info) = chain(key, whole, 6)
+    for threads, form in ((1, "vertical"), (2, "auto"), (3, "vertical"), (5, "horizontal")):
+        target = Target.prepare(values, model, schedule, CpuEngine(threads, form))
+        *_, (half, _) = chain(key, target, 3)
+        *_, (state, again) = chain(key, target, 3, half)
+        assert factors_of(state) == factors_of(expected)
+        assert (state.noise, state.alpha, state.sweep) == (expected.noise, expected.alpha, 6)
+        for density, other in zip(state.densities, expected.densities, strict=True):
+            assert density.tolist() == other.tolist()
+        assert again == info
+
+
+def test_covered_counts_follow_the_factors():
+    """The counts carried along equal those counted from the data, sweep after sweep."""
+    values, known, _ = make((600, 40), 4, seed=4, has_unknown=True)
+    for model in (Model(5), Model()):
+        target = Target.prepare(as_input(values, known), model, Schedule(warmup=5))
+        for state, _ in chain(chain_key(2), target, 8):
+            assert target.recount(state).covered == state.covered
+
+
+def test_fixed_rates_are_kept():
+    """Fixed error rates never change."""
+    values, _, _ = make((20, 30), 2, seed=1, has_unknown=False)
+    target = Target.prepare(values, Model(noise=FixedRates(0.1, 0.3)))
+    assert {s.noise for s, _ in chain(chain_key(0), target, 5)} == {(0.1, 0.3)}

@@ -1,0 +1,340 @@
+"""The model in plain loops: no bits, no unfolding, no Numba, nothing imported from thali.
+
+Every conditional is read off the full tensor, entry by entry. Integers are Python's own. The
+engines must agree with this file bit for bit; it is slow and meant to be obvious.
+
+A component is a tuple of lists of 0/1, one list per mode. ``x`` maps an index tuple to 0 or 1 and
+lacks the unknown entries.
+"""
+
+from __future__ import annotations
+
+import itertools
+from decimal import Decimal, getcontext
+from math import exp, floor, lgamma, log, log1p
+
+from scipy.special import betainc, betaincinv, gammaincinv
+
+getcontext().prec = 60
+ROW_BITS, BIRTH_COUNT, BIRTH_COVER, BIRTH_BITS = 1, 2, 3, 4
+BIRTH_MOVE, ORDER, BLOCKS, STICKS, ALPHA, DENSITY, NOISE = 5, 6, 7, 8, 9, 10, 11
+ONE = 1 << 64
+GRID = 1 << 24
+
+
+# --- random numbers ---------------------------------------------------------------------------
+
+
+def philox(counter, key):
+    """Philox 4x32-10 of a four-word counter and a two-word key."""
+    c, k = list(counter), list(key)
+    for _ in range(10):
+        a, b = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [(b >> 32) ^ c[1] ^ k[0], b & 0xFFFFFFFF, (a >> 32) ^ c[3] ^ k[1], a & 0xFFFFFFFF]
+        k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
+    return c
+
+
+class Stream:
+    def __init__(self, key, sweep):
+        self.key, self.sweep = int(key), int(sweep)
+
+    def bits(self, site, row, index):
+        out = philox((index, row, site, self.sweep), (self.key & 0xFFFFFFFF, self.key >> 32))
+        return out[0] | out[1] << 32
+
+    def uniform(self, site, row, index):
+        return ((self.bits(site, row, index) >> 11) + 0.5) / 2**53
+
+    def permutation(self, site, row, n):
+        return sorted(range(n), key=lambda i: self.bits(site, row, i))
+
+
+# --- decisions --------------------------------------------------------------------------------
+
+
+def fixed(value):
+    return round(max(-(2.0**37), min(2.0**37, value)) * GRID)
+
+
+def threshold(p):
+    return ONE - 1 if p >= 1 else floor(Decimal(min(p, 1 - 2.0**-53)) * ONE)
+
+
+def _table(unit, n):
+    return [min(floor((Decimal(-i) / unit).exp() * ONE), ONE - 1) for i in range(n)]
+
+
+UNITS, MIDDLE, LOW = _table(1, 64), _table(2**12, 4096), _table(2**24, 4096)
+
+
+def exp_neg(score):
+    if score >= 45 * GRID:
+        return 0
+    return (UNITS[score >> 24] * MIDDLE[score >> 12 & 4095] >> 64) * LOW[score & 4095] >> 64
+
+
+def gibbs(score, r):
+    e = exp_neg(abs(score))
+    unlikely = r < e and (r * e >> 64) < e - r
+    return int((score >= 0) != unlikely)
+
+
+def categorical(scores, r):
+    weights = [exp_neg(max(scores) - s) >> 12 for s in scores]
+    left = r * sum(weights) >> 64
+    for k, weight in enumerate(weights):
+        if left < weight:
+            return k
+        left -= weight
+    raise AssertionError
+
+
+# --- the model --------------------------------------------------------------------------------
+
+
+def covers(component, cell):
+    return all(column[i] for column, i in zip(component, cell, strict=True))
+
+
+def predict(components, cell):
+    return any(covers(c, cell) for c in components)
+
+
+def weights(spurious, dropped):
+    return log((1 - dropped) / spurious), log(dropped / (1 - spurious))
+
+
+def confusion(x, components):
+    """Return tp, fp, tn, fn."""
+    counts = {(1, 1): 0, (1, 0): 0, (0, 0): 0, (0, 1): 0}
+    for cell, value in x.items():
+        counts[int(predict(components, cell)), value] += 1
+    return counts[1, 1], counts[1, 0], counts[0, 0], counts[0, 1]
+
+
+def decided_cells(x, components, mode, row, component):
+    """Return how many ones and zeros of a row this component alone decides."""
+    c1 = c0 = 0
+    for cell, value in x.items():
+        if cell[mode] != row:
+            continue
+        in_code = all(component[m][i] for m, i in enumerate(cell) if m != mode)
+        if in_code and not predict([c for c in components if c is not component], cell):
+            c1, c0 = c1 + value, c0 + (1 - value)
+    return c1, c0
+
+
+def update_row(stream, x, components, mode, row, w1, w0, prior, held=()):
+    """Draw a row's entries, one component after another; ``prior`` is a list of integers."""
+    for position, component in enumerate(components):
+        if position in held:
+            continue
+        c1, c0 = decided_cells(x, components, mode, row, component)
+        score = prior[position] + w1 * c1 + w0 * c0
+        r = stream.bits(ROW_BITS + 64 * mode, row, position)
+        component[mode][row] = gibbs(score, r)
+
+
+def uncovered(x, components, row):
+    n1 = n0 = 0
+    for cell, value in x.items():
+        if cell[0] == row and not predict(components, cell):
+            n1, n0 = n1 + value, n0 + (1 - value)
+    return n1, n0
+
+
+def new_factor(q, k, w):
+    """Log factor of an uncovered entry when k components with unknown codes are there."""
+    none_on = (1 - q) ** k
+    return log(none_on + (1 - none_on) * exp(w))
+
+
+def births(stream, x, shape, components, row, alpha, q, noise):
+    """Draw the single-row components of a row of a matrix."""
+    w1, w0 = weights(*noise)
+    n1, n0 = uncovered(x, components, row)
+    rate = alpha / shape[0]
+    scores = [
+        fixed(k * log(rate) - lgamma(k + 1))
+        + n1 * fixed(new_factor(q, k, w1))
+        + n0 * fixed(new_factor(q, k, w0))
+        for k in range(60)
+    ]
+    k = categorical(scores, stream.bits(BIRTH_COUNT, row, 0))
+    none_on = (1 - q) ** k
+    new = [([int(n == row) for n in range(shape[0])], [0] * shape[1]) for _ in range(k)]
+    for d in range(shape[1]):
+        is_free = (row, d) in x and not predict(components, (row, d))
+        if k and is_free:
+            w = w1 if x[row, d] else w0
+            some = (1 - none_on) / (none_on * exp(-w) + (1 - none_on))
+            if stream.bits(BIRTH_COVER, row, d) >= threshold(some):
+                continue
+        must = is_free
+        for j in range(k):
+            p = q / (1 - (1 - q) ** (k - j)) if must else q
+            sure = must and j == k - 1
+            if sure or stream.bits(BIRTH_BITS + (j << 16), row, d) < threshold(p):
+                new[j][1][d] = 1
+                must = False
+    return new
+
+
+def size(component, mode=0):
+    return sum(component[mode])
+
+
+def logit_stick(m, n, u):
+    a, b = m, n - m + 1
+    if a <= b:
+        p = float(betaincinv(a, b, u))
+        return log(p) - log1p(-p)
+    p = float(betaincinv(b, a, 1 - u))
+    return log1p(-p) - log(p)
+
+
+def sweep_blocks(stream, x, shape, components, n_blocks, alpha, q, noise):
+    w1, w0 = weights(*noise)
+    order = stream.permutation(BLOCKS, 0, shape[0])
+    n_blocks = min(n_blocks, shape[0])
+    for block in range(n_blocks):
+        short, longer = divmod(shape[0], n_blocks)
+        start = block * short + min(block, longer)
+        rows = sorted(order[start : start + short + (block < longer)])
+        scan = [components[i] for i in stream.permutation(ORDER, block, len(components))]
+        single = [c for c in scan if size(c) == 1 and c[0].index(1) in rows]
+        shared = [c for c in scan if not any(c is s for s in single)]
+        prior = [
+            fixed(logit_stick(size(c), shape[0], stream.uniform(STICKS, block, i)))
+            for i, c in enumerate(shared)
+        ]
+        held = [i for i, c in enumerate(shared) if not any(c[0][n] for n in range(shape[0]) if n not in rows)]
+        new = []
+        for row in rows:
+            k = sum(c[0][row] for c in single)
+            v1 = fixed(w1) - fixed(new_factor(q, k, w1))
+            v0 = fixed(w0) - fixed(new_factor(q, k, w0))
+            update_row(stream, x, shared, 0, row, v1, v0, prior, held)
+            new += births(stream, x, shape, shared, row, alpha, q, noise)
+        components = shared + new
+    return components
+
+
+def sweep_serial(stream, x, shape, components, alpha, q, noise, *, is_integrated):
+    w1, w0 = weights(*noise)
+    for row in range(shape[0]):
+        own = [c for c in components if size(c) == 1 and c[0][row]]
+        k = len(own) if is_integrated else 0
+        if is_integrated:
+            components = [c for c in components if not any(c is o for o in own)]
+        v1 = fixed(w1) - fixed(new_factor(q, k, w1))
+        v0 = fixed(w0) - fixed(new_factor(q, k, w0))
+        order = list(range(len(components)))
+        for i in range(len(order) - 1, 0, -1):
+            j = stream.bits(ORDER, row, i) * (i + 1) >> 64
+            order[i], order[j] = order[j], order[i]
+        for position, index in enumerate(order):
+            component = components[index]
+            others = size(component) - component[0][row]
+            if others == 0:
+                continue
+            c1, c0 = decided_cells(x, components, 0, row, component)
+            score = fixed(log(others) - log(shape[0] - others)) + v1 * c1 + v0 * c0
+            component[0][row] = gibbs(score, stream.bits(ROW_BITS, row, position))
+        components = [c for c in components if not any(c is o for o in own)]
+        components = components + births(stream, x, shape, components, row, alpha, q, noise)
+    return components
+
+
+# --- error rates and hyperparameters ------------------------------------------------------------
+
+
+def draw_rate(a, b, u):
+    return float(betaincinv(a, b, u * float(betainc(a, b, 0.5))))
+
+
+def draw_noise(stream, counts, kind):
+    """Flat priors cut to (0, 1/2)."""
+    tp, fp, tn, fn = counts
+    u = [stream.uniform(NOISE, 0, i) for i in range(2)]
+    if kind == "equal":
+        rate = draw_rate(1 + fp + fn, 1 + tp + tn, u[0])
+        return rate, rate
+    return draw_rate(1 + fn, 1 + tn, u[0]), draw_rate(1 + fp, 1 + tp, u[1])
+
+
+def draw_density(stream, components, mode, n_rows):
+    n_ones = sum(size(c, mode) for c in components)
+    n_zeros = n_rows * len(components) - n_ones
+    return float(betaincinv(1 + n_ones, 1 + n_zeros, stream.uniform(DENSITY + 64 * mode, 0, 0)))
+
+
+def draw_alpha(stream, n_components, n_rows):
+    harmonic = sum(1 / n for n in range(1, n_rows + 1))
+    return float(gammaincinv(1 + n_components, stream.uniform(ALPHA, 0, 0))) / (1 + harmonic)
+
+
+# --- whole sweeps -----------------------------------------------------------------------------
+
+
+class Chain:
+    """A chain with flat priors on all rates and densities; compare with ``thali.sampler``."""
+
+    def __init__(self, key, x, shape, components, kind, noise_kind, noise, densities, alpha=3.0):
+        self.key, self.x, self.shape, self.components = key, x, shape, components
+        self.kind, self.noise_kind, self.noise = kind, noise_kind, noise
+        self.densities, self.alpha, self.sweep = list(densities), alpha, 0
+
+    def step(self, n_blocks=2):
+        stream = Stream(self.key, self.sweep)
+        hyper = (self.alpha, self.densities[1], self.noise)
+        w1, w0 = (fixed(w) for w in weights(*self.noise))
+        is_finite = self.kind == "finite"
+        if is_finite:
+            self._update(stream, 0, w1, w0)
+        elif self.kind == "parallel":
+            self.components = sweep_blocks(
+                stream, self.x, self.shape, self.components, n_blocks, *hyper
+            )
+        else:
+            self.components = sweep_serial(
+                stream, self.x, self.shape, self.components, *hyper,
+                is_integrated=self.kind == "serial-integrated",
+            )  # fmt: skip
+        for mode in range(1, len(self.shape)):
+            if not is_finite:
+                order = stream.permutation(ORDER + 64 * mode, 0, len(self.components))
+                self.components = [self.components[i] for i in order]
+            self._update(stream, mode, w1, w0)
+        for mode in range(0 if is_finite else 1, len(self.shape)):
+            self.densities[mode] = draw_density(stream, self.components, mode, self.shape[mode])
+        if not is_finite:
+            self.alpha = draw_alpha(stream, len(self.components), self.shape[0])
+        self.noise = draw_noise(stream, confusion(self.x, self.components), self.noise_kind)
+        self.sweep += 1
+
+    def _update(self, stream, mode, w1, w0):
+        q = self.densities[mode]
+        prior = [fixed(log(q) - log1p(-q))] * len(self.components)
+        for row in range(self.shape[mode]):
+            update_row(stream, self.x, self.components, mode, row, w1, w0, prior)
+
+    def factors(self):
+        """Return dense factors as nested lists, (n_rows, n_components) each."""
+        return [
+            [[c[mode][row] for c in self.components] for row in range(n)]
+            for mode, n in enumerate(self.shape)
+        ]
+
+
+def as_cells(values, known=None):
+    """Turn an array into the dictionary of its known entries."""
+    cells = itertools.product(*(range(n) for n in values.shape))
+    return {c: int(values[c]) for c in cells if known is None or known[c]}
+
+
+def as_components(factors):
+    """Turn dense factors into a list of components."""
+    n = factors[0].shape[1]
+    return [tuple([int(v) for v in f[:, k]] for f in factors) for k in range(n)]
