@@ -21,6 +21,7 @@ KERNEL_FILES = (
     "bits/words.py",
     "bits/codes.py",
     "decide.py",
+    "model/births.py",
     "engines/births.py",
     "engines/rows.py",
     "engines/columns.py",

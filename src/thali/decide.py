@@ -31,8 +31,7 @@ LIMIT = np.int64(45 * SCALE)
 SUM_SHIFT = np.uint64(12)
 """Weights of a categorical draw are fractions of 2**52, so that 4096 of them can be summed."""
 
-_MASK = np.uint64(0xFFFFFFFF)
-_HALF = np.uint64(32)
+_UNIT = np.uint64(1 << 52)
 _DIGIT = 12
 _DIGIT_MASK = np.int64((1 << _DIGIT) - 1)
 
@@ -40,15 +39,14 @@ _DIGIT_MASK = np.int64((1 << _DIGIT) - 1)
 def fixed(value: float | NDArray[np.float64]) -> NDArray[np.int64]:
     """Round log odds to the grid; infinities become certainty."""
     certain = 2.0**37 * SCALE  # beats any sum of counts times weights that fits in int64
-    return np.rint(np.clip(np.asarray(value) * SCALE, -certain, certain)).astype(np.int64)
+    units = np.minimum(np.maximum(np.multiply(value, float(SCALE)), -certain), certain)
+    return np.rint(units).astype(np.int64)
 
 
 def threshold(probability: float | NDArray[np.float64]) -> NDArray[np.uint64]:
     """Turn probabilities into thresholds: a 64-bit uniform is below with that probability."""
-    probability = np.asarray(probability, np.float64)
-    below_one = np.minimum(probability, 1.0 - 2.0**-53)
-    out = np.ldexp(below_one, 64).astype(np.uint64)
-    return np.where(probability >= 1.0, np.uint64(2**64 - 1), out)
+    below_one = np.ldexp(np.minimum(probability, 1.0 - 2.0**-53), 64).astype(np.uint64)
+    return np.where(np.greater_equal(probability, 1.0), np.uint64(2**64 - 1), below_one)
 
 
 def _exp_tables() -> Words:
@@ -149,3 +147,24 @@ def categorical(scores: NDArray[np.int64], n: int, r: np.uint64) -> int:
             return k
         left -= weight
     return n - 1
+
+
+@jit
+def is_accepted(log_scale: np.int64, total: np.uint64, r: np.uint64) -> bool:
+    """Return True with probability min(1, total * 2**-52 * exp(log_scale)).
+
+    ``total`` is a sum of weights as in :func:`categorical`: the largest of them is 2**52, up to
+    rounding, so that a scale of one or more is always accepted.
+    """
+    if log_scale >= 0:
+        return True
+    return r >> SUM_SHIFT < multiply_high(total, exp_neg(-log_scale))
+
+
+@jit
+def is_inverse_accepted(log_scale: np.int64, total: np.uint64, r: np.uint64) -> bool:
+    """Return True with probability min(1, 1 / (total * 2**-52 * exp(log_scale)))."""
+    scaled = multiply_high(r, total)
+    if log_scale >= 0:
+        return scaled < exp_neg(log_scale) >> SUM_SHIFT
+    return multiply_high(scaled, exp_neg(-log_scale)) < _UNIT

@@ -51,7 +51,7 @@ def assert_same(engine, kind, values, known, start, noise_kind, *, n_sweeps, see
         assert tuple(info.confusion) == oracle.confusion(slow.x, slow.components)
         assert state.noise == pytest.approx(slow.noise, rel=1e-9)
         if is_finite:
-            assert [float(d[0]) for d in state.densities] == pytest.approx(slow.densities, rel=1e-9)
+            assert [float(d) for d in state.densities] == pytest.approx(slow.densities, rel=1e-9)
         else:
             assert state.alpha == pytest.approx(slow.alpha, rel=1e-9)
     return state

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Factor, Index, PackedTensor, Words
-    from thali.model.births import BirthTables
+    from thali.model.births import BirthTables, MoveTables
     from thali.streams import Stream
 
 log = logging.getLogger("thali")
@@ -44,6 +44,14 @@ class Births(NamedTuple):
     covered: tuple[int, int]  # ones and zeros that these rows now cover, new components included
 
 
+class Moves(NamedTuple):
+    """Births and deaths of single-row components, at most one a row."""
+
+    births: Births
+    density: Index  # which density each birth has
+    has_died: NDArray[np.bool_]  # by component
+
+
 class Engine(Protocol):
     """Where rows are updated. Engines differ in where they compute, never in what."""
 
@@ -59,7 +67,23 @@ class Engine(Protocol):
         """Count covered ones and covered zeros of rows: ``(n_rows, 2)``."""
 
     def births(self, job: RowUpdate, factor: Factor, tables: BirthTables) -> Births:
-        """Draw single-row components for the rows of a work order."""
+        """Draw all single-row components of the rows of a work order anew."""
+
+    def moves(
+        self, job: RowUpdate, factor: Factor, is_single: NDArray[np.bool_], tables: MoveTables
+    ) -> Moves:
+        """Try the birth or death of one single-row component in the rows of a work order."""
+
+    def scan(
+        self,
+        stream: Stream,
+        factors: tuple[Factor, ...],
+        odds: NDArray[np.int64],
+        tables: BirthTables,
+        *,
+        is_integrated: bool,
+    ) -> tuple[tuple[Factor, ...], tuple[int, int]]:
+        """Do the serial schedule's pass over the rows; return what they cover."""
 
 
 def choose(name: str = "auto", threads: int | None = None) -> Engine:

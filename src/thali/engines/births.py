@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thali._jit import jit
-from thali.decide import LIMIT, categorical
+from thali.decide import (
+    LIMIT,
+    SUM_SHIFT,
+    categorical,
+    exp_neg,
+    is_accepted,
+    is_inverse_accepted,
+    multiply_high,
+)
 from thali.engines.rows import count_covered, count_known, cover_row, read_row
 from thali.streams import Site, uniform64
 
@@ -24,6 +32,10 @@ _ONE = np.uint64(1)
 _COUNT = np.uint64(Site.BIRTH_COUNT)
 _COVER = np.uint64(Site.BIRTH_COVER)
 _BITS = np.uint64(Site.BIRTH_BITS)
+_MOVE = np.uint64(Site.BIRTH_MOVE)
+_TWO = np.uint64(2)
+_THREE = np.uint64(3)
+_TOP_BIT = np.uint64(63)
 _COMPONENT_SHIFT = np.uint64(16)  # the number of a new component, above the site's own bits
 
 
@@ -166,15 +178,19 @@ def draw_birth_codes(
     factor: Words,
     cover: NDArray[np.uint64],
     first: NDArray[np.uint64],
-    plain: np.uint64,
+    plain: NDArray[np.uint64],
     key: np.uint64,
     sweep: np.uint64,
     n_new: Index,
+    density: Index,
     covered: NDArray[np.int64],
     offsets: Index,
     new_codes: Words,
 ) -> None:
-    """Draw the codes of the single-row components of some rows."""
+    """Draw the codes of the new single-row components of some rows.
+
+    ``density`` says which of the tabulated densities a row's new components have.
+    """
     width = codes.shape[1]
     once = np.empty(width, np.uint64)
     twice = np.empty(width, np.uint64)
@@ -190,9 +206,9 @@ def draw_birth_codes(
             once,
             n_columns,
             n_new[i],
-            cover,
-            first,
-            plain,
+            cover[density[i]],
+            first[density[i]],
+            plain[density[i]],
             key,
             sweep,
             np.uint64(row),
@@ -200,3 +216,89 @@ def draw_birth_codes(
         )
         covered[i, 0] += tp
         covered[i, 1] += fp
+
+
+@jit
+def move_singles(
+    ones: Words,
+    known: Words,
+    n_columns: int,
+    rows: Index,
+    lo: int,
+    hi: int,
+    codes: Words,
+    factor: Words,
+    is_single: NDArray[np.bool_],
+    count: NDArray[np.int64],
+    odds: NDArray[np.int64],
+    key: np.uint64,
+    sweep: np.uint64,
+    n_new: Index,
+    density: Index,
+    has_died: NDArray[np.bool_],
+    covered: NDArray[np.int64],
+) -> None:
+    """Try the birth or the death of one single-row component in some rows (eq. 13).
+
+    The component's code and density are summed out. With M the sum over the tabulated densities
+    and ``odds[j]`` the log of rate / j, a birth is accepted with probability min(1, M rate/(j+1)),
+    a death with min(1, j/(M rate)), where j counts the row's own components.
+
+    Parameters
+    ----------
+    is_single
+        Components with one user only.
+    count
+        ``(n_densities, 3)``: log prior of a density; log factor of an uncovered one, zero.
+    n_new, density, has_died, covered
+        Results: births (0 or 1) and their density by row, deaths by component, covered ones and
+        zeros by row (a new component's own not included).
+    """
+    n_components, width = codes.shape
+    once = np.empty(width, np.uint64)
+    twice = np.empty(width, np.uint64)
+    active = np.empty(n_components, np.bool_)
+    own = np.empty(n_components, np.int64)
+    scores = np.empty(count.shape[0], np.int64)
+    for i in range(lo, hi):
+        row = rows[i]
+        address = np.uint64(row)
+        read_row(factor, i, active)
+        n_own = 0
+        for component in range(n_components):
+            if active[component] and is_single[component]:
+                own[n_own] = component
+                n_own += 1
+        is_birth = uniform64(key, sweep, _MOVE, address, _ZERO) >> _TOP_BIT == _ONE
+        victim = -1
+        if not is_birth and n_own > 0:
+            r = uniform64(key, sweep, _MOVE, address, _ONE)
+            victim = own[np.int64(multiply_high(r, np.uint64(n_own)))]
+            active[victim] = False
+        base = cover_row(known, row, codes, active, once, twice)
+        tp, fp = count_covered(once, ones[row], base)
+        if is_birth or victim >= 0:
+            n_ones, n_zeros = count_known(ones[row], n_columns, known.shape[0] > 0, base)
+            best = np.int64(-(2**62))
+            for g in range(count.shape[0]):
+                scores[g] = count[g, 0] + (n_ones - tp) * count[g, 1] + (n_zeros - fp) * count[g, 2]
+                best = max(best, scores[g])
+            total = _ZERO
+            for g in range(count.shape[0]):
+                total += exp_neg(best - scores[g]) >> SUM_SHIFT
+            log_ratio = best + odds[n_own + is_birth]
+            r = uniform64(key, sweep, _MOVE, address, _TWO)
+            if is_birth:
+                if is_accepted(log_ratio, total, r):
+                    n_new[i] = 1
+                    density[i] = categorical(
+                        scores, count.shape[0], uniform64(key, sweep, _MOVE, address, _THREE)
+                    )
+            elif is_inverse_accepted(log_ratio, total, r):
+                has_died[victim] = True
+            else:
+                active[victim] = True
+                base = cover_row(known, row, codes, active, once, twice)
+                tp, fp = count_covered(once, ones[row], base)
+        covered[i, 0] = tp
+        covered[i, 1] = fp

@@ -14,7 +14,7 @@ from thali.engines import births as birth_kernels
 from thali.engines import columns as vertical
 from thali.engines import rows as horizontal
 from thali.engines import scan as serial
-from thali.engines.base import Births, RowUpdate
+from thali.engines.base import Births, Moves, RowUpdate
 from thali.checks import count
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Index, PackedTensor, Words
-    from thali.model.births import BirthTables
+    from thali.model.births import BirthTables, CodeTables, MoveTables
     from thali.streams import Stream
 
 _NOTHING = np.zeros((0, 0), np.uint64)
@@ -54,6 +54,7 @@ class CpuEngine:
     def load(self, tensor: PackedTensor) -> None:
         """Take the data; nothing is copied."""
         self.tensor = tensor
+        self._all_rows = {}
 
     def update(self, job: RowUpdate, factor: Factor) -> tuple[Factor, tuple[int, int]]:
         """Carry out a work order; return the factor and the ones and zeros newly covered."""
@@ -62,7 +63,7 @@ class CpuEngine:
         if n_components == 0 or n_rows == 0:
             return factor, (0, 0)
         singles = np.zeros(n_rows, np.int64) if job.singles is None else job.singles
-        address = (job.stream.key, job.stream.sweep, np.uint64(job.site))
+        address = (*job.stream, np.uint64(job.site))
         order = (job.codes, job.is_held, job.weights, singles, job.prior, *address, before)
         work = n_rows * job.codes.size
         if self._is_vertical(n_rows, job.codes.shape[1]):
@@ -107,33 +108,63 @@ class CpuEngine:
         return counts
 
     def births(self, job: RowUpdate, factor: Factor, tables: BirthTables) -> Births:
-        """Draw single-row components for the rows of a work order."""
+        """Draw all single-row components of the rows of a work order anew."""
         ones, known, index, words = self._select(job.mode, job.rows, factor)
-        n_rows = len(index)
-        n_columns = self.tensor.shape[1 - job.mode]
-        work = n_rows * max(1, len(job.codes)) * ones.shape[1]
-        n_new = np.zeros(n_rows, np.int64)
-        covered = np.zeros((n_rows, 2), np.int64)
-        address = (job.stream.key, job.stream.sweep)
+        n_new = np.zeros(len(index), np.int64)
+        covered = np.zeros((len(index), 2), np.int64)
         self._share(
             lambda lo, hi: birth_kernels.draw_births(
-                ones, known, n_columns, index, lo, hi, job.codes, words,
-                tables.count, tables.ceiling, *address, n_new, covered,
+                ones, known, self._n_columns(job), index, lo, hi, job.codes, words,
+                tables.count, tables.ceiling, *job.stream, n_new, covered,
             ),
-            n_rows,
-            work,
+            len(index),
+            len(index) * max(1, len(job.codes)) * ones.shape[1],
         )  # fmt: skip
+        return self._with_codes(job, words, n_new, np.zeros_like(n_new), covered, tables.code)
+
+    def moves(
+        self, job: RowUpdate, factor: Factor, is_single: NDArray[np.bool_], tables: MoveTables
+    ) -> Moves:
+        """Try the birth or death of one single-row component in the rows of a work order."""
+        ones, known, index, words = self._select(job.mode, job.rows, factor)
+        n_new = np.zeros(len(index), np.int64)
+        density = np.zeros(len(index), np.int64)
+        covered = np.zeros((len(index), 2), np.int64)
+        has_died = np.zeros(len(is_single), np.bool_)
+        self._share(
+            lambda lo, hi: birth_kernels.move_singles(
+                ones, known, self._n_columns(job), index, lo, hi, job.codes, words, is_single,
+                tables.count, tables.odds, *job.stream, n_new, density, has_died, covered,
+            ),
+            len(index),
+            len(index) * max(1, len(job.codes)) * ones.shape[1],
+        )  # fmt: skip
+        births = self._with_codes(job, words, n_new, density, covered, tables.code)
+        return Moves(births, density[n_new > 0], has_died)
+
+    def _with_codes(
+        self,
+        job: RowUpdate,
+        words: Words,
+        n_new: Index,
+        density: Index,
+        covered: NDArray[np.int64],
+        tables: CodeTables,
+    ) -> Births:
+        """Draw the codes of new components and add what they cover."""
+        ones, known = self._unfolding(job.mode)
+        index = self._rows(job.mode) if job.rows is None else job.rows
+        n_columns = self._n_columns(job)
         offsets = np.cumsum(n_new) - n_new
         codes = np.zeros((int(n_new.sum()), n_words(n_columns)), np.uint64)
         if len(codes):
             self._share(
                 lambda lo, hi: birth_kernels.draw_birth_codes(
-                    ones, known, n_columns, index, lo, hi, job.codes, words,
-                    tables.cover, tables.first, tables.plain, *address,
-                    n_new, covered, offsets, codes,
+                    ones, known, n_columns, index, lo, hi, job.codes, words, *tables, *job.stream,
+                    n_new, density, covered, offsets, codes,
                 ),
-                n_rows,
-                work + len(codes) * n_columns * 16,  # about 16 words of work for a random bit
+                len(index),
+                len(codes) * n_columns * 16,  # a random bit is about 16 words of work
             )  # fmt: skip
         tp, fp = covered.sum(axis=0)
         return Births(n_new, codes, (int(tp), int(fp)))
@@ -141,12 +172,12 @@ class CpuEngine:
     def scan(
         self,
         stream: Stream,
-        factors: tuple[Factor, Factor],
+        factors: tuple[Factor, ...],
         odds: NDArray[np.int64],
         tables: BirthTables,
         *,
         is_integrated: bool,
-    ) -> tuple[tuple[Factor, Factor], tuple[int, int]]:
+    ) -> tuple[tuple[Factor, ...], tuple[int, int]]:
         """Do the serial schedule's pass over all rows of the first mode of a matrix."""
         ones, known = self._unfolding(0)
         n_rows, n_columns = self.tensor.shape
@@ -162,8 +193,8 @@ class CpuEngine:
             sizes = np.concatenate([sizes, np.zeros(room - len(sizes), np.int64)])
             n_components, row, pending = serial.scan_rows(
                 ones, known, n_columns, *words, sizes, n_components, row, pending, is_integrated,
-                odds, tables.weights, tables.count, tables.ceiling, tables.cover, tables.first,
-                tables.plain, stream.key, stream.sweep, covered,
+                odds, tables.weights, tables.count, tables.ceiling, *(t[0] for t in tables.code),
+                *stream, covered,
             )  # fmt: skip
         first, second = (
             Factor(w[:n_components].copy(), n)
@@ -184,9 +215,15 @@ class CpuEngine:
         ones, known = self._unfolding(mode)
         if index is not None:
             return ones, known, index, gather_bits(factor.words, index)
+        return ones, known, self._rows(mode), factor.words
+
+    def _rows(self, mode: int) -> Index:
         if mode not in self._all_rows:
             self._all_rows[mode] = np.arange(self.tensor.shape[mode], dtype=np.int64)
-        return ones, known, self._all_rows[mode], factor.words
+        return self._all_rows[mode]
+
+    def _n_columns(self, job: RowUpdate) -> int:
+        return self.tensor.shape[1 - job.mode]
 
     def _across(self, job: RowUpdate) -> tuple[Words, Words]:
         """Return the other unfolding if it has the words along the rows of the job."""

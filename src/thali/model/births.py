@@ -9,11 +9,12 @@ decides everything. The tables made here hold the logarithms, in the integers of
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
 
+from thali._jit import jit
 from thali.decide import fixed, threshold
 
 if TYPE_CHECKING:
@@ -25,15 +26,29 @@ NEGLIGIBLE = 38.0
 """Numbers of components less likely than exp(-NEGLIGIBLE), about 3e-17, are not tabulated."""
 
 
+class CodeTables(NamedTuple):
+    """Thresholds for the bits of new codes, for each of G densities."""
+
+    cover: NDArray[np.uint64]  # (G, K, 2): at least one of k covers an uncovered one, zero
+    first: NDArray[np.uint64]  # (G, K): the next is on, given that one of the m left is
+    plain: NDArray[np.uint64]  # (G,): the density
+
+
+class MoveTables(NamedTuple):
+    """What an engine needs to try the birth or death of one single-row component."""
+
+    count: NDArray[np.int64]  # (G, 3): log prior of a density; log factor of a one, a zero
+    odds: NDArray[np.int64]  # odds[j]: log of alpha / N / j
+    code: CodeTables
+
+
 class BirthTables(NamedTuple):
-    """Everything an engine needs to draw the single-row components of any row."""
+    """Everything an engine needs to draw the single-row components of any row at once."""
 
     count: NDArray[np.int64]  # (K, 3): log prior of k; log factor of an uncovered one, zero
     ceiling: np.int64  # log factor of an uncovered one for infinitely many components
     weights: NDArray[np.int64]  # (K, 2): what covering a one, a zero gains if k are integrated
-    cover: NDArray[np.uint64]  # (K, 2): at least one of k covers an uncovered one, zero
-    first: NDArray[np.uint64]  # (K,): the next is on, given that one of the m left is
-    plain: np.uint64  # the density
+    code: CodeTables
 
 
 def birth_tables(
@@ -55,30 +70,69 @@ def birth_tables(
         Number of components now: no row can own more.
     """
     w1, w0 = noise.weights()
-    length = max(16, n_components + 1, int(2 * rate))
-    while True:
-        k = np.arange(length + 1)
-        # The paper prints q^L' for the probability that all new codes of a column are zero;
-        # with p(u = 1) = q it is (1 - q)^L'.
-        none_on = (1.0 - density) ** k
-        some_on = -np.expm1(k * np.log1p(-density))
-        ones = np.log(none_on + some_on * np.exp(w1))
-        zeros = np.log(none_on + some_on * np.exp(w0))
-        log_prior = k * np.log(rate) - gammaln(k + 1.0)
-        # A row of ones only has the heaviest tail: zeros speak against more components.
-        best = (log_prior + most_ones * ones).max()
-        if length > rate and log_prior[length] + most_ones * w1 < best - NEGLIGIBLE:
-            break
-        length *= 2
-    k, none_on, some_on = k[:-1], none_on[:-1], some_on[:-1]
-    count = fixed(np.stack([log_prior, ones, zeros], axis=1)[:-1])
-    covered = [some_on / (none_on * np.exp(-w) + some_on) for w in (w1, w0)]
-    first = density / np.maximum(some_on, density)
+    logs, cover, first = _tabulate(rate, density, w1, w0, most_ones, n_components + 1)
+    count = fixed(logs)
     return BirthTables(
         count,
         np.int64(fixed(w1)),
         fixed(np.array([w1, w0])) - count[:, 1:],
-        threshold(np.stack(covered, axis=1)),
-        threshold(first),
-        np.uint64(threshold(density)),
+        CodeTables(threshold(cover)[None], threshold(first)[None], threshold([density])),
     )
+
+
+def move_tables(
+    rate: float, densities: NDArray[np.float64], noise: Noise, n_components: int
+) -> MoveTables:
+    """Tabulate births and deaths when every component has its own, equally likely density."""
+    w1, w0 = noise.weights()
+    q = densities
+    ones, zeros = np.log1p(q * np.expm1(w1)), np.log1p(q * np.expm1(w0))
+    count = np.stack([np.full(len(q), -np.log(len(q))), ones, zeros], axis=1)
+    own = np.arange(n_components + 2)
+    cover = np.zeros((len(q), 2, 2))  # one component: the row k = 1 is all that is used
+    cover[:, 1, 0] = q / (np.exp(-w1) * (1.0 - q) + q)
+    cover[:, 1, 1] = q / (np.exp(-w0) * (1.0 - q) + q)
+    return MoveTables(
+        fixed(count),
+        fixed(np.log(rate) - np.log(np.maximum(own, 1))),
+        CodeTables(threshold(cover), threshold(np.ones((len(q), 2))), threshold(q)),
+    )
+
+
+@jit
+def _tabulate(
+    rate: float, density: float, w1: float, w0: float, most_ones: int, least: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Compute the logarithms and probabilities behind the tables, as far as they matter."""
+    room = max(64, 2 * least)
+    logs = np.empty((room, 3))
+    best = -np.inf
+    k = 0
+    while True:
+        log_prior = k * np.log(rate) - math.lgamma(k + 1.0)
+        # A row of ones only has the heaviest tail: zeros speak against more components.
+        if k >= least and k > rate and log_prior + most_ones * w1 < best - NEGLIGIBLE:
+            break
+        if k == room:
+            room *= 2
+            longer = np.empty((room, 3))
+            longer[:k] = logs
+            logs = longer
+        # The paper prints q^L' for the probability that all new codes of a column are zero;
+        # with p(u = 1) = q it is (1 - q)^L'.
+        none_on = (1.0 - density) ** k
+        some_on = -math.expm1(k * math.log1p(-density))
+        logs[k, 0] = log_prior
+        logs[k, 1] = np.log(none_on + some_on * np.exp(w1))
+        logs[k, 2] = np.log(none_on + some_on * np.exp(w0))
+        best = max(best, log_prior + most_ones * logs[k, 1])
+        k += 1
+    cover = np.empty((k, 2))
+    first = np.empty(k)
+    for j in range(k):
+        none_on = (1.0 - density) ** j
+        some_on = -math.expm1(j * math.log1p(-density))
+        cover[j, 0] = some_on / (none_on * np.exp(-w1) + some_on)
+        cover[j, 1] = some_on / (none_on * np.exp(-w0) + some_on)
+        first[j] = density / max(some_on, density)
+    return logs[:k].copy(), cover, first

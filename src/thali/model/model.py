@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from thali.checks import count, probability
 from thali.model.noise import AsPublished, EqualRates, FixedRates, NoisePrior, UnequalRates
@@ -12,6 +12,14 @@ from thali.model.priors import Beta, Buffet, DensityPrior, Fixed, Gamma, PerComp
 Density: TypeAlias = float | DensityPrior
 
 _NOISE = {"unequal": UnequalRates, "equal": EqualRates, "as-published": AsPublished}
+
+
+class Priors(NamedTuple):
+    """The prior of every unknown of a tensor of known arity."""
+
+    noise: NoisePrior
+    buffet: Buffet | None  # None when the number of components is fixed
+    densities: tuple[DensityPrior | None, ...]  # one per mode; None for the mode of the buffet
 
 
 @dataclass(frozen=True)
@@ -44,35 +52,16 @@ class Model:
     def __post_init__(self) -> None:
         if self.n_components is not None:
             count("n_components", self.n_components)
-        self.noise_prior()
-        self.buffet()
-        each = self.density if isinstance(self.density, tuple) else (self.density,)
-        for part in each:
-            _density_prior(part)
+        n_given = len(self.density) if isinstance(self.density, tuple) else 1
+        self.priors(n_given if self.is_finite else n_given + 1)
 
     @property
     def is_finite(self) -> bool:
         """Whether the number of components is fixed."""
         return self.n_components is not None
 
-    def noise_prior(self) -> NoisePrior:
-        """Return the prior of the error rates."""
-        if isinstance(self.noise, UnequalRates | EqualRates | FixedRates | AsPublished):
-            return self.noise
-        if self.noise not in _NOISE:
-            msg = (
-                f"noise={self.noise!r} was given; allowed are {', '.join(map(repr, _NOISE))} or a "
-                "noise prior such as FixedRates(0.1, 0.1); choose one of those."
-            )
-            raise ValueError(msg)
-        return _NOISE[self.noise]()
-
-    def buffet(self) -> Buffet:
-        """Return the prior of the first factor when the number of components is inferred."""
-        return Buffet(self.alpha)
-
-    def densities(self, arity: int) -> tuple[DensityPrior | None, ...]:
-        """Return the density prior of each mode; None for the mode of the buffet."""
+    def priors(self, arity: int) -> Priors:
+        """Return the prior of every unknown of a tensor of that arity."""
         n = arity if self.is_finite else arity - 1
         given = self.density if isinstance(self.density, tuple) else (self.density,) * n
         if len(given) != n:
@@ -81,8 +70,23 @@ class Model:
                 f"with a density; give {n}, or one for all."
             )
             raise ValueError(msg)
-        priors = tuple(_density_prior(part) for part in given)
-        return priors if self.is_finite else (None, *priors)
+        densities = tuple(_density_prior(part) for part in given)
+        buffet = Buffet(self.alpha)
+        if self.is_finite:
+            return Priors(_noise_prior(self.noise), None, densities)
+        return Priors(_noise_prior(self.noise), buffet, (None, *densities))
+
+
+def _noise_prior(noise: str | NoisePrior) -> NoisePrior:
+    if isinstance(noise, UnequalRates | EqualRates | FixedRates | AsPublished):
+        return noise
+    if noise not in _NOISE:
+        msg = (
+            f"noise={noise!r} was given; allowed are {', '.join(map(repr, _NOISE))} or a noise "
+            "prior such as FixedRates(0.1, 0.1); choose one of those."
+        )
+        raise ValueError(msg)
+    return _NOISE[noise]()
 
 
 def _density_prior(density: Density) -> DensityPrior:

@@ -7,6 +7,7 @@ reads zero with probability ``dropped`` (e1). Everything here is a formula on a 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import log
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -190,5 +191,9 @@ def draw_rate(a: float, b: float, uniform: float) -> float:
 
 def _log_density(rate: float, a: float, b: float) -> float:
     """Return the log density of Beta(a, b) cut to (0, 1/2)."""
-    normaliser = betaln(a, b) + log(betainc(a, b, 0.5))
-    return float((a - 1.0) * log(rate) + (b - 1.0) * log(1.0 - rate) - normaliser)
+    return (a - 1.0) * log(rate) + (b - 1.0) * log(1.0 - rate) - _log_normaliser(a, b)
+
+
+@lru_cache(maxsize=64)
+def _log_normaliser(a: float, b: float) -> float:
+    return float(betaln(a, b) + log(betainc(a, b, 0.5)))

@@ -110,7 +110,7 @@ def stick_odds(sizes: Index, n_rows: int, uniforms: NDArray[np.float64]) -> NDAr
     is_small = sizes <= rest
     tail = np.where(is_small, uniforms, 1.0 - uniforms)
     part = betaincinv(np.where(is_small, sizes, rest), np.where(is_small, rest, sizes), tail)
-    odds = logit(np.clip(part, 1e-300, 1.0 - 1e-16))
+    odds = logit(np.minimum(np.maximum(part, 1e-300), 1.0 - 1e-16))
     return np.where(is_small, odds, -odds)
 
 
@@ -131,18 +131,18 @@ class Beta:
 
     def initial(self, n_components: int) -> NDArray[np.float64]:  # noqa: ARG002
         """Return the density a chain starts from."""
-        return np.array([self.start])
+        return np.array(self.start)
 
     def draw(self, sizes: Index, n_rows: int, uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
         """Draw the density given the number of ones of each component."""
         n_ones = float(sizes.sum())
         n_zeros = float(n_rows * len(sizes)) - n_ones
-        drawn = betaincinv(self.a + n_ones, self.b + n_zeros, uniforms[:1])
-        return np.clip(drawn, SMALLEST_DENSITY, 1.0 - SMALLEST_DENSITY)
+        drawn = float(betaincinv(self.a + n_ones, self.b + n_zeros, uniforms[0]))
+        return np.array(min(max(drawn, SMALLEST_DENSITY), 1.0 - SMALLEST_DENSITY))
 
     def log_prior(self, density: NDArray[np.float64]) -> float:
         """Return the log prior density of the density."""
-        q = float(density[0])
+        q = float(density)
         return float(
             (self.a - 1.0) * log(q) + (self.b - 1.0) * log(1.0 - q) - betaln(self.a, self.b)
         )
@@ -159,11 +159,11 @@ class Fixed:
 
     def initial(self, n_components: int) -> NDArray[np.float64]:  # noqa: ARG002
         """Return the density."""
-        return np.array([self.density])
+        return np.array(self.density)
 
     def draw(self, sizes: Index, n_rows: int, uniforms: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002
         """Return the density, whatever the counts."""
-        return np.array([self.density])
+        return np.array(self.density)
 
     def log_prior(self, density: NDArray[np.float64]) -> float:  # noqa: ARG002
         """Return zero: nothing is drawn."""

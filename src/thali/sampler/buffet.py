@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from thali.bits.words import count_ones, first_bits, n_words, pack, set_bits
 from thali.decide import fixed
 from thali.engines.base import RowUpdate
-from thali.model.births import birth_tables
+from thali.model import PerComponent
+from thali.model.births import birth_tables, move_tables
 from thali.model.priors import stick_odds
 from thali.streams import Site, site_of
 
 if TYPE_CHECKING:
-    from thali.bits import Index, Words
+    from numpy.typing import NDArray
+
+    from thali.bits import Factor, Index, Words
+    from thali.engines.base import Births
     from thali.model.births import BirthTables
     from thali.sampler.state import State
     from thali.sampler.target import Target
@@ -42,56 +46,111 @@ def sweep_blocks(stream: Stream, state: State, target: Target, n_blocks: int) ->
 
     Given the weights of the Beta process, the entries of a block in components that somebody
     outside keeps alive are independent over rows, and so are the components that one row of the
-    block owns alone: their number is remembered, their codes are integrated out and drawn anew.
-    Components with two or more users, all inside, stay as they are.
+    block owns alone. Components with two or more users, all inside, stay as they are.
     """
     n_rows = target.tensor.shape[0]
-    tables = _tables(state, target)
+    prior = target.priors.densities[1]
     # The partition must not depend on the state; sorting is for memory access only.
     order = stream.permutation(Site.BLOCKS, n_rows)
+    tables = None if isinstance(prior, PerComponent) else _tables(state, target)
     tp = fp = 0
-    for block, part in enumerate(np.array_split(order, min(n_blocks, n_rows))):
-        state, covered = _update_block(stream, state, target, tables, block, np.sort(part))
+    for number, part in enumerate(np.array_split(order, min(n_blocks, n_rows))):
+        block = _Block.of(stream, state, number, np.sort(part))
+        if tables is None:
+            state, covered = _update_with_own_densities(stream, state, target, block)
+        else:
+            state, covered = _update_integrated(stream, state, target, block, tables)
         tp, fp = tp + covered[0], fp + covered[1]
     return state._replace(covered=(tp, fp))
 
 
-def _update_block(
-    stream: Stream, state: State, target: Target, tables: BirthTables, block: int, rows: Index
+class _Block(NamedTuple):
+    """A block of rows, and what it means for every component."""
+
+    number: int
+    rows: Index
+    sizes: Index  # users of each component
+    outside: Index  # users outside the block
+    is_single: NDArray[np.bool_]  # one user, inside
+    order: NDArray[np.intp]  # a random visiting order
+
+    @classmethod
+    def of(cls, stream: Stream, state: State, number: int, rows: Index) -> _Block:
+        users = state.factors[0]
+        sizes = users.sizes()
+        outside = sizes - count_ones(users.words & _mask(rows, users.n_rows))
+        # A fresh random order: components are stored in order of creation, which tells something
+        # about them, and a scan order that depends on the state is not a Gibbs scan.
+        order = stream.permutation(Site.ORDER, state.n_components, row=number)
+        return cls(number, rows, sizes, outside, (sizes == 1) & (outside == 0), order)
+
+
+def _update_integrated(
+    stream: Stream, state: State, target: Target, block: _Block, tables: BirthTables
 ) -> tuple[State, tuple[int, int]]:
-    users = state.factors[0]
-    sizes = users.sizes()
-    outside = sizes - count_ones(users.words & _mask(rows, users.n_rows))
-    is_single = (sizes == 1) & (outside == 0)
-    owners = np.searchsorted(rows, first_bits(users.words[is_single]))
-    # A fresh random order: components are stored in order of creation, which tells something
-    # about them, and a scan order that depends on the state is not a Gibbs scan.
-    order = stream.permutation(Site.ORDER, state.n_components, row=block)
-    order = order[~is_single[order]]
+    """Remember how many components each row owns alone, sum their codes out, draw them anew."""
+    single_users = first_bits(state.factors[0].words[block.is_single])
+    owners = np.searchsorted(block.rows, single_users)
+    order = block.order[~block.is_single[block.order]]
     state = state.take(order)
-    uniforms = stream.uniforms(Site.STICKS, state.n_components, row=block)
-    job = RowUpdate(
+    job = _work_order(stream, state, block, order, tables.weights)
+    job = job._replace(singles=np.bincount(owners, minlength=len(block.rows)))
+    users, _ = target.engine.update(job, state.factors[0])
+    births = target.engine.births(job, users, tables)
+    return _add(state, users, block.rows, births), births.covered
+
+
+def _update_with_own_densities(
+    stream: Stream, state: State, target: Target, block: _Block
+) -> tuple[State, tuple[int, int]]:
+    """Hold the components a row owns alone; then let one of them be born or die."""
+    prior = target.priors.densities[1]
+    assert isinstance(prior, PerComponent)
+    state = state.take(block.order)
+    weights = fixed(np.array([state.noise.weights()]))
+    job = _work_order(stream, state, block, block.order, weights)
+    users, _ = target.engine.update(job, state.factors[0])
+    rate = state.alpha / users.n_rows
+    tables = move_tables(rate, prior.grid, state.noise, state.n_components)
+    moves = target.engine.moves(job, users, block.is_single[block.order], tables)
+    state = state._replace(factors=(users, *state.factors[1:])).take(~moves.has_died)
+    densities = np.concatenate([state.densities[1], prior.grid[moves.density]])
+    state = state._replace(densities=(state.densities[0], densities))
+    return _add(state, state.factors[0], block.rows, moves.births), moves.births.covered
+
+
+def _work_order(
+    stream: Stream,
+    state: State,
+    block: _Block,
+    order: NDArray[np.intp],
+    weights: NDArray[np.int64],
+) -> RowUpdate:
+    uniforms = stream.uniforms(Site.STICKS, len(order), row=block.number)
+    odds = stick_odds(block.sizes[order], state.factors[0].n_rows, uniforms)
+    return RowUpdate(
         mode=0,
-        rows=rows,
+        rows=block.rows,
         codes=state.factors[1].words,
-        is_held=outside[order] == 0,
-        weights=tables.weights,
-        singles=np.bincount(owners, minlength=len(rows)),
-        prior=fixed(stick_odds(sizes[order], users.n_rows, uniforms)),
+        is_held=block.outside[order] == 0,
+        weights=weights,
+        singles=None,
+        prior=fixed(odds),
         stream=stream,
         site=site_of(Site.ROW_BITS, 0),
     )
-    users, _ = target.engine.update(job, state.factors[0])
-    births = target.engine.births(job, users, tables)
+
+
+def _add(state: State, users: Factor, rows: Index, births: Births) -> State:
+    """Append new components, each used by one row."""
     born = _one_row_each(np.repeat(rows, births.counts), users.n_rows)
-    factors = (users.append(born), state.factors[1].append(births.codes))
-    return state._replace(factors=factors), births.covered
+    return state._replace(factors=(users.append(born), state.factors[1].append(births.codes)))
 
 
 def _tables(state: State, target: Target) -> BirthTables:
     return birth_tables(
         state.alpha / target.tensor.shape[0],
-        float(state.densities[1][0]),
+        float(state.densities[1]),
         state.noise,
         target.most_ones,
         state.n_components,

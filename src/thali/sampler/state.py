@@ -18,7 +18,7 @@ class State(NamedTuple):
     factors: tuple[Factor, ...]  # one per mode
     noise: Noise
     alpha: float  # concentration of the buffet; not used if the number of components is fixed
-    densities: tuple[NDArray[np.float64], ...]  # per mode: one value, or one a component
+    densities: tuple[NDArray[np.float64], ...]  # per mode: a scalar, or one a component
     covered: tuple[int, int]  # ones and zeros predicted one: saves a pass over the data
     sweep: int  # completed sweeps: the only random-number state there is
 
@@ -29,10 +29,9 @@ class State(NamedTuple):
 
     def take(self, components: NDArray[np.intp] | NDArray[np.bool_]) -> State:
         """Select or reorder components."""
-        n = self.n_components
         return self._replace(
             factors=tuple(f.take(components) for f in self.factors),
-            densities=tuple(d[components] if len(d) == n != 1 else d for d in self.densities),
+            densities=tuple(d if d.ndim == 0 else d[components] for d in self.densities),
         )
 
 

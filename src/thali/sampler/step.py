@@ -32,9 +32,9 @@ def step(key: np.uint64, state: State, target: Target) -> tuple[State, Info]:
         What is sampled.
     """
     stream = Stream(key, np.uint64(state.sweep))
-    schedule, model = target.schedule, target.model
+    schedule, priors = target.schedule, target.priors
     is_warmup = state.sweep < schedule.warmup
-    if model.is_finite:
+    if priors.buffet is None:
         state = update_mode(stream, state, target, 0)
     elif schedule.kind == "parallel":
         n_blocks = schedule.warmup_blocks if is_warmup else schedule.blocks
@@ -42,7 +42,7 @@ def step(key: np.uint64, state: State, target: Target) -> tuple[State, Info]:
     else:
         state = sweep_serial(stream, state, target)
     for mode in range(1, len(state.factors)):
-        if not model.is_finite:
+        if priors.buffet is not None:
             # A fresh random order, for the reason given in sampler/buffet.py.
             state = state.take(
                 stream.permutation(site_of(Site.ORDER, mode), state.n_components)
@@ -51,7 +51,7 @@ def step(key: np.uint64, state: State, target: Target) -> tuple[State, Info]:
     state = update_hyperparameters(stream, state, target)
     if not (is_warmup and state.sweep < schedule.hold):
         counts = target.tensor.confusion(*state.covered)
-        noise = model.noise_prior().draw(counts, stream.uniforms(Site.NOISE, 2))
+        noise = priors.noise.draw(counts, stream.uniforms(Site.NOISE, 2))
         state = state._replace(noise=noise)
     state = state._replace(sweep=state.sweep + 1)
     return state, report(state, target, is_warmup=is_warmup)
@@ -80,7 +80,7 @@ def update_mode(stream: Stream, state: State, target: Target, mode: int) -> Stat
 def update_hyperparameters(stream: Stream, state: State, target: Target) -> State:
     """Draw the densities and the concentration given the factors."""
     densities = []
-    for mode, prior in enumerate(target.model.densities(len(state.factors))):
+    for mode, prior in enumerate(target.priors.densities):
         if prior is None:
             densities.append(state.densities[mode])
             continue
@@ -88,9 +88,9 @@ def update_hyperparameters(stream: Stream, state: State, target: Target) -> Stat
         uniforms = stream.uniforms(site_of(Site.DENSITY, mode), max(1, factor.n_components))
         densities.append(prior.draw(factor.sizes(), factor.n_rows, uniforms))
     alpha = state.alpha
-    if not target.model.is_finite:
+    if target.priors.buffet is not None:
         uniform = float(stream.uniforms(Site.ALPHA, 1)[0])
-        alpha = target.model.buffet().draw(state.n_components, target.tensor.shape[0], uniform)
+        alpha = target.priors.buffet.draw(state.n_components, target.tensor.shape[0], uniform)
     return state._replace(densities=tuple(densities), alpha=alpha)
 
 
@@ -99,18 +99,19 @@ def report(state: State, target: Target, *, is_warmup: bool) -> Info:
 
     Components of the buffet have no labels: its density is that of a multiset (eq. 5).
     """
-    model, shape = target.model, target.tensor.shape
+    priors = target.priors
     counts = target.tensor.confusion(*state.covered)
     log_likelihood = state.noise.log_likelihood(counts)
-    log_joint = log_likelihood + model.noise_prior().log_prior(state.noise)
+    log_joint = log_likelihood + priors.noise.log_prior(state.noise)
     for factor, density, prior in zip(
-        state.factors, state.densities, model.densities(len(shape)), strict=True
+        state.factors, state.densities, priors.densities, strict=True
     ):
         if prior is not None:
             log_joint += prior.log_prior(density)
             log_joint += log_bernoulli(factor.sizes(), factor.n_rows, density)
-    if not model.is_finite:
-        log_joint += model.buffet().log_prior(state.alpha)
-        log_joint += log_buffet(state.factors[0].sizes(), shape[0], state.alpha)
+    if priors.buffet is not None:
+        users = state.factors[0]
+        log_joint += priors.buffet.log_prior(state.alpha)
+        log_joint += log_buffet(users.sizes(), users.n_rows, state.alpha)
         log_joint -= log_repeats(state.factors)
     return Info(state.n_components, float(log_joint), float(log_likelihood), counts, is_warmup)

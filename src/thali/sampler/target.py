@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.engines.base import Engine
+    from thali.model.model import Priors
 
 SCHEDULES = ("parallel", "serial", "serial-integrated")
 
@@ -72,6 +73,7 @@ class Target(NamedTuple):
     tensor: PackedTensor
     engine: Engine
     model: Model
+    priors: Priors
     schedule: Schedule
     most_ones: int  # in any row of the first mode
 
@@ -96,7 +98,7 @@ class Target(NamedTuple):
         if not isinstance(tensor, PackedTensor):
             tensor = PackedTensor.from_tensor(BinaryTensor.from_any(tensor))
         arity = len(tensor.shape)
-        priors = model.densities(arity)
+        priors = model.priors(arity)
         if not model.is_finite and arity > 2:
             msg = (
                 f"a tensor of {arity} modes with an inferred number of components was given; "
@@ -107,7 +109,7 @@ class Target(NamedTuple):
         if (
             not model.is_finite
             and schedule.kind != "parallel"
-            and isinstance(priors[1], PerComponent)
+            and isinstance(priors.densities[1], PerComponent)
         ):
             msg = (
                 f"schedule={schedule.kind!r} with a density per component was given; single-row "
@@ -118,7 +120,7 @@ class Target(NamedTuple):
             engine = choose(engine, threads)
         engine.load(tensor)
         most_ones = int(count_ones(tensor.unfoldings[0].ones).max())
-        return cls(tensor, engine, model, schedule, most_ones)
+        return cls(tensor, engine, model, priors, schedule, most_ones)
 
     def initial(
         self, key: np.uint64, factors: Sequence[NDArray[np.bool_]] | None = None
@@ -128,20 +130,19 @@ class Target(NamedTuple):
         The buffet starts empty; a fixed number of components starts from the prior. Dense
         ``factors``, one a mode, start the chain elsewhere.
         """
-        shape, model = self.tensor.shape, self.model
+        shape, priors = self.tensor.shape, self.priors
         if factors is not None:
             packed = tuple(Factor.from_dense(np.asarray(f, np.bool_)) for f in factors)
-        elif model.n_components is None:
+        elif priors.buffet is not None:
             packed = tuple(Factor.empty(n) for n in shape)
         else:
-            packed = _from_prior(key, shape, model)
+            packed = self._from_prior(key)
         densities = tuple(
-            np.empty(0) if prior is None else prior.initial(packed[0].n_components)
-            for prior in model.densities(len(shape))
+            np.array(0.0) if prior is None else prior.initial(packed[0].n_components)
+            for prior in priors.densities
         )
-        noise = model.noise_prior().initial()
-        state = State(packed, noise, model.buffet().initial(), densities, (0, 0), 0)
-        return self.recount(state)
+        alpha = priors.buffet.initial() if priors.buffet else 0.0
+        return self.recount(State(packed, priors.noise.initial(), alpha, densities, (0, 0), 0))
 
     def recount(self, state: State) -> State:
         """Return the state with its covered entries counted from the data."""
@@ -149,15 +150,15 @@ class Target(NamedTuple):
         tp, fp = counts.sum(axis=0)
         return state._replace(covered=(int(tp), int(fp)))
 
-
-def _from_prior(key: np.uint64, shape: tuple[int, ...], model: Model) -> tuple[Factor, ...]:
-    """Draw every entry from its prior at the densities a chain starts from."""
-    assert model.n_components is not None
-    stream = Stream(key, np.uint64(0))
-    factors = []
-    for mode, (n_rows, prior) in enumerate(zip(shape, model.densities(len(shape)), strict=True)):
-        assert prior is not None
-        n = n_rows * model.n_components
-        uniforms = stream.uniforms(site_of(Site.START, mode), n).reshape(n_rows, -1)
-        factors.append(Factor.from_dense(uniforms < prior.initial(model.n_components)))
-    return tuple(factors)
+    def _from_prior(self, key: np.uint64) -> tuple[Factor, ...]:
+        """Draw every entry from its prior at the densities a chain starts from."""
+        n_components = self.model.n_components or 0
+        stream = Stream(key, np.uint64(0))
+        factors = []
+        for mode, n_rows in enumerate(self.tensor.shape):
+            prior = self.priors.densities[mode]
+            assert prior is not None
+            uniforms = stream.uniforms(site_of(Site.START, mode), n_rows * n_components)
+            dense = uniforms.reshape(n_rows, n_components) < prior.initial(n_components)
+            factors.append(Factor.from_dense(dense))
+        return tuple(factors)

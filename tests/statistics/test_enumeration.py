@@ -1,0 +1,101 @@
+"""Sampled frequencies against the exact posterior of tiny problems, all states enumerated."""
+
+import compare
+import exact
+import pytest
+from chains import X32, X33, X222, X223, as_exact, hide, run
+from thali.model import Beta, EqualRates, FixedRates, Gamma, Model, PerComponent, UnequalRates
+
+QUICK, LONG = 12_000, 300_000
+
+# q is not 1/2, alpha / N is of order one, some entries are unknown, rates are unequal: at rounder
+# values several known mistakes would cancel.
+BUFFETS = {
+    "fixed": (X33, ((0, 2),), Model(noise=FixedRates(0.1, 0.25), alpha=1.4, density=0.3)),
+    "learned": (
+        X32,
+        (),
+        Model(noise=EqualRates((2.0, 6.0)), alpha=Gamma(2.0, 2.0), density=Beta(2.0, 3.0)),
+    ),
+    "unequal": (
+        X33,
+        ((1, 1), (2, 0)),
+        Model(
+            noise=UnequalRates((1.5, 6.0), (2.0, 5.0)),
+            alpha=Gamma(2.0, 1.5),
+            density=Beta(2.0, 3.0),
+        ),
+    ),
+}
+SCHEDULES = [("parallel", 2), ("parallel", 3), ("serial", 2), ("serial-integrated", 2)]
+
+
+def check_buffet(name, kind, blocks, n_sweeps):
+    x, hidden, model = BUFFETS[name]
+    tensor, known = hide(x, *hidden)
+    expected = exact.posterior_ibp(x, known, as_exact(model), max_components=24)
+    ks, fs = run(tensor, model, n_sweeps, kind=kind, blocks=blocks)
+    compare.assert_matches(ks, fs, expected)
+
+
+@pytest.mark.parametrize(("kind", "blocks"), SCHEDULES)
+@pytest.mark.parametrize("name", BUFFETS)
+def test_buffet(name, kind, blocks):
+    """Number of components and prediction follow the exact posterior."""
+    check_buffet(name, kind, blocks, QUICK)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "blocks"), SCHEDULES)
+@pytest.mark.parametrize("name", BUFFETS)
+def test_buffet_long(name, kind, blocks):
+    """The same at a resolution that separates every known mistake."""
+    check_buffet(name, kind, blocks, LONG)
+
+
+OWN_DENSITIES = Model(
+    noise=FixedRates(0.1, 0.25), alpha=1.4, density=PerComponent(1.0, 2.0, n_values=3)
+)
+
+
+@pytest.mark.parametrize("n_sweeps", [QUICK, pytest.param(LONG, marks=pytest.mark.slow)])
+def test_buffet_with_a_density_per_component(n_sweeps):
+    """Births and deaths with the density summed out."""
+    tensor, known = hide(X33, (0, 2))
+    expected = exact.posterior_ibp(X33, known, as_exact(OWN_DENSITIES), max_components=24)
+    compare.assert_matches(*run(tensor, OWN_DENSITIES, n_sweeps), expected)
+
+
+FINITE = {
+    "matrix": (X33, ((0, 2),), Model(2, FixedRates(0.1, 0.2), density=(0.4, 0.3)), 0.4),
+    "learned": (X32, (), Model(2, UnequalRates((2.0, 6.0), (2.0, 5.0)), density=Beta(2.0, 3.0)), None),
+    "per-component": (
+        X32,
+        ((0, 1),),
+        Model(2, EqualRates((2.0, 6.0)), density=PerComponent(1.0, 2.0, n_values=3)),
+        None,
+    ),
+    "tensor": (
+        X222,
+        ((0, 1, 0),),
+        Model(2, FixedRates(0.15, 0.25), density=(0.45, 0.5, 0.6)),
+        0.45,
+    ),
+    "longer tensor": (
+        X223,
+        (),
+        Model(2, EqualRates((2.0, 6.0)), density=(0.45, 0.5, 0.6)),
+        0.45,
+    ),
+}
+
+
+@pytest.mark.parametrize("n_sweeps", [QUICK, pytest.param(LONG, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", FINITE)
+def test_finite(name, n_sweeps):
+    """A fixed number of components, arity 2 and 3."""
+    x, hidden, model, density_rows = FINITE[name]
+    tensor, known = hide(x, *hidden)
+    expected = exact.posterior_finite(x, known, as_exact(model), 2, density_rows)
+    _, fs = run(tensor, model, n_sweeps)
+    compare.assert_matches(None, fs, expected)
