@@ -1,8 +1,9 @@
 """Run chains of tiny problems and read off what enumeration can check."""
 
-import exact
 import numpy as np
-from thali.model import Beta, EqualRates, FixedRates, Gamma, Model, PerComponent, UnequalRates
+
+import exact
+from thali.model import Beta, EqualRates, FixedRates, Gamma, PerComponent, UnequalRates
 from thali.sampler import Schedule, Target, chain
 from thali.streams import chain_key
 

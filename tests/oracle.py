@@ -209,7 +209,11 @@ def sweep_blocks(stream, x, shape, components, n_blocks, alpha, q, noise):
             fixed(logit_stick(size(c), shape[0], stream.uniform(STICKS, block, i)))
             for i, c in enumerate(shared)
         ]
-        held = [i for i, c in enumerate(shared) if not any(c[0][n] for n in range(shape[0]) if n not in rows)]
+        held = [
+            i
+            for i, c in enumerate(shared)
+            if not any(c[0][n] for n in range(shape[0]) if n not in rows)
+        ]
         new = []
         for row in rows:
             k = sum(c[0][row] for c in single)

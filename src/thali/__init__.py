@@ -1,3 +1,33 @@
 """Bayesian Boolean factorization of binary data, with the number of components inferred."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from thali.data import BinaryTensor
+    from thali.model import Model
+    from thali.model.simulate import simulate
+
 __version__ = "0.1.0.dev0"
+
+__all__ = ["BinaryTensor", "Model", "__version__", "simulate"]
+
+_HOMES = {
+    "BinaryTensor": "thali.data",
+    "Model": "thali.model",
+    "simulate": "thali.model.simulate",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: ``import thali`` stays fast."""
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    msg = f"module 'thali' has no attribute {name!r}"
+    raise AttributeError(msg)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

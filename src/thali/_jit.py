@@ -10,10 +10,10 @@ import numba
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeAlias
 
-    from typing import TypeVar
-
-    F = TypeVar("F", bound=Callable[..., Any])
+    # Numba's types are what counts in a call, and they are checked when it compiles.
+    Kernel: TypeAlias = Callable[..., Any]
 
 KERNEL_FILES = (
     "_jit.py",
@@ -24,6 +24,7 @@ KERNEL_FILES = (
     "model/births.py",
     "engines/births.py",
     "engines/rows.py",
+    "engines/counters.py",
     "engines/columns.py",
     "engines/scan.py",
 )
@@ -41,7 +42,7 @@ def _stamp() -> tuple[int, str]:
 _STAMP = _stamp()
 
 
-def jit(function: F) -> F:
+def jit(function: Kernel) -> Kernel:
     """Compile a function on first call, release the GIL in it, keep the result on disk."""
     compiled: Any = numba.njit(nogil=True)(function)
     if not hasattr(compiled, "enable_caching"):  # NUMBA_DISABLE_JIT=1: a plain function
@@ -58,6 +59,6 @@ def jit(function: F) -> F:
     return compiled  # type: ignore[no-any-return]
 
 
-def inlined(function: F) -> F:
+def inlined(function: Kernel) -> Kernel:
     """Compile a function into its callers, so that they can hoist what does not change."""
-    return numba.njit(nogil=True, inline="always")(function)  # type: ignore[no-any-return]
+    return numba.njit(nogil=True, inline="always")(function)

@@ -10,14 +10,16 @@ from typing import Any
 def positive(name: str, value: Any) -> float:
     """Return a positive finite number, or say what was given."""
     if not isinstance(value, Real) or isinstance(value, bool) or not isfinite(value) or value <= 0:
-        msg = f"{name}={value!r} was given; allowed are finite numbers above 0; choose one of those."
+        msg = (
+            f"{name}={value!r} was given; allowed are finite numbers above 0; choose one of those."
+        )
         raise ValueError(msg)
     return float(value)
 
 
 def probability(name: str, value: Any, upper: float = 1.0) -> float:
     """Return a number strictly between 0 and an upper bound, or say what was given."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0.0 < value < upper:
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0.0 < float(value) < upper:
         msg = (
             f"{name}={value!r} was given; allowed are numbers strictly between 0 and {upper:g}; "
             "choose one of those."
@@ -29,7 +31,7 @@ def probability(name: str, value: Any, upper: float = 1.0) -> float:
 def shape_parameters(name: str, pair: Any) -> None:
     """Check the two parameters of a Beta or Gamma prior."""
     if not isinstance(pair, tuple) or len(pair) != 2:
-        msg = f"{name}={pair!r} was given; a prior is a pair of positive numbers, such as (1.0, 1.0)."
+        msg = f"{name}={pair!r} was given; a prior is two positive numbers, such as (1.0, 1.0)."
         raise ValueError(msg)
     for value in pair:
         positive(name, value)
@@ -38,6 +40,6 @@ def shape_parameters(name: str, pair: Any) -> None:
 def count(name: str, value: Any, least: int = 0) -> int:
     """Return an integer of at least ``least``, or say what was given."""
     if isinstance(value, bool) or not hasattr(value, "__index__") or value < least:
-        msg = f"{name}={value!r} was given; allowed are integers from {least} upwards; choose one of those."
+        msg = f"{name}={value!r} was given; allowed are integers from {least} on; choose one."
         raise ValueError(msg)
     return int(value)

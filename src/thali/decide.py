@@ -20,8 +20,6 @@ from thali.streams import uniform64
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from thali.bits.words import Words
-
 SCALE = 1 << 24
 """Units of a score in one nat."""
 
@@ -32,6 +30,8 @@ SUM_SHIFT = np.uint64(12)
 """Weights of a categorical draw are fractions of 2**52, so that 4096 of them can be summed."""
 
 _UNIT = np.uint64(1 << 52)
+_FAR = np.int64(8 * SCALE)
+_NOT_SMALL = np.uint64(1 << 53)  # as a fraction of 2**64 it exceeds exp(-8)
 _DIGIT = 12
 _DIGIT_MASK = np.int64((1 << _DIGIT) - 1)
 
@@ -49,7 +49,7 @@ def threshold(probability: float | NDArray[np.float64]) -> NDArray[np.uint64]:
     return np.where(np.greater_equal(probability, 1.0), np.uint64(2**64 - 1), below_one)
 
 
-def _exp_tables() -> Words:
+def _exp_tables() -> NDArray[np.uint64]:
     """Return exp(-i), exp(-i / 2**12), exp(-i / 2**24) as fractions of 2**64.
 
     Computed in integers of 256 bits, hence the same on every machine.
@@ -73,7 +73,7 @@ _OFFSET_1 = 64
 _OFFSET_2 = 64 + (1 << _DIGIT)
 
 
-@intrinsic  # type: ignore[misc]
+@intrinsic
 def _umulh(_context: Any, _a: Any, _b: Any) -> Any:
     def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
         from llvmlite import ir  # noqa: PLC0415
@@ -92,7 +92,7 @@ def multiply_high(a: np.uint64, b: np.uint64) -> np.uint64:
 
 @overload(multiply_high, inline="always")
 def _compiled_multiply_high(a, b):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
-    return lambda a, b: _umulh(a, b)
+    return lambda a, b: _umulh(a, b)  # type: ignore[call-arg] # noqa: PLW0108
 
 
 @jit
@@ -109,6 +109,8 @@ def exp_neg(score: np.int64) -> np.uint64:
 @jit
 def is_unlikely(score: np.int64, r: np.uint64) -> bool:
     """Return whether a uniform picks the less likely value: r (1 + e) < e, e = exp(-|score|)."""
+    if abs(score) >= _FAR and r >= _NOT_SMALL:
+        return False  # r > e without looking e up: nearly always, where e is small
     e = exp_neg(abs(score))
     return r < e and multiply_high(r, e) < e - r
 

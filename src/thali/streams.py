@@ -104,7 +104,8 @@ class Stream(NamedTuple):
 
     def uniforms(self, site: int, n: int, row: int = 0) -> NDArray[np.float64]:
         """Return numbers strictly between 0 and 1, for inverse distribution functions."""
-        return ((self.bits(site, n, row) >> np.uint64(11)) + 0.5) * 2.0**-53
+        high = (self.bits(site, n, row) >> np.uint64(11)).astype(np.float64)
+        return (high + 0.5) * 2.0**-53
 
     def permutation(self, site: int, n: int, row: int = 0) -> NDArray[np.intp]:
         """Return a uniformly random order of ``0 … n-1``."""
@@ -122,4 +123,6 @@ def chain_key(seed: int, chain: int = 0) -> np.uint64:
         msg = f"seed={seed} was given; allowed are integers from 0 to 2**64 - 1; choose another."
         raise ValueError(msg)
     site = np.uint64(Site.CHAIN)
-    return np.uint64(philox(np.uint64(chain), np.uint64(0), site, np.uint64(0), np.uint64(seed))[0])
+    return np.uint64(
+        philox(np.uint64(chain), np.uint64(0), site, np.uint64(0), np.uint64(seed))[0]
+    )

@@ -1,8 +1,9 @@
 """Every engine draws exactly the bits of the oracle: equality, not tolerance."""
 
 import numpy as np
-import oracle
 import pytest
+
+import oracle
 from thali.engines.cpu import CpuEngine
 from thali.model import EqualRates, FixedRates, Model, UnequalRates
 from thali.sampler import Schedule, Target, chain, step
@@ -81,7 +82,8 @@ def test_number_of_components(n_components, form):
 @pytest.mark.parametrize("has_unknown", [False, True])
 @pytest.mark.parametrize("kind", ["parallel", "serial", "serial-integrated"])
 @pytest.mark.parametrize(
-    ("shape", "noise", "blocks"), [((9, 70), "unequal", 2), ((23, 7), "equal", 3), ((67, 5), "unequal", 5)]
+    ("shape", "noise", "blocks"),
+    [((9, 70), "unequal", 2), ((23, 7), "equal", 3), ((67, 5), "unequal", 5)],
 )
 def test_buffet(shape, noise, blocks, kind, has_unknown, threads, monkeypatch):
     """Both schedules, odd blocks, births and deaths included."""

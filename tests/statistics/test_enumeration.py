@@ -1,8 +1,9 @@
 """Sampled frequencies against the exact posterior of tiny problems, all states enumerated."""
 
+import pytest
+
 import compare
 import exact
-import pytest
 from chains import X32, X33, X222, X223, as_exact, hide, run
 from thali.model import Beta, EqualRates, FixedRates, Gamma, Model, PerComponent, UnequalRates
 
@@ -68,7 +69,12 @@ def test_buffet_with_a_density_per_component(n_sweeps):
 
 FINITE = {
     "matrix": (X33, ((0, 2),), Model(2, FixedRates(0.1, 0.2), density=(0.4, 0.3)), 0.4),
-    "learned": (X32, (), Model(2, UnequalRates((2.0, 6.0), (2.0, 5.0)), density=Beta(2.0, 3.0)), None),
+    "learned": (
+        X32,
+        (),
+        Model(2, UnequalRates((2.0, 6.0), (2.0, 5.0)), density=Beta(2.0, 3.0)),
+        None,
+    ),
     "per-component": (
         X32,
         ((0, 1),),

@@ -44,7 +44,8 @@ class Factor(NamedTuple):
 
     def sizes(self) -> Index:
         """Count the rows of every component."""
-        return count_ones(self.words)
+        sizes: Index = count_ones(self.words)
+        return sizes
 
     def take(self, components: Index | NDArray[np.bool_]) -> Factor:
         """Select or reorder components."""

@@ -55,7 +55,9 @@ class PackedTensor(NamedTuple):
                 known = None if first.known is None else transpose(first.known, tensor.shape[1])
                 unfoldings.append(Unfolding(transpose(first.ones, tensor.shape[1]), known))
             else:
-                unfoldings.append(Unfolding(_pack_mode(tensor.ones, mode), _pack_known(tensor, mode)))
+                unfoldings.append(
+                    Unfolding(_pack_mode(tensor.ones, mode), _pack_known(tensor, mode))
+                )
         n_known = int(np.prod(tensor.shape)) if first.known is None else _total(first.known)
         return cls(tensor.shape, tuple(unfoldings), n_known, _total(first.ones))
 

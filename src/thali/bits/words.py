@@ -20,7 +20,7 @@ _ONE = np.uint64(1)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
 
 
-@intrinsic  # type: ignore[misc]
+@intrinsic
 def _ctpop(_context: Any, _word: Any) -> Any:
     return types.uint64(types.uint64), lambda _, builder, __, args: builder.ctpop(args[0])
 
@@ -32,7 +32,7 @@ def popcount(word: np.uint64) -> np.uint64:
 
 @overload(popcount, inline="always")
 def _compiled_popcount(word):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
-    return lambda word: _ctpop(np.uint64(word))
+    return lambda word: _ctpop(np.uint64(word))  # type: ignore[call-arg]
 
 
 def n_words(n_bits: int) -> int:

@@ -63,7 +63,9 @@ class Engine(Protocol):
     def update(self, job: RowUpdate, factor: Factor) -> tuple[Factor, tuple[int, int]]:
         """Carry out a work order; return the factor and the ones and zeros newly covered."""
 
-    def count(self, mode: int, rows: Index | None, codes: Words, factor: Factor) -> NDArray[np.int64]:
+    def count(
+        self, mode: int, rows: Index | None, codes: Words, factor: Factor
+    ) -> NDArray[np.int64]:
         """Count covered ones and covered zeros of rows: ``(n_rows, 2)``."""
 
     def births(self, job: RowUpdate, factor: Factor, tables: BirthTables) -> Births:

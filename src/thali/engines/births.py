@@ -281,7 +281,9 @@ def move_singles(
             n_ones, n_zeros = count_known(ones[row], n_columns, known.shape[0] > 0, base)
             best = np.int64(-(2**62))
             for g in range(count.shape[0]):
-                scores[g] = count[g, 0] + (n_ones - tp) * count[g, 1] + (n_zeros - fp) * count[g, 2]
+                scores[g] = (
+                    count[g, 0] + (n_ones - tp) * count[g, 1] + (n_zeros - fp) * count[g, 2]
+                )
                 best = max(best, scores[g])
             total = _ZERO
             for g in range(count.shape[0]):

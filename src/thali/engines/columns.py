@@ -22,7 +22,7 @@ import numpy as np
 from thali._jit import jit
 from thali.bits.words import count_ones, popcount, transpose64
 from thali.decide import LIMIT, is_unlikely
-
+from thali.engines.counters import TILE, add_eight, read_out
 from thali.streams import uniform64
 
 if TYPE_CHECKING:
@@ -30,12 +30,7 @@ if TYPE_CHECKING:
 
     from thali.bits.words import Index, Words
 
-TILE = 64
-"""Words of 64 rows processed together: long enough inner loops, working set in the cache."""
-
 _T = np.uint64(TILE)
-_T2, _T3, _T4 = np.uint64(2 * TILE), np.uint64(3 * TILE), np.uint64(4 * TILE)
-_T5, _T6, _T7 = np.uint64(5 * TILE), np.uint64(6 * TILE), np.uint64(7 * TILE)
 
 MAX_COLUMNS = 1 << 15
 """Counters have 16 planes: two bytes of counts."""
@@ -48,11 +43,7 @@ _ONES_SUM = _FREE_SUM + _PLANES * _T  # bit-sliced counter of _ONES
 _NONE = _ONES_SUM + _PLANES * _T  # zeros
 _BITS = _NONE + _T  # the factor, a line per component; then the data, a line per column
 
-_0, _1, _2, _3, _4, _8 = (np.uint64(k) for k in (0, 1, 2, 3, 4, 8))
-_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
-_NIBBLES = np.uint64(0x0F0F0F0F0F0F0F0F)
-_PAIRS = np.uint64(0x3333333333333333)
-_ODD = np.uint64(0x5555555555555555)
+_0, _1, _2, _3, _8 = (np.uint64(k) for k in (0, 1, 2, 3, 8))
 
 
 @jit
@@ -126,7 +117,7 @@ def list_visits(codes: Words, is_held: NDArray[np.bool_]) -> tuple[Words, Words]
 def _visit(
     s: Words, visits: Words, at: np.uint64, slot: np.uint64, n: np.uint64, unknown: np.uint64
 ) -> np.uint64:
-    """Put the free rows of one column, and those with a one, into a slot; return the next visit."""
+    """Put a column's free rows, and those with a one, into a slot; return the next visit."""
     n_triples = visits[at]
     x = visits[at + _1]
     at += _2
@@ -155,82 +146,6 @@ def _visit(
 
 
 @jit
-def _add_eight(s: Words, group: np.uint64, planes: np.uint64, n: np.uint64, n_planes: np.uint64) -> None:
-    """Add eight words of one-bit numbers to bit-sliced counters (seven full adders)."""
-    for t in range(n):
-        unit = s[planes + t]
-        two = s[planes + _T + t]
-        four = s[planes + _T2 + t]
-        a = s[group + t]
-        b = s[group + _T + t]
-        half = unit ^ a
-        carry_a = (unit & a) | (half & b)
-        unit = half ^ b
-        a = s[group + _T2 + t]
-        b = s[group + _T3 + t]
-        half = unit ^ a
-        carry_b = (unit & a) | (half & b)
-        unit = half ^ b
-        half = two ^ carry_a
-        carry_c = (two & carry_a) | (half & carry_b)
-        two = half ^ carry_b
-        a = s[group + _T4 + t]
-        b = s[group + _T5 + t]
-        half = unit ^ a
-        carry_a = (unit & a) | (half & b)
-        unit = half ^ b
-        a = s[group + _T6 + t]
-        b = s[group + _T7 + t]
-        half = unit ^ a
-        carry_b = (unit & a) | (half & b)
-        unit = half ^ b
-        half = two ^ carry_a
-        carry_d = (two & carry_a) | (half & carry_b)
-        two = half ^ carry_b
-        half = four ^ carry_c
-        s[group + t] = (four & carry_c) | (half & carry_d)
-        s[planes + t] = unit
-        s[planes + _T + t] = two
-        s[planes + _T2 + t] = half ^ carry_d
-    for plane in range(_3, n_planes):
-        to = planes + plane * _T
-        for t in range(n):
-            carry = s[group + t]
-            old = s[to + t]
-            s[to + t] = old ^ carry
-            s[group + t] = old & carry
-
-
-@jit
-def _read_out(s: Words, planes: np.uint64, t: np.uint64, n_planes: np.uint64, out: Words) -> None:
-    """Turn bit-sliced counters of 64 rows into bytes: count of row 8b+i is byte b of word i.
-
-    ``out`` has eight words for the low bytes and eight for the high ones.
-    """
-    for half in range(2):
-        block = out[8 * half : 8 * half + 8]
-        if half == 1 and n_planes <= _8:
-            break
-        for i in range(8):
-            plane = np.uint64(8 * half + i)
-            block[i] = s[planes + plane * _T + t] if plane < n_planes else _0
-        for i in range(4):
-            swap = ((block[i] >> _4) ^ block[i + 4]) & _NIBBLES
-            block[i + 4] ^= swap
-            block[i] ^= swap << _4
-        for k in range(4):
-            i = (k & 1) + 2 * (k & 2)
-            swap = ((block[i] >> _2) ^ block[i + 2]) & _PAIRS
-            block[i + 2] ^= swap
-            block[i] ^= swap << _2
-        for k in range(4):
-            i = 2 * k
-            swap = ((block[i] >> _1) ^ block[i + 1]) & _ODD
-            block[i + 1] ^= swap
-            block[i] ^= swap << _1
-
-
-@jit
 def _load_lines(
     source: Words, across: Words, rows: Index, start: int, stop: int, s: Words, to: np.uint64
 ) -> None:
@@ -256,6 +171,96 @@ def _load_lines(
             for i in range(64):
                 s[line] = square[i]
                 line += _T
+
+
+@jit
+def _count_component(
+    s: Words, visits: Words, at: np.uint64, left: np.uint64, n: np.uint64, unknown: np.uint64
+) -> np.uint64:
+    """Count a component's free columns of all rows; return how many planes the counts take."""
+    n_planes = _3
+    while (_1 << n_planes) <= left:
+        n_planes += _1
+    for k in range(n_planes * _T):
+        s[_FREE_SUM + k] = _0
+        s[_ONES_SUM + k] = _0
+    while left > _0:
+        n_slots = min(_8, left)
+        for slot in range(n_slots):
+            at = _visit(s, visits, at, slot, n, unknown)
+        for k in range(n_slots * _T, _8 * _T):
+            s[_FREE + k] = _0
+            s[_ONES + k] = _0
+        add_eight(s, _FREE, _FREE_SUM, n, n_planes)
+        add_eight(s, _ONES, _ONES_SUM, n, n_planes)
+        left -= n_slots
+    return n_planes
+
+
+@jit
+def _draw_component(
+    s: Words,
+    n_planes: np.uint64,
+    n_rows: int,
+    prior: np.int64,
+    weights: NDArray[np.int64],
+    singles: Index,
+    rows: Index,
+    key: np.uint64,
+    sweep: np.uint64,
+    site: np.uint64,
+    index: np.uint64,
+    counts: NDArray[np.int32],
+    open_rows: Index,
+    uniforms: Words,
+    drawn: Words,
+) -> None:
+    """Draw one component's bits of ``n_rows`` rows from their counts."""
+    free_counts = np.zeros(16, np.uint64)
+    ones_counts = np.zeros(16, np.uint64)
+    free_bytes = free_counts.view(np.uint8)
+    ones_bytes = ones_counts.view(np.uint8)
+    has_singles = weights.shape[0] > 1
+    one_weight = weights[0, 0]
+    zero_weight = weights[0, 1]
+    n_open = 0
+    for t in range(np.uint64((n_rows + 63) >> 6)):
+        read_out(s, _FREE_SUM, t, n_planes, free_counts)
+        read_out(s, _ONES_SUM, t, n_planes, ones_counts)
+        first = 64 * np.int64(t)
+        word = _0
+        is_open = _0
+        for i in range(min(64, n_rows - first)):
+            k = ((i & 7) << 3) | (i >> 3)
+            c1 = np.int64(ones_bytes[k])
+            c0 = np.int64(free_bytes[k]) - c1
+            if n_planes > _8:
+                high = np.int64(ones_bytes[64 + k]) << 8
+                c1 += high
+                c0 += (np.int64(free_bytes[64 + k]) << 8) - high
+            if has_singles:
+                one_weight = weights[singles[first + i], 0]
+                zero_weight = weights[singles[first + i], 1]
+            score = prior + one_weight * c1 + zero_weight * c0
+            counts[first + i, 0] = c1
+            counts[first + i, 1] = c0
+            word |= np.uint64(score >= 0) << np.uint64(i)
+            is_open |= np.uint64(abs(score) < LIMIT) << np.uint64(i)
+        drawn[np.int64(t)] = word
+        while is_open != _0:
+            lowest = is_open & (~is_open + _1)
+            is_open ^= lowest
+            open_rows[n_open] = first + np.int64(popcount(lowest - _1))
+            n_open += 1
+    # The few rows whose counts leave something to chance, drawn together: their random numbers
+    # are independent work for the processor.
+    for u in range(n_open):
+        uniforms[u] = uniform64(key, sweep, site, np.uint64(rows[open_rows[u]]), index)
+    for u in range(n_open):
+        i = open_rows[u]
+        single = singles[i] if has_singles else 0
+        score = prior + weights[single, 0] * counts[i, 0] + weights[single, 1] * counts[i, 1]
+        drawn[i >> 6] ^= np.uint64(is_unlikely(score, uniforms[u])) << np.uint64(i & 63)
 
 
 @jit
@@ -292,18 +297,10 @@ def update_columns(
     if known.shape[0] > 0:
         unknown = np.uint64(width * 64) * _T
     s = np.zeros(np.int64(data + np.uint64(width * 64) * _T + unknown), np.uint64)
-    free_counts = np.zeros(16, np.uint64)
-    ones_counts = np.zeros(16, np.uint64)
-    free_bytes = free_counts.view(np.uint8)
-    ones_bytes = ones_counts.view(np.uint8)
     counts = np.empty((64 * TILE, 2), np.int32)
-    open_rows = np.empty(64 * TILE + 1, np.int64)
-    open_scores = np.empty(64 * TILE + 1, np.int64)
+    open_rows = np.empty(64 * TILE, np.int64)
     uniforms = np.empty(64 * TILE, np.uint64)
     drawn = np.empty(TILE, np.uint64)
-    has_singles = weights.shape[0] > 1
-    one_weight = weights[0, 0]
-    zero_weight = weights[0, 1]
     tp_gained = 0
     fp_gained = 0
     for start in range(lo, hi, 64 * TILE):
@@ -325,58 +322,26 @@ def update_columns(
                 for t in range(n):
                     after[component, (start >> 6) + np.int64(t)] = s[line + t]
                 continue
-            at = starts[component, 0]
-            left = starts[component, 1]
-            n_planes = _3
-            while (_1 << n_planes) <= left:
-                n_planes += _1
-            for k in range(n_planes * _T):
-                s[_FREE_SUM + k] = _0
-                s[_ONES_SUM + k] = _0
-            while left > _0:
-                n_slots = min(_8, left)
-                for slot in range(n_slots):
-                    at = _visit(s, visits, at, slot, n, unknown)
-                for k in range(n_slots * _T, _8 * _T):
-                    s[_FREE + k] = _0
-                    s[_ONES + k] = _0
-                _add_eight(s, _FREE, _FREE_SUM, n, n_planes)
-                _add_eight(s, _ONES, _ONES_SUM, n, n_planes)
-                left -= n_slots
-            n_open = 0
-            for t in range(n):
-                _read_out(s, _FREE_SUM, t, n_planes, free_counts)
-                _read_out(s, _ONES_SUM, t, n_planes, ones_counts)
-                first = 64 * np.int64(t)
-                word = _0
-                for i in range(min(64, stop - start - first)):
-                    k = ((i & 7) << 3) | (i >> 3)
-                    c1 = np.int64(ones_bytes[k])
-                    c0 = np.int64(free_bytes[k]) - c1
-                    if n_planes > _8:
-                        high = np.int64(ones_bytes[64 + k]) << 8
-                        c1 += high
-                        c0 += (np.int64(free_bytes[64 + k]) << 8) - high
-                    if has_singles:
-                        one_weight = weights[singles[start + first + i], 0]
-                        zero_weight = weights[singles[start + first + i], 1]
-                    score = prior[component] + one_weight * c1 + zero_weight * c0
-                    counts[first + i, 0] = c1
-                    counts[first + i, 1] = c0
-                    word |= np.uint64(score >= 0) << np.uint64(i)
-                    # The few rows whose counts leave something to chance are listed without a
-                    # branch and drawn together below: their random numbers are independent work.
-                    open_rows[n_open] = first + i
-                    open_scores[n_open] = score
-                    n_open += np.int64(abs(score) < LIMIT)
-                drawn[np.int64(t)] = word
-            for u in range(n_open):
-                row = np.uint64(rows[start + open_rows[u]])
-                uniforms[u] = uniform64(key, sweep, site, row, np.uint64(component))
-            for u in range(n_open):
-                i = open_rows[u]
-                unlikely = is_unlikely(open_scores[u], uniforms[u])
-                drawn[i >> 6] ^= np.uint64(unlikely) << np.uint64(i & 63)
+            n_planes = _count_component(
+                s, visits, starts[component, 0], starts[component, 1], n, unknown
+            )
+            _draw_component(
+                s,
+                n_planes,
+                stop - start,
+                prior[component],
+                weights,
+                singles[start:stop],
+                rows[start:stop],
+                key,
+                sweep,
+                site,
+                np.uint64(component),
+                counts,
+                open_rows,
+                uniforms,
+                drawn,
+            )
             for t in range(n_tiles):
                 changed = s[line + np.uint64(t)] ^ drawn[t]
                 while changed != _0:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from thali.bits import Factor
 from thali.bits.words import gather_bits, n_words, scatter_bits
+from thali.checks import count
 from thali.engines import births as birth_kernels
 from thali.engines import columns as vertical
 from thali.engines import rows as horizontal
 from thali.engines import scan as serial
 from thali.engines.base import Births, Moves, RowUpdate
-from thali.checks import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,7 +116,7 @@ class CpuEngine:
         self._share(
             lambda lo, hi: birth_kernels.draw_births(
                 ones, known, self._n_columns(job), index, lo, hi, job.codes, words,
-                tables.count, tables.ceiling, *job.stream, n_new, covered,
+                tables.number, tables.ceiling, *job.stream, n_new, covered,
             ),
             len(index),
             len(index) * max(1, len(job.codes)) * ones.shape[1],
@@ -134,7 +135,7 @@ class CpuEngine:
         self._share(
             lambda lo, hi: birth_kernels.move_singles(
                 ones, known, self._n_columns(job), index, lo, hi, job.codes, words, is_single,
-                tables.count, tables.odds, *job.stream, n_new, density, has_died, covered,
+                tables.factors, tables.odds, *job.stream, n_new, density, has_died, covered,
             ),
             len(index),
             len(index) * max(1, len(job.codes)) * ones.shape[1],
@@ -193,7 +194,7 @@ class CpuEngine:
             sizes = np.concatenate([sizes, np.zeros(room - len(sizes), np.int64)])
             n_components, row, pending = serial.scan_rows(
                 ones, known, n_columns, *words, sizes, n_components, row, pending, is_integrated,
-                odds, tables.weights, tables.count, tables.ceiling, *(t[0] for t in tables.code),
+                odds, tables.weights, tables.number, tables.ceiling, *(t[0] for t in tables.code),
                 *stream, covered,
             )  # fmt: skip
         first, second = (
@@ -246,7 +247,7 @@ class CpuEngine:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.threads - 1, thread_name_prefix="thali")
         edges = [step * (-(-n_rows // step) * i // n_parts) for i in range(n_parts)] + [n_rows]
-        ranges = list(zip(edges[:-1], edges[1:], strict=True))
+        ranges = list(pairwise(edges))
         others = [self._pool.submit(kernel, lo, hi) for lo, hi in ranges[1:]]
         return [kernel(*ranges[0]), *(other.result() for other in others)]
 

@@ -37,7 +37,7 @@ class CodeTables(NamedTuple):
 class MoveTables(NamedTuple):
     """What an engine needs to try the birth or death of one single-row component."""
 
-    count: NDArray[np.int64]  # (G, 3): log prior of a density; log factor of a one, a zero
+    factors: NDArray[np.int64]  # (G, 3): log prior of a density; log factor of a one, a zero
     odds: NDArray[np.int64]  # odds[j]: log of alpha / N / j
     code: CodeTables
 
@@ -45,7 +45,7 @@ class MoveTables(NamedTuple):
 class BirthTables(NamedTuple):
     """Everything an engine needs to draw the single-row components of any row at once."""
 
-    count: NDArray[np.int64]  # (K, 3): log prior of k; log factor of an uncovered one, zero
+    number: NDArray[np.int64]  # (K, 3): log prior of k; log factor of an uncovered one, zero
     ceiling: np.int64  # log factor of an uncovered one for infinitely many components
     weights: NDArray[np.int64]  # (K, 2): what covering a one, a zero gains if k are integrated
     code: CodeTables
@@ -76,7 +76,7 @@ def birth_tables(
         count,
         np.int64(fixed(w1)),
         fixed(np.array([w1, w0])) - count[:, 1:],
-        CodeTables(threshold(cover)[None], threshold(first)[None], threshold([density])),
+        CodeTables(threshold(cover)[None], threshold(first)[None], threshold(np.array([density]))),
     )
 
 

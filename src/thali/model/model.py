@@ -11,7 +11,11 @@ from thali.model.priors import Beta, Buffet, DensityPrior, Fixed, Gamma, PerComp
 
 Density: TypeAlias = float | DensityPrior
 
-_NOISE = {"unequal": UnequalRates, "equal": EqualRates, "as-published": AsPublished}
+_NOISE: dict[str, type[UnequalRates | EqualRates | AsPublished]] = {
+    "unequal": UnequalRates,
+    "equal": EqualRates,
+    "as-published": AsPublished,
+}
 
 
 class Priors(NamedTuple):

@@ -16,12 +16,13 @@ from scipy.special import betainc, betaincinv, betaln
 from thali.checks import probability, shape_parameters
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from thali.bits import Confusion
 
 SMALLEST_RATE = 1e-12
-"""Rates are kept this far from zero: the scores must fit the grid, and no datum tells the difference."""
+"""Rates are kept this far from zero, so that scores fit the grid; no data tell the difference."""
 
 LARGEST_LAMBDA = 20.0
 """Where the closed form of the paper is cut when there are no errors at all."""
@@ -72,7 +73,7 @@ class UnequalRates:
         """Return the rates a chain starts from."""
         return Noise(self.start, self.start)
 
-    def draw(self, counts: Confusion, uniforms: NDArray) -> Noise:
+    def draw(self, counts: Confusion, uniforms: NDArray[np.float64]) -> Noise:
         """Draw both rates given the counts (eq. 12)."""
         (a0, b0), (a1, b1) = self.spurious, self.dropped
         return Noise(
@@ -102,7 +103,7 @@ class EqualRates:
         """Return the rates a chain starts from."""
         return Noise(self.start, self.start)
 
-    def draw(self, counts: Confusion, uniforms: NDArray) -> Noise:
+    def draw(self, counts: Confusion, uniforms: NDArray[np.float64]) -> Noise:
         """Draw the rate given the counts (eq. 11)."""
         a, b = self.prior
         rate = draw_rate(a + counts.fp + counts.fn, b + counts.tp + counts.tn, uniforms[0])
@@ -134,7 +135,7 @@ class FixedRates:
         """Return the rates."""
         return Noise(self.spurious, self.dropped)
 
-    def draw(self, counts: Confusion, uniforms: NDArray) -> Noise:  # noqa: ARG002
+    def draw(self, counts: Confusion, uniforms: NDArray[np.float64]) -> Noise:  # noqa: ARG002
         """Return the rates, whatever the counts."""
         return self.initial()
 
@@ -161,7 +162,7 @@ class AsPublished:
         """Return the rates a chain starts from."""
         return Noise(self.start, self.start)
 
-    def draw(self, counts: Confusion, uniforms: NDArray) -> Noise:  # noqa: ARG002
+    def draw(self, counts: Confusion, uniforms: NDArray[np.float64]) -> Noise:  # noqa: ARG002
         """Return the maximum-likelihood rate."""
         errors = counts.fp + counts.fn
         total = sum(counts)

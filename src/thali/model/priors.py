@@ -133,7 +133,9 @@ class Beta:
         """Return the density a chain starts from."""
         return np.array(self.start)
 
-    def draw(self, sizes: Index, n_rows: int, uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
+    def draw(
+        self, sizes: Index, n_rows: int, uniforms: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
         """Draw the density given the number of ones of each component."""
         n_ones = float(sizes.sum())
         n_zeros = float(n_rows * len(sizes)) - n_ones
@@ -161,7 +163,12 @@ class Fixed:
         """Return the density."""
         return np.array(self.density)
 
-    def draw(self, sizes: Index, n_rows: int, uniforms: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002
+    def draw(
+        self,
+        sizes: Index,  # noqa: ARG002
+        n_rows: int,  # noqa: ARG002
+        uniforms: NDArray[np.float64],  # noqa: ARG002
+    ) -> NDArray[np.float64]:
         """Return the density, whatever the counts."""
         return np.array(self.density)
 
@@ -197,13 +204,18 @@ class PerComponent:
         """Return densities in the middle of the grid."""
         return np.full(n_components, self.grid[self.n_values // 2])
 
-    def draw(self, sizes: Index, n_rows: int, uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
+    def draw(
+        self, sizes: Index, n_rows: int, uniforms: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
         """Draw every component's density given its number of ones."""
-        scores = sizes[:, None] * np.log(self.grid) + (n_rows - sizes[:, None]) * np.log1p(-self.grid)
+        scores = sizes[:, None] * np.log(self.grid) + (n_rows - sizes[:, None]) * np.log1p(
+            -self.grid
+        )
         weights = np.exp(scores - scores.max(axis=1, initial=-np.inf, keepdims=True))
         cumulative = weights.cumsum(axis=1)
         chosen = (uniforms[: len(sizes), None] * cumulative[:, -1:] >= cumulative).sum(axis=1)
-        return self.grid[np.minimum(chosen, self.n_values - 1)]
+        drawn: NDArray[np.float64] = self.grid[np.minimum(chosen, self.n_values - 1)]
+        return drawn
 
     def log_prior(self, density: NDArray[np.float64]) -> float:
         """Return the log prior probability of the densities."""

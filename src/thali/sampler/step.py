@@ -44,9 +44,7 @@ def step(key: np.uint64, state: State, target: Target) -> tuple[State, Info]:
     for mode in range(1, len(state.factors)):
         if priors.buffet is not None:
             # A fresh random order, for the reason given in sampler/buffet.py.
-            state = state.take(
-                stream.permutation(site_of(Site.ORDER, mode), state.n_components)
-            )
+            state = state.take(stream.permutation(site_of(Site.ORDER, mode), state.n_components))
         state = update_mode(stream, state, target, mode)
     state = update_hyperparameters(stream, state, target)
     if not (is_warmup and state.sweep < schedule.hold):

@@ -58,10 +58,8 @@ class Schedule:
 
     def __post_init__(self) -> None:
         if self.kind not in SCHEDULES:
-            msg = (
-                f"schedule={self.kind!r} was given; allowed are {', '.join(map(repr, SCHEDULES))}; "
-                "choose one of those."
-            )
+            allowed = ", ".join(map(repr, SCHEDULES))
+            msg = f"schedule={self.kind!r} was given; allowed are {allowed}; choose one of those."
             raise ValueError(msg)
         for name, least in (("warmup", 0), ("hold", 0), ("warmup_blocks", 2), ("blocks", 2)):
             count(name, getattr(self, name), least)
@@ -122,9 +120,7 @@ class Target(NamedTuple):
         most_ones = int(count_ones(tensor.unfoldings[0].ones).max())
         return cls(tensor, engine, model, priors, schedule, most_ones)
 
-    def initial(
-        self, key: np.uint64, factors: Sequence[NDArray[np.bool_]] | None = None
-    ) -> State:
+    def initial(self, key: np.uint64, factors: Sequence[NDArray[np.bool_]] | None = None) -> State:
         """Return the state before the first sweep.
 
         The buffet starts empty; a fixed number of components starts from the prior. Dense

@@ -1,0 +1,145 @@
+"""The command line: ``thali fit DATA`` answers how many components there are."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+import thali
+
+if TYPE_CHECKING:
+    from thali.sampler import Target
+
+FAILED, BAD_INPUT = 1, 2
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(thali.__version__, prog_name="thali")
+def main() -> None:
+    """Find the hidden Boolean structure of binary data.
+
+    Every row is a plate, the union of a few dishes from a buffet of unknown size: thali infers
+    how many dishes there are.
+    """
+
+
+@main.command()
+@click.argument("data", type=click.Path(path_type=Path))
+@click.option("--components", type=click.IntRange(0), help="Fix their number (default: infer it).")
+@click.option("--chains", type=click.IntRange(1), default=2, show_default=True)
+@click.option(
+    "--warmup",
+    type=click.IntRange(0),
+    default=200,
+    show_default=True,
+    help="Sweeps before draws count.",
+)
+@click.option(
+    "--draws",
+    type=click.IntRange(1),
+    default=200,
+    show_default=True,
+    help="Sweeps that count, a chain.",
+)
+@click.option(
+    "--noise",
+    type=click.Choice(["unequal", "equal", "as-published"]),
+    default="unequal",
+    show_default=True,
+    help="Error rates of ones and zeros; as-published is not a posterior.",
+)
+@click.option(
+    "--schedule",
+    type=click.Choice(["parallel", "serial", "serial-integrated"]),
+    default="parallel",
+    show_default=True,
+)
+@click.option("--threads", type=click.IntRange(1), help="Threads (default: all cores).")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+def fit(
+    data: Path,
+    components: int | None,
+    chains: int,
+    warmup: int,
+    draws: int,
+    noise: str,
+    schedule: str,
+    threads: int | None,
+    seed: int,
+) -> None:
+    r"""Sample the posterior of the components behind DATA and print their number.
+
+    DATA is a table (.csv, .tsv) with a header and, if you like, row names in its first column, or
+    an array (.npy, .npz). Entries are 0, 1, or empty for unknown.
+
+    \b
+    Example:
+        thali fit examples/animals.csv
+    """
+    from thali.data.files import read  # noqa: PLC0415 - --help must stay fast
+    from thali.sampler import Schedule, Target  # noqa: PLC0415
+
+    try:
+        tensor = read(data)
+        target = Target.prepare(
+            tensor,
+            thali.Model(components, noise),
+            Schedule(schedule, warmup=warmup),
+            threads=threads,
+        )
+    except (ValueError, OSError, NotImplementedError) as error:
+        click.echo(f"thali: {error}", err=True)
+        sys.exit(BAD_INPUT)
+    click.echo(f"{data.name}: {tensor!r}")
+    start = perf_counter()
+    try:
+        results = [_run(target, seed, c, chains, warmup + draws) for c in range(chains)]
+    except KeyboardInterrupt:
+        click.echo("thali: stopped before the chains were done; nothing was kept.", err=True)
+        sys.exit(FAILED)
+    _report(results, perf_counter() - start)
+
+
+class _Chain(NamedTuple):
+    """What one chain drew after its warm-up."""
+
+    n_components: list[int]
+    rates: list[tuple[float, float]]
+
+
+def _run(target: Target, seed: int, number: int, chains: int, n_sweeps: int) -> _Chain:
+    from thali.sampler import chain  # noqa: PLC0415
+    from thali.streams import chain_key  # noqa: PLC0415
+
+    out = _Chain([], [])
+    sweeps = chain(chain_key(seed, number), target, n_sweeps)
+    label = f"chain {number + 1} of {chains}"
+    with click.progressbar(sweeps, n_sweeps, label, file=sys.stderr) as bar:
+        for state, info in bar:
+            if not info.is_warmup:
+                out.n_components.append(info.n_components)
+                out.rates.append(state.noise)
+    return out
+
+
+def _report(results: list[_Chain], seconds: float) -> None:
+    import numpy as np  # noqa: PLC0415
+
+    numbers = np.array([r.n_components for r in results])
+    values, counts = np.unique(numbers, return_counts=True)
+    click.echo("components  probability")
+    for value, share in zip(values, counts / counts.sum(), strict=True):
+        click.echo(f"{value:>10}  {share:>11.3f}  {'#' * round(40 * share)}")
+    for name, column in (("spurious ones", 0), ("dropped ones", 1)):
+        low, middle, high = np.quantile([r.rates for r in results], [0.05, 0.5, 0.95], (0, 1))[
+            :, column
+        ]
+        click.echo(f"{name}: {middle:.4f} (90% between {low:.4f} and {high:.4f})")
+    modes = [int(np.bincount(row).argmax()) for row in numbers]
+    if len(set(modes)) > 1:
+        click.echo(f"The chains disagree (most frequent: {modes}): raise --warmup and --draws.")
+    click.echo(f"{numbers.size} draws in {seconds:.1f} s")

@@ -1,0 +1,86 @@
+"""Read a file into a labelled binary tensor, by its extension."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thali.data.binary import BinaryTensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pandas as pd
+
+
+def read(path: str | Path) -> BinaryTensor:
+    """Read a table or array of zeros, ones and unknown entries.
+
+    Tables (``.csv``, ``.tsv``) have a header line; a first column that is not all numbers, or has
+    no header, holds the row names; empty cells and NA are unknown. Arrays are ``.npy`` files, or
+    ``.npz`` files with one array or a SciPy sparse matrix.
+
+    Raises
+    ------
+    ValueError
+        In one sentence: what is wrong with the file, and what to do.
+    """
+    path = Path(path)
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        msg = (
+            f"{path}: files ending in {path.suffix!r} were not expected; allowed are "
+            f"{', '.join(_READERS)}; convert the file to one of those."
+        )
+        raise ValueError(msg)
+    if not path.is_file():
+        msg = f"{path}: there is no such file; check the path."
+        raise FileNotFoundError(msg)
+    try:
+        content = reader(path)
+    except (OSError, UnicodeError, ValueError, EOFError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        msg = (
+            f"{path}: the file could not be read ({reason}); check that it is what its name says."
+        )
+        raise ValueError(msg) from error
+    try:
+        return BinaryTensor.from_any(content)
+    except (ValueError, TypeError) as error:
+        msg = f"{path}: {error}"
+        raise ValueError(msg) from error
+
+
+def _read_table(path: Path, separator: str) -> pd.DataFrame:
+    import pandas as pd  # noqa: PLC0415
+
+    table = pd.read_csv(path, sep=separator, skipinitialspace=True)
+    first = table.iloc[:, 0]
+    is_unnamed = str(table.columns[0]).startswith("Unnamed: 0")
+    if table.shape[1] > 1 and (is_unnamed or not pd.api.types.is_numeric_dtype(first)):
+        name = None if is_unnamed else table.columns[0]
+        table = table.set_index(table.columns[0]).rename_axis(index=name)
+    return table
+
+
+def _read_npz(path: Path) -> Any:
+    with np.load(path) as archive:
+        names = archive.files
+        if "format" not in names:
+            if len(names) != 1:
+                msg = f"it holds {len(names)} arrays, and one was expected"
+                raise ValueError(msg)
+            return archive[names[0]]
+    from scipy import sparse  # noqa: PLC0415
+
+    return sparse.load_npz(path)
+
+
+_READERS: dict[str, Callable[[Path], Any]] = {
+    ".csv": lambda path: _read_table(path, ","),
+    ".tsv": lambda path: _read_table(path, "\t"),
+    ".npy": np.load,
+    ".npz": _read_npz,
+}

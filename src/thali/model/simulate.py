@@ -1,0 +1,193 @@
+"""Draw factors and data from the model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.special import pdtr, pdtrik
+
+from thali.bits import Factor, khatri_rao
+from thali.bits.codes import inner_mode, outer_modes
+from thali.bits.words import n_words, unpack
+from thali.checks import count, positive, probability
+from thali.streams import Site, Stream, chain_key, site_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+
+class Simulated(NamedTuple):
+    """Data with the truth behind them."""
+
+    tensor: NDArray[np.bool_] | NDArray[np.float64]  # Boolean; with NaN if entries are unknown
+    factors: tuple[NDArray[np.bool_], ...]  # one per mode, (n_rows, n_components)
+    noise_free: NDArray[np.bool_]
+
+
+def balanced_density(n_components: int, arity: int = 2) -> float:
+    """Return the density of the factors that makes half of the noise-free entries one.
+
+    A component covers an entry with probability ``p ** arity``; the entry is zero with
+    probability ``(1 - p ** arity) ** n_components``.
+    """
+    count("n_components", n_components, least=1)
+    return float((1.0 - 0.5 ** (1.0 / n_components)) ** (1.0 / arity))
+
+
+def simulate(
+    shape: Sequence[int],
+    n_components: int | None = None,
+    *,
+    alpha: float | None = None,
+    density: float | str | Sequence[float] = "balanced",
+    spurious: float = 0.1,
+    dropped: float | None = None,
+    unknown: float = 0.0,
+    seed: int = 0,
+) -> Simulated:
+    """Draw factors and data from the model.
+
+    Parameters
+    ----------
+    shape
+        Length of every mode.
+    n_components
+        Number of components; all factors then have independent entries. None draws the first
+        factor from an Indian buffet process with concentration ``alpha``.
+    density
+        Probability of a one in the factors: a number, one a mode, or ``"balanced"``, which makes
+        half of the noise-free entries one (it needs ``n_components``).
+    spurious, dropped
+        Probability that an uncovered entry reads one, and a covered one zero; equal by default.
+    unknown
+        Fraction of entries that are unknown (NaN).
+    seed
+        Same seed, same data.
+
+    Returns
+    -------
+    simulated
+        Data, factors and the noise-free tensor.
+
+    Examples
+    --------
+    >>> from thali import simulate
+    >>> data = simulate((200, 500), 5, spurious=0.1, seed=0)
+    >>> data.tensor.shape, len(data.factors)
+    ((200, 500), 2)
+    """
+    lengths = [count("shape", n, least=1) for n in shape]
+    if len(lengths) < 2:
+        msg = f"shape={tuple(shape)} was given; a tensor has at least 2 modes; add one."
+        raise ValueError(msg)
+    if (n_components is None) == (alpha is None):
+        msg = "give either n_components (a fixed number) or alpha (a buffet), and not both."
+        raise ValueError(msg)
+    dropped = spurious if dropped is None else dropped
+    for name, rate in (("spurious", spurious), ("dropped", dropped), ("unknown", unknown)):
+        if not 0.0 <= rate < 1.0:
+            msg = f"{name}={rate!r} was given; allowed are numbers from 0 to below 1; choose one."
+            raise ValueError(msg)
+    stream = Stream(chain_key(seed), np.uint64(0))
+    factors = _draw_factors(stream, lengths, n_components, alpha, density)
+    noise_free = boolean_product(factors)
+    rows, columns = lengths[0], int(np.prod(lengths[1:]))
+    values = np.empty((rows, columns), np.bool_)
+    known = np.ones((rows, columns), np.bool_)
+    for row in range(rows):
+        covered = noise_free[row].reshape(-1)
+        uniforms = stream.uniforms(site_of(Site.SIMULATE, 2), columns, row=row)
+        values[row] = uniforms < np.where(covered, 1.0 - dropped, spurious)
+        if unknown > 0.0:
+            known[row] = stream.uniforms(site_of(Site.SIMULATE, 3), columns, row=row) >= unknown
+    tensor = values.reshape(lengths)
+    if unknown > 0.0:
+        tensor = np.where(known.reshape(lengths), tensor, np.nan)
+    return Simulated(tensor, factors, noise_free)
+
+
+def boolean_product(factors: Sequence[NDArray[np.bool_]]) -> NDArray[np.bool_]:
+    """Return the noise-free tensor: OR over components of AND over modes.
+
+    Notes
+    -----
+    For a matrix this is ``(z[:, None, :] & u[None, :, :]).any(axis=-1)``.
+    """
+    packed = [Factor.from_dense(f) for f in factors]
+    shape = [f.n_rows for f in packed]
+    codes = khatri_rao(packed, 0)
+    out = np.zeros((shape[0], codes.shape[1]), np.uint64)
+    for row, members in enumerate(factors[0]):
+        out[row] = np.bitwise_or.reduce(codes[members], axis=0, initial=np.uint64(0))
+    inner = inner_mode(shape, 0)
+    order = [*outer_modes(shape, 0), inner]
+    words = out.reshape(*(shape[m] for m in [0, *order[:-1]]), n_words(shape[inner]))
+    return np.ascontiguousarray(unpack(words, shape[inner]).transpose(np.argsort([0, *order])))
+
+
+def _draw_factors(
+    stream: Stream,
+    shape: list[int],
+    n_components: int | None,
+    alpha: float | None,
+    density: float | str | Sequence[float],
+) -> tuple[NDArray[np.bool_], ...]:
+    if isinstance(density, str):
+        if density != "balanced" or n_components is None:
+            msg = (
+                f"density={density!r} was given; allowed are numbers between 0 and 1, and "
+                "'balanced' if n_components is given; choose one of those."
+            )
+            raise ValueError(msg)
+        density = balanced_density(max(n_components, 1), len(shape))
+    each = [density] * len(shape) if isinstance(density, int | float) else list(density)
+    if len(each) != len(shape):
+        msg = f"density has {len(each)} entries for {len(shape)} modes; give one a mode, or one."
+        raise ValueError(msg)
+    for value in each:
+        probability("density", value)
+    if n_components is None:
+        first = _draw_buffet(stream, shape[0], alpha)
+        n_components = first.shape[1]
+    else:
+        count("n_components", n_components)
+        first = _draw_bernoulli(stream, 0, shape[0], n_components, each[0])
+    rest = (
+        _draw_bernoulli(stream, mode, n, n_components, each[mode])
+        for mode, n in enumerate(shape)
+        if mode > 0
+    )
+    return (first, *rest)
+
+
+def _draw_bernoulli(
+    stream: Stream, mode: int, n_rows: int, n_components: int, density: float
+) -> NDArray[np.bool_]:
+    uniforms = stream.uniforms(site_of(Site.START, mode), n_rows * n_components)
+    return uniforms.reshape(n_rows, n_components) < density
+
+
+def _draw_buffet(stream: Stream, n_rows: int, alpha: float | None) -> NDArray[np.bool_]:
+    """Let customers come in one after another: popular dishes first, then new ones."""
+    alpha = positive("alpha", alpha)
+    dishes: list[NDArray[np.bool_]] = []
+    for row in range(n_rows):
+        uniforms = stream.uniforms(site_of(Site.SIMULATE, 0), len(dishes), row=row)
+        for dish, uniform in zip(dishes, uniforms, strict=True):
+            dish[row] = uniform < dish.sum() / (row + 1)
+        uniform = float(stream.uniforms(site_of(Site.SIMULATE, 1), 1, row=row)[0])
+        for _ in range(_poisson(alpha / (row + 1), uniform)):
+            dishes.append(np.zeros(n_rows, np.bool_))
+            dishes[-1][row] = True
+    return np.array(dishes, np.bool_).reshape(len(dishes), n_rows).T
+
+
+def _poisson(mean: float, uniform: float) -> int:
+    """Return the smallest k whose distribution function exceeds a uniform."""
+    k = max(0, int(pdtrik(uniform, mean)) - 1)
+    while pdtr(k, mean) < uniform:
+        k += 1
+    return k

@@ -1,0 +1,160 @@
+"""Known mistakes, each made in our own code by changing its text.
+
+A negative control should be the real sampler with one thing wrong. So nothing wrong is shipped:
+a mutant is a module whose source was edited in one place, compiled afresh and put in the place of
+the original for one test. An edit that does not match exactly once is an error, so that controls
+cannot rot silently.
+"""
+
+import inspect
+import types
+from importlib import import_module as module
+
+import numba
+
+
+def mutate(name, edits, **replaced):
+    """Return a copy of a module with edited text; ``replaced`` overrides what it imported."""
+    original = module(name)
+    source = inspect.getsource(original)
+    for old, new in edits:
+        assert source.count(old) == 1, f"{source.count(old)} places in {name} read {old!r}"
+        source = source.replace(old, new)
+    source = source.replace("from thali._jit import jit\n", "")
+    mutant = types.ModuleType(name)
+    mutant.__dict__.update(jit=numba.njit(nogil=True), __file__=original.__file__)
+    for name_, value in replaced.items():  # before and after: definitions may use them at once
+        mutant.__dict__[name_] = value
+    exec(compile(source, f"<mutant of {name}>", "exec"), mutant.__dict__)
+    mutant.__dict__.update(replaced)
+    return mutant
+
+
+def printed_power(patch):
+    """The paper's q^L' for the probability that all new codes of a column are zero."""
+    edits = [
+        (
+            "none_on = (1.0 - density) ** k\n"
+            "        some_on = -math.expm1(k * math.log1p(-density))",
+            "none_on = density**k\n        some_on = 1.0 - density**k",
+        )
+    ]
+    mutant = mutate("thali.model.births", edits)
+    patch(module("thali.sampler.buffet"), "birth_tables", mutant.birth_tables)
+
+
+def codes_one_after_another(patch):
+    """New codes drawn column after column, each as if the later ones were absent."""
+    edits = [
+        (
+            """            limit = cover[n_new, 0] if is_one else cover[n_new, 1]
+            if uniform64(key, sweep, _COVER, row, index) >= limit:
+                continue
+            if is_one:
+                tp += 1
+            else:
+                fp += 1
+""",
+            "            pass\n",
+        ),
+        ("            if must and j == n_new - 1:\n", "            if False:\n"),
+        (
+            "limit = first[n_new - j] if must else plain",
+            "limit = (cover[1, 0] if is_one else cover[1, 1]) if must else plain",
+        ),
+        (
+            "                codes[j, w] |= bit\n                must = False\n",
+            "                codes[j, w] |= bit\n"
+            "                tp += must and is_one\n"
+            "                fp += must and not is_one\n"
+            "                must = False\n",
+        ),
+    ]
+    births = mutate("thali.engines.births", edits)
+    scan = mutate(
+        "thali.engines.scan",
+        [("from thali.engines.births import draw_codes, draw_count\n", "")],
+        draw_codes=births.draw_codes,
+        draw_count=births.draw_count,
+    )
+    patch(module("thali.engines.cpu"), "serial", scan)
+    patch(module("thali.engines.cpu"), "birth_kernels", births)
+
+
+def deleted_inside_the_loop(patch):
+    """A row's own components deleted while its shared ones are still being updated."""
+    edits = [
+        (
+            "                if not keep[component]:\n                    continue\n",
+            "                if not keep[component]:\n"
+            "                    active[component] = False\n"
+            "                    cover_row(known, row, used, active, once, twice)\n"
+            "                    continue\n",
+        )
+    ]
+    patch(module("thali.engines.cpu"), "serial", mutate("thali.engines.scan", edits))
+
+
+def creation_order(patch):
+    """Components visited in the order of their creation."""
+    edits = [("        j = np.int64(multiply_high(r, np.uint64(i + 1)))\n", "        j = i\n")]
+    patch(module("thali.engines.cpu"), "serial", mutate("thali.engines.scan", edits))
+    edits = [
+        (
+            "stream.permutation(site_of(Site.ORDER, mode), state.n_components)",
+            "np.arange(state.n_components)",
+        )
+    ]
+    patch(module("thali.sampler.chain"), "step", mutate("thali.sampler.step", edits).step)
+
+
+def poisson_at_the_total(patch):
+    """Poisson probability of L + L' instead of L' new components."""
+    edits = [
+        (
+            "n_ones - tp, n_zeros - fp, count, ceiling,",
+            "n_ones - tp, n_zeros - fp, _shifted(count, n_components), ceiling,",
+        ),
+        (
+            "@jit\ndef scan_rows(",
+            """@jit
+def _shifted(count, n):
+    out = count[: count.shape[0] - n].copy()
+    for k in range(out.shape[0]):
+        out[k, 0] = count[k + n, 0] - count[n, 0]
+    return out
+
+
+@jit
+def scan_rows(""",
+        ),
+    ]
+    patch(module("thali.engines.cpu"), "serial", mutate("thali.engines.scan", edits))
+
+
+def dropped_in_a_parallel_phase(patch):
+    """Components without a user outside the block updated too, and dropped when they empty."""
+    edits = [
+        ("is_held=block.outside[order] == 0", "is_held=np.zeros(len(order), np.bool_)"),
+        (
+            "    return _add(state, users, block.rows, births), births.covered",
+            "    state = _add(state, users, block.rows, births)\n"
+            "    return state.take(state.factors[0].sizes() > 0), births.covered",
+        ),
+    ]
+    mutant = mutate("thali.sampler.buffet", edits)
+    patch(module("thali.sampler.step"), "sweep_blocks", mutant.sweep_blocks)
+
+
+SERIAL = {
+    "printed power": printed_power,
+    "codes one after another": codes_one_after_another,
+    "deleted inside the loop": deleted_inside_the_loop,
+    "creation order": creation_order,
+    "Poisson at the total": poisson_at_the_total,
+}
+PARALLEL = {
+    "printed power": printed_power,
+    "codes one after another": codes_one_after_another,
+    "dropped in a parallel phase": dropped_in_a_parallel_phase,
+}

@@ -1,0 +1,54 @@
+"""Each known mistake, made alone in our own code, is rejected by the enumeration test."""
+
+import numpy as np
+import pytest
+
+import compare
+import exact
+import mutants
+from chains import X33, as_exact, hide, run
+from thali.model import FixedRates, Model
+
+SHARED = (X33, ((0, 2),), Model(noise=FixedRates(0.1, 0.25), alpha=1.4, density=0.3))
+MANY = (X33, ((0, 2),), Model(noise=FixedRates(0.1, 0.25), alpha=3.0, density=0.3))
+DENSE = (np.array([[1, 0], [1, 1]]), (), Model(noise=FixedRates(0.1, 0.2), alpha=2.0, density=0.7))
+# One row owns everything: several new components at once are the rule.
+ALONE = (np.array([[1, 1, 0]]), (), Model(noise=FixedRates(0.2, 0.2), alpha=4.0, density=0.3))
+
+CONTROLS = {
+    "printed power": (mutants.printed_power, DENSE, "serial", 20_000),
+    "printed power, parallel": (mutants.printed_power, DENSE, "parallel", 12_000),
+    "codes one after another": (mutants.codes_one_after_another, ALONE, "serial", 40_000),
+    "deleted inside the loop": (mutants.deleted_inside_the_loop, SHARED, "serial", 25_000),
+    "creation order": (mutants.creation_order, SHARED, "serial", 60_000),
+    "Poisson at the total": (mutants.poisson_at_the_total, SHARED, "serial", 3_000),
+    "dropped in parallel": (mutants.dropped_in_a_parallel_phase, MANY, "parallel", 8_000),
+}
+
+
+def compared(problem, kind, n_sweeps):
+    x, hidden, model = problem
+    tensor, known = hide(x, *hidden)
+    expected = exact.posterior_ibp(x, known, as_exact(model), max_components=32)
+    return (*run(tensor, model, n_sweeps, kind=kind), expected)
+
+
+@pytest.mark.parametrize("name", CONTROLS)
+def test_mistake_is_rejected(name, monkeypatch):
+    """The mutated sampler fails."""
+    mutation, problem, kind, n_sweeps = CONTROLS[name]
+    mutation(monkeypatch.setattr)
+    ks, fs, expected = compared(problem, kind, n_sweeps)
+    z = compare.max_abs_z(ks, fs, expected)
+    assert compare.rejects(ks, fs, expected), f"largest |z| is only {z:.1f}"
+
+
+@pytest.mark.parametrize(
+    ("problem", "kind", "n_sweeps"),
+    [(ALONE, "serial", 40_000), (DENSE, "parallel", 12_000), (MANY, "parallel", 8_000)],
+    ids=["alone", "dense", "many"],
+)
+def test_the_same_test_accepts_our_sampler(problem, kind, n_sweeps):
+    """Unchanged, the sampler passes on the same problems."""
+    ks, fs, expected = compared(problem, kind, n_sweeps)
+    compare.assert_matches(ks, fs, expected)

@@ -1,0 +1,49 @@
+"""The compilation cache never serves stale code and never stands in the way."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from shutil import copytree
+
+import thali
+
+SCRIPT = """
+import numpy as np
+from thali.bits.words import count_ones
+print(int(count_ones(np.array([[7]], np.uint64))[0]))
+"""
+
+
+def run(folder, **environment):
+    out = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        env=os.environ | {"PYTHONPATH": str(folder)} | environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return int(out.stdout)
+
+
+def test_edit_that_keeps_time_and_size_is_noticed(tmp_path):
+    """The stamp is the content of the sources, where Numba's own is time and size."""
+    copytree(Path(thali.__file__).parent, tmp_path / "thali")
+    words = tmp_path / "thali" / "bits" / "words.py"
+    cache = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    assert run(tmp_path, **cache) == 3
+    assert list((tmp_path / "cache").rglob("*.nbc"))
+    stamp = words.stat()
+    text = words.read_text()
+    assert text.count("np.int64(total)") == 1
+    words.write_text(text.replace("np.int64(total)", "np.int64(5 + 2)"))
+    os.utime(words, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    assert words.stat().st_size == stamp.st_size
+    assert run(tmp_path, **cache) == 7
+
+
+def test_unwritable_cache_is_no_obstacle(tmp_path):
+    """With nowhere to keep compiled code, kernels still run."""
+    copytree(Path(thali.__file__).parent, tmp_path / "thali")
+    nowhere = str(tmp_path / "thali" / "__init__.py")  # a file, so no folder can be made in it
+    assert run(tmp_path, NUMBA_CACHE_DIR=nowhere) == 3

@@ -1,0 +1,127 @@
+"""Random numbers: the right generator, one number per address, and nothing else."""
+
+from collections import Counter
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chi2
+
+import oracle
+from thali.streams import SITES_PER_MODE, Site, Stream, chain_key, philox, site_of, uniform64
+
+WORD = st.integers(0, 2**32 - 1)
+ADDRESS = st.tuples(st.integers(0, 2**64 - 1), WORD, WORD, WORD, WORD)
+check = settings(deadline=None, max_examples=50, derandomize=True)
+
+
+def encrypt(counter, key):
+    """Return the four words that Philox makes of a counter and a key of two words."""
+    pairs = philox(*map(np.uint64, counter), np.uint64(key[0] | key[1] << 32))
+    return [int(pair) >> shift & 0xFFFFFFFF for pair in pairs for shift in (0, 32)]
+
+
+def stream_of(seed, sweep=0):
+    return Stream(chain_key(seed), np.uint64(sweep))
+
+
+@pytest.mark.parametrize(
+    ("counter", "key", "expected"),
+    [
+        ("0 0 0 0", "0 0", "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
+        (" ".join(["ffffffff"] * 4), "ffffffff ffffffff", "408f276d 41c83b0e a20bc7c6 6d5451fd"),
+        (
+            "243f6a88 85a308d3 13198a2e 03707344",
+            "a4093822 299f31d0",
+            "d16cfe09 94fdcceb 5001e420 24126ea1",
+        ),
+    ],
+    ids=["zeros", "ones", "pi"],
+)
+def test_known_answers(counter, key, expected):
+    """Philox 4x32-10 gives the vectors that its authors publish with Random123."""
+    counter, key, expected = ([int(w, 16) for w in t.split()] for t in (counter, key, expected))
+    assert encrypt(counter, key) == expected
+
+
+@check
+@given(st.tuples(WORD, WORD, WORD, WORD), st.tuples(WORD, WORD))
+def test_philox_is_the_oracle(counter, key):
+    """Compiled and plain Philox agree everywhere."""
+    assert encrypt(counter, key) == oracle.philox(counter, key)
+
+
+@check
+@given(ADDRESS, ADDRESS)
+def test_addresses_differ(first, second):
+    """Changing any part of an address, one at a time, changes the number."""
+    mixed = {(*first[:i], b, *first[i + 1 :]) for i, b in enumerate(second)} | {first}
+    assert len({int(uniform64(*map(np.uint64, a))) for a in mixed}) == len(mixed)
+
+
+@check
+@given(st.integers(0, 2**64 - 1), WORD, WORD, WORD, st.integers(0, 20))
+def test_stream_is_the_oracle(key, sweep, site, row, n):
+    """Bits, uniforms and orders of a stream are those of the oracle."""
+    fast, slow = Stream(np.uint64(key), np.uint64(sweep)), oracle.Stream(key, sweep)
+    assert fast.bits(site, n, row).tolist() == [slow.bits(site, row, i) for i in range(n)]
+    assert fast.uniforms(site, n, row).tolist() == [slow.uniform(site, row, i) for i in range(n)]
+    assert fast.permutation(site, n, row).tolist() == slow.permutation(site, row, n)
+
+
+def test_uniforms():
+    """Uniforms are never zero or one, and have the mean and variance of uniforms."""
+
+    class Zeros(Stream):
+        def bits(self, site, n, row=0):
+            return np.zeros(n, np.uint64)
+
+    assert 0.0 < Zeros(*stream_of(0)).uniforms(Site.NOISE, 1)[0] < 1e-15
+    n = 100_000
+    u = stream_of(0).uniforms(Site.NOISE, n)
+    assert 0.0 < u.min() < u.max() < 1.0
+    # Five standard errors; the fourth central moment of a uniform is 1 / 80.
+    assert abs(u.mean() - 1 / 2) < 5 * (1 / 12 / n) ** 0.5
+    assert abs(((u - 1 / 2) ** 2).mean() - 1 / 12) < 5 * ((1 / 80 - 1 / 144) / n) ** 0.5
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 100])
+def test_permutation(n):
+    """A permutation holds every number once."""
+    assert sorted(stream_of(3).permutation(Site.ORDER, n)) == list(range(n))
+
+
+def test_permutations_are_uniform():
+    """All orders of three are equally frequent over sweeps and rows."""
+    draws = [
+        tuple(stream_of(7, sweep).permutation(Site.ORDER, 3, row))
+        for sweep, row in product(range(60), range(60))
+    ]
+    counts = Counter(draws)
+    assert set(counts) == set(permutations(range(3)))
+    expected = len(draws) / 6
+    # Pearson's statistic exceeds this bound once in a million seeds.
+    assert sum((c - expected) ** 2 / expected for c in counts.values()) < chi2.isf(1e-6, df=5)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64])
+def test_bad_seed(seed):
+    """A seed that is no 64-bit number is refused in a sentence."""
+    with pytest.raises(ValueError, match=rf"^seed={seed} was given; allowed are .*another\.$"):
+        chain_key(seed)
+
+
+def test_chain_keys():
+    """Chains of a seed, and chains of different seeds, have different keys."""
+    seeds = [0, 1, 2**32, 2**64 - 1]
+    assert len({int(chain_key(s, c)) for s, c in product(seeds, range(50))}) == 200
+    assert chain_key(5) == chain_key(5, 0)
+
+
+def test_sites():
+    """No two uses of randomness share a number, in any mode."""
+    assert len(set(Site.__members__.values())) == len(Site.__members__)
+    assert all(0 <= site < SITES_PER_MODE for site in Site)
+    assert len({site_of(s, m) for s, m in product(Site, range(5))}) == 5 * len(Site)
