@@ -196,12 +196,7 @@ def logit_stick(m, n, u):
 
 def sweep_blocks(stream, x, shape, components, n_blocks, alpha, q, noise):
     w1, w0 = weights(*noise)
-    order = stream.permutation(BLOCKS, 0, shape[0])
-    n_blocks = min(n_blocks, shape[0])
-    for block in range(n_blocks):
-        short, longer = divmod(shape[0], n_blocks)
-        start = block * short + min(block, longer)
-        rows = sorted(order[start : start + short + (block < longer)])
+    for block, rows in blocks_of(stream, shape[0], n_blocks):
         scan = [components[i] for i in stream.permutation(ORDER, block, len(components))]
         single = [c for c in scan if size(c) == 1 and c[0].index(1) in rows]
         shared = [c for c in scan if not any(c is s for s in single)]
@@ -223,6 +218,98 @@ def sweep_blocks(stream, x, shape, components, n_blocks, alpha, q, noise):
             new += births(stream, x, shape, shared, row, alpha, q, noise)
         components = shared + new
     return components
+
+
+def move_single(stream, x, shape, components, row, own, grid, rate, noise):
+    """Try one birth or death of a component that the row owns alone; code and density summed out.
+
+    Return (born component or None, its density, dead component or None).
+    """
+    w1, w0 = weights(*noise)
+    is_birth = stream.bits(BIRTH_MOVE, row, 0) >> 63
+    if not is_birth and not own:
+        return None, None, None
+    victim = None if is_birth else own[stream.bits(BIRTH_MOVE, row, 1) * len(own) >> 64]
+    rest = [c for c in components if c is not victim]
+    n1, n0 = uncovered(x, rest, row)
+    scores = [
+        fixed(-log(len(grid)))
+        + n1 * fixed(log(1 - q + q * exp(w1)))
+        + n0 * fixed(log(1 - q + q * exp(w0)))
+        for q in grid
+    ]
+    total = sum(exp_neg(max(scores) - s) >> 12 for s in scores)
+    n_own = len(own) + is_birth
+    scale = max(scores) + fixed(log(rate) - log(n_own))
+    r = stream.bits(BIRTH_MOVE, row, 2)
+    if is_birth:
+        if scale < 0 and not r >> 12 < total * exp_neg(-scale) >> 64:
+            return None, None, None
+        q = grid[categorical(scores, stream.bits(BIRTH_MOVE, row, 3))]
+        born = ([int(n == row) for n in range(shape[0])], [0] * shape[1])
+        for d in range(shape[1]):
+            if (row, d) in x and not predict(components, (row, d)):
+                w = w1 if x[row, d] else w0
+                p = q / (exp(-w) * (1 - q) + q)
+                born[1][d] = int(stream.bits(BIRTH_COVER, row, d) < threshold(p))
+            else:
+                born[1][d] = int(stream.bits(BIRTH_BITS, row, d) < threshold(q))
+        return born, q, None
+    scaled = r * total >> 64
+    if scale >= 0:
+        dies = scaled < exp_neg(scale) >> 12
+    else:
+        dies = scaled * exp_neg(-scale) >> 64 < 1 << 52
+    return None, None, victim if dies else None
+
+
+def blocks_of(stream, n_rows, n_blocks):
+    order = stream.permutation(BLOCKS, 0, n_rows)
+    n_blocks = min(n_blocks, n_rows)
+    short, longer = divmod(n_rows, n_blocks)
+    for block in range(n_blocks):
+        start = block * short + min(block, longer)
+        yield block, sorted(order[start : start + short + (block < longer)])
+
+
+def sweep_own_densities(stream, x, shape, components, densities, grid, n_blocks, alpha, noise):
+    """The block schedule with single-row components held, then born or dying one at a time."""
+    w1, w0 = (fixed(w) for w in weights(*noise))
+    for block, rows in blocks_of(stream, shape[0], n_blocks):
+        order = stream.permutation(ORDER, block, len(components))
+        components, densities = [components[i] for i in order], [densities[i] for i in order]
+        prior = [
+            fixed(logit_stick(size(c), shape[0], stream.uniform(STICKS, block, i)))
+            for i, c in enumerate(components)
+        ]
+        single = [c for c in components if size(c) == 1 and c[0].index(1) in rows]
+        outside = [n for n in range(shape[0]) if n not in rows]
+        held = [i for i, c in enumerate(components) if not any(c[0][n] for n in outside)]
+        born, dead = [], []
+        for row in rows:
+            update_row(stream, x, components, 0, row, w1, w0, prior, held)
+            own = [c for c in single if c[0][row]]
+            new, q, old = move_single(
+                stream, x, shape, components, row, own, grid, alpha / shape[0], noise
+            )
+            born += [] if new is None else [(new, q)]
+            dead += [] if old is None else [old]
+        alive = [i for i, c in enumerate(components) if not any(c is d for d in dead)]
+        components = [components[i] for i in alive] + [c for c, _ in born]
+        densities = [densities[i] for i in alive] + [q for _, q in born]
+    return components, densities
+
+
+def draw_own_density(stream, component, position, mode, n_rows, grid):
+    n = size(component, mode)
+    scores = [n * log(q) + (n_rows - n) * log1p(-q) for q in grid]
+    shares = [exp(s - max(scores)) for s in scores]
+    u = stream.uniform(DENSITY + 64 * mode, 0, position) * sum(shares)
+    for q, share in zip(grid, shares, strict=True):
+        if u < share:
+            return q
+        u -= share
+    return grid[-1]
 
 
 def sweep_serial(stream, x, shape, components, alpha, q, noise, *, is_integrated):
@@ -285,10 +372,13 @@ def draw_alpha(stream, n_components, n_rows):
 class Chain:
     """A chain with flat priors on all rates and densities; compare with ``thali.sampler``."""
 
-    def __init__(self, key, x, shape, components, kind, noise_kind, noise, densities, alpha=3.0):
+    def __init__(
+        self, key, x, shape, components, kind, noise_kind, noise, densities, alpha=3.0, grid=None
+    ):
         self.key, self.x, self.shape, self.components = key, x, shape, components
         self.kind, self.noise_kind, self.noise = kind, noise_kind, noise
         self.densities, self.alpha, self.sweep = list(densities), alpha, 0
+        self.grid = grid  # densities a component can have, if each has its own
 
     def step(self, n_blocks=2):
         stream = Stream(self.key, self.sweep)
@@ -297,6 +387,11 @@ class Chain:
         is_finite = self.kind == "finite"
         if is_finite:
             self._update(stream, 0, w1, w0)
+        elif self.kind == "own densities":
+            self.components, self.densities[1] = sweep_own_densities(
+                stream, self.x, self.shape, self.components, self.densities[1], self.grid,
+                n_blocks, self.alpha, self.noise,
+            )  # fmt: skip
         elif self.kind == "parallel":
             self.components = sweep_blocks(
                 stream, self.x, self.shape, self.components, n_blocks, *hyper
@@ -310,17 +405,26 @@ class Chain:
             if not is_finite:
                 order = stream.permutation(ORDER + 64 * mode, 0, len(self.components))
                 self.components = [self.components[i] for i in order]
+                if self.grid:
+                    self.densities[1] = [self.densities[1][i] for i in order]
             self._update(stream, mode, w1, w0)
         for mode in range(0 if is_finite else 1, len(self.shape)):
-            self.densities[mode] = draw_density(stream, self.components, mode, self.shape[mode])
+            n_rows = self.shape[mode]
+            if self.grid:
+                self.densities[mode] = [
+                    draw_own_density(stream, c, i, mode, n_rows, self.grid)
+                    for i, c in enumerate(self.components)
+                ]
+            else:
+                self.densities[mode] = draw_density(stream, self.components, mode, n_rows)
         if not is_finite:
             self.alpha = draw_alpha(stream, len(self.components), self.shape[0])
         self.noise = draw_noise(stream, confusion(self.x, self.components), self.noise_kind)
         self.sweep += 1
 
     def _update(self, stream, mode, w1, w0):
-        q = self.densities[mode]
-        prior = [fixed(log(q) - log1p(-q))] * len(self.components)
+        each = self.densities[mode] if self.grid else [self.densities[mode]] * len(self.components)
+        prior = [fixed(log(q) - log1p(-q)) for q in each]
         for row in range(self.shape[mode]):
             update_row(stream, self.x, self.components, mode, row, w1, w0, prior)
 

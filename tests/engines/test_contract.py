@@ -5,11 +5,10 @@ import pytest
 
 import oracle
 from thali.engines.cpu import CpuEngine
-from thali.model import EqualRates, FixedRates, Model, UnequalRates
+from thali.model import FixedRates, Model, PerComponent
 from thali.sampler import Schedule, Target, chain, step
 from thali.streams import chain_key
 
-NOISE = {"equal": EqualRates, "unequal": UnequalRates}
 SHAPES = [(7, 70), (130, 5), (5, 6, 70), (3, 66, 4), (3, 4, 5, 6), (2, 3, 2, 67)]
 
 
@@ -94,6 +93,36 @@ def test_buffet(shape, noise, blocks, kind, has_unknown, threads, monkeypatch):
     assert_same(
         engine, kind, values, known, start, noise, n_sweeps=4, blocks=blocks, seed=shape[1]
     )
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("shape", "blocks"), [((9, 70), 2), ((67, 5), 5)])
+def test_own_densities(shape, blocks, threads, monkeypatch):
+    """Every component with its own density: births and deaths one at a time."""
+    monkeypatch.setattr("thali.engines.cpu._MIN_WORK", 0)
+    values, known, start = make(shape, 3, seed=shape[0], has_unknown=True)
+    start[0][0] = True
+    prior = PerComponent(1.0, 2.0, n_values=4)
+    key = chain_key(8)
+    target = Target.prepare(
+        as_input(values, known), Model(density=prior), Schedule(blocks=blocks), CpuEngine(threads)
+    )
+    state = target.initial(key, start)
+    grid = prior.grid.tolist()
+    slow = oracle.Chain(
+        key, oracle.as_cells(values, known), shape, oracle.as_components(start), "own densities",
+        "unequal", (0.2, 0.2), [None, [grid[2]] * 3], grid=grid,
+    )  # fmt: skip
+    seen = set()
+    for _ in range(8):
+        state, info = step(key, state, target)
+        slow.step(blocks)
+        for fast, plain in zip(state.factors, slow.factors(), strict=True):
+            assert fast.dense().astype(int).tolist() == plain
+        assert state.densities[1].tolist() == slow.densities[1]
+        assert tuple(info.confusion) == oracle.confusion(slow.x, slow.components)
+        seen.add(info.n_components)
+    assert len(seen) > 1  # something was born or died
 
 
 @pytest.mark.parametrize("kind", ["parallel", "serial", "serial-integrated"])

@@ -128,7 +128,7 @@ class Target(NamedTuple):
         """
         shape, priors = self.tensor.shape, self.priors
         if factors is not None:
-            packed = tuple(Factor.from_dense(np.asarray(f, np.bool_)) for f in factors)
+            packed = self._from_dense(factors)
         elif priors.buffet is not None:
             packed = tuple(Factor.empty(n) for n in shape)
         else:
@@ -145,6 +145,31 @@ class Target(NamedTuple):
         counts = self.engine.count(0, None, khatri_rao(state.factors, 0), state.factors[0])
         tp, fp = counts.sum(axis=0)
         return state._replace(covered=(int(tp), int(fp)))
+
+    def _from_dense(self, factors: Sequence[NDArray[np.bool_]]) -> tuple[Factor, ...]:
+        """Check and pack factors to start from."""
+        shape = self.tensor.shape
+        if len(factors) != len(shape):
+            msg = f"{len(factors)} factors were given for {len(shape)} modes; give one a mode."
+            raise ValueError(msg)
+        n_components = np.shape(factors[0])[1]
+        if self.model.n_components not in (None, n_components):
+            msg = (
+                f"factors of {n_components} components were given to start from, for a model of "
+                f"{self.model.n_components}; make them agree."
+            )
+            raise ValueError(msg)
+        for factor, n_rows in zip(factors, shape, strict=True):
+            if np.shape(factor) != (n_rows, n_components):
+                msg = (
+                    f"a factor of shape {np.shape(factor)} was given to start from, where "
+                    f"{(n_rows, n_components)} was expected; rows come first, then components."
+                )
+                raise ValueError(msg)
+        if self.priors.buffet is not None and not np.any(factors[0], axis=0).all():
+            msg = "a component that no row uses was given to start from; drop it."
+            raise ValueError(msg)
+        return tuple(Factor.from_dense(np.asarray(f, np.bool_)) for f in factors)
 
     def _from_prior(self, key: np.uint64) -> tuple[Factor, ...]:
         """Draw every entry from its prior at the densities a chain starts from."""

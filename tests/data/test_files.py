@@ -1,0 +1,153 @@
+"""Files become labelled tensors by their extension, or one sentence says what is wrong."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from thali.data.files import read
+
+VALUES = np.array([[0.0, 1.0, np.nan], [1.0, 1.0, 0.0]])
+
+
+def ternary(tensor):
+    """Return the values of a tensor, NaN where unknown."""
+    ones, unknown = tensor.ones, tensor.unknown
+    if tensor.is_sparse:
+        ones, unknown = (
+            sparse.csr_array((np.ones(len(p.indices), bool), p.indices, p.indptr), shape=p.shape)
+            for p in (ones, unknown)
+        )
+        ones, unknown = ones.toarray(), unknown.toarray()
+    return ones.astype(float) if unknown is None else np.where(unknown, np.nan, ones)
+
+
+def save(path, name):
+    """Write the values in the format that an extension stands for."""
+    path = path / name
+    if path.suffix == ".npy":
+        np.save(path, VALUES)
+    elif name == "sparse.npz":
+        sparse.save_npz(path, sparse.csr_array(VALUES))
+    elif path.suffix == ".npz":
+        np.savez_compressed(path, anything=VALUES)
+    else:
+        separator = "\t" if path.suffix == ".tsv" else ","
+        lines = ["a b c", "0 1 ", "1 1 0"]
+        path.write_text("\n".join(line.replace(" ", separator) for line in lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.npy", "t.npz", "sparse.npz", "T.CSV"])
+def test_formats(tmp_path, name):
+    """Every format holds the same values, whether the path is a string or not."""
+    path = save(tmp_path, name)
+    for tensor in (read(path), read(str(path))):
+        assert np.array_equal(ternary(tensor), VALUES, equal_nan=True)
+        assert tensor.is_sparse == (name == "sparse.npz")
+        assert tensor.row_names == (None, ("a", "b", "c") if path.suffix[1] in "ctC" else None)
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "rows", "mode"),
+    [
+        ("animal,a,b\ncat,0,1\ndog,1,\n", [[0, 1], [1, np.nan]], ("cat", "dog"), "animal"),
+        (",a,b\n5,0,1\n7,1,0\n", [[0, 1], [1, 0]], ("5", "7"), "mode_0"),
+        ("a,b\n0,1\n1,0\n", [[0, 1], [1, 0]], None, "mode_0"),
+        ("a, b\n 0, NA\nTRUE, 1\n", [[np.nan], [1]], ("0", "TRUE"), "a"),
+        ("a,b\nTRUE,False\nFALSE,True\n", [[1, 0], [0, 1]], None, "mode_0"),
+        ("a\n0\n1\n", [[0], [1]], None, "mode_0"),
+    ],
+    ids=["names", "unnamed", "none", "mixed", "booleans", "single"],
+)
+def test_tables(tmp_path, text, values, rows, mode):
+    """A first column of text, or without a header, names the rows; empty cells are unknown."""
+    path = tmp_path / "table.csv"
+    path.write_text(text)
+    tensor = read(path)
+    assert np.array_equal(ternary(tensor), np.array(values, float), equal_nan=True)
+    assert tensor.row_names[0] == rows
+    assert tensor.mode_names[0] == mode
+
+
+def test_more_modes(tmp_path):
+    """An array file may hold more than two modes."""
+    np.save(tmp_path / "t.npy", np.ones((2, 3, 4), np.int8))
+    assert read(tmp_path / "t.npy").shape == (2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("t.csv", b"", "No columns"),
+        ("t.csv", b"a,b\n", r"shape \(0, 1\)"),
+        ("t.csv", b"a,b\n0,1\n0,1,1\n", "Expected 2 fields in line 3, saw 3"),
+        ("t.csv", b"n,a\nx,0\ny,maybe\n", "column 'a'"),
+        ("t.csv", b"a,b\n0,1\n1,2\n", r"holds 2 at \(1, 1\) in column 'b'"),
+        ("t.csv", b"a,b\n0,0.5\n", r"holds 0\.5"),
+        ("t.csv", b"a,b\n,\n", "unknown"),
+        ("t.csv", b"\xff\xfe\x00", "could not be read"),
+        ("t.npy", b"", "could not be read"),
+        ("t.npy", b"zeros and ones", "could not be read"),
+        ("t.npz", b"", "could not be read"),
+        ("t.npz", b"zeros and ones", "could not be read"),
+    ],
+)
+def test_bad_content(tmp_path, name, content, reason):
+    """Bad content is refused in one line that names the file and the reason."""
+    (tmp_path / name).write_bytes(content)
+    assert_refused(tmp_path / name, reason)
+
+
+def assert_refused(path, reason):
+    with pytest.raises(ValueError, match=reason) as caught:
+        read(path)
+    message = str(caught.value)
+    assert type(caught.value) is ValueError
+    assert message.startswith(f"{path}: ")
+    assert "\n" not in message
+    assert message.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("array", "reason"),
+    [
+        (np.array([[0, None]], object), "allow_pickle"),
+        (np.array(1), "at least 2 modes"),
+        (np.zeros((3, 0)), "at least 2 modes"),
+        (np.array([["a"]]), "has type"),
+    ],
+    ids=["pickled", "scalar", "empty", "text"],
+)
+@pytest.mark.parametrize("name", ["t.npy", "t.npz"])
+def test_bad_arrays(tmp_path, name, array, reason):
+    """Arrays that hold no zeros and ones are refused, and nothing is ever unpickled."""
+    (np.save if name == "t.npy" else np.savez)(tmp_path / name, array)
+    assert_refused(tmp_path / name, reason)
+
+
+def test_truncated_array(tmp_path):
+    """A file that ends too early is refused."""
+    path = save(tmp_path, "t.npy")
+    path.write_bytes(path.read_bytes()[:-8])
+    assert_refused(path, "could not be read")
+
+
+def test_several_arrays(tmp_path):
+    """An archive must hold one array: thali does not guess which."""
+    np.savez(tmp_path / "t.npz", a=VALUES, b=VALUES)
+    assert_refused(tmp_path / "t.npz", "holds 2 arrays")
+
+
+@pytest.mark.parametrize("name", ["t.xlsx", "t", "t.csv.gz"])
+def test_unknown_extension(tmp_path, name):
+    """Another extension is refused, with those that are allowed."""
+    save(tmp_path, name)
+    assert_refused(tmp_path / name, r"allowed are \.csv, \.tsv, \.npy, \.npz")
+
+
+def test_missing_file(tmp_path):
+    """A missing file, or a folder in its place, is no traceback from a library."""
+    (tmp_path / "folder.csv").mkdir()
+    for name in ("absent.csv", "folder.csv"):
+        with pytest.raises(FileNotFoundError, match=rf"{name}: there is no such file; check"):
+            read(tmp_path / name)
