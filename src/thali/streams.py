@@ -122,7 +122,4 @@ def chain_key(seed: int, chain: int = 0) -> np.uint64:
     if not 0 <= seed < 2**64:
         msg = f"seed={seed} was given; allowed are integers from 0 to 2**64 - 1; choose another."
         raise ValueError(msg)
-    site = np.uint64(Site.CHAIN)
-    return np.uint64(
-        philox(np.uint64(chain), np.uint64(0), site, np.uint64(0), np.uint64(seed))[0]
-    )
+    return Stream(np.uint64(seed), np.uint64(0)).bits(Site.CHAIN, 1, row=chain)[0]

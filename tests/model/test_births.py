@@ -23,6 +23,15 @@ def prior(bits, q):
     return np.prod([q if bit else 1 - q for bit in bits])
 
 
+def likelihood(row, k, q):
+    """Return the probability of uncovered entries, relative to none covered, with k new codes."""
+    codes = product(product([0, 1], repeat=k), repeat=len(row))
+    return sum(
+        np.prod([prior(b, q) * (ODDS[x] if any(b) else 1.0) for x, b in zip(row, c, strict=True)])
+        for c in codes
+    )
+
+
 def posterior(k, x, q):
     """Return the probability of each pattern of k new bits over an uncovered entry x."""
     patterns = list(product([0, 1], repeat=k))
@@ -41,12 +50,7 @@ def test_number(q, row):
     tables = birth_tables(RATE, q, NOISE, most_ones=3, n_components=K)
     n1, n0 = row.count(1), row.count(0)
     for k in range(K + 1):
-        codes = product(product([0, 1], repeat=k), repeat=len(row))
-        weight = sum(
-            np.prod([prior(b, q) * (ODDS[x] if any(b) else 1.0) for x, b in zip(row, code)])
-            for code in codes
-        )
-        exact = log(weight * RATE**k / factorial(k))
+        exact = log(likelihood(row, k, q) * RATE**k / factorial(k))
         score = tables.number[k] @ [1, n1, n0]
         assert abs(score - exact * SCALE) <= 0.5 * (1 + len(row)) + 1e-3  # roundings to the grid
 
@@ -76,8 +80,7 @@ def test_integrated_weights(q):
     tables = birth_tables(RATE, q, NOISE, most_ones=3, n_components=K)
     for k in range(K + 1):
         for x in (0, 1):
-            uncovered = sum(prior(b, q) * (ODDS[x] if any(b) else 1) for b in posterior(k, x, q))
-            gain = log(ODDS[x]) - log(uncovered)
+            gain = log(ODDS[x]) - log(likelihood((x,), k, q))
             assert abs(tables.weights[k, 1 - x] - gain * SCALE) <= 1 + 1e-3
     assert tables.weights[0].tolist() == [int(fixed(w)) for w in NOISE.weights()]
     assert tables.ceiling == fixed(NOISE.weights()[0])
@@ -102,15 +105,7 @@ def test_move():
     grid = np.array(DENSITIES)
     tables = move_tables(RATE, grid, NOISE, n_components=4)
     for row in [(), (1, 1, 0), (0, 0)]:
-        exact = np.mean(
-            [
-                sum(
-                    np.prod([prior(b, q) * (ODDS[x] if any(b) else 1) for x, b in zip(row, code)])
-                    for code in product(product([0, 1]), repeat=len(row))
-                )
-                for q in grid
-            ]
-        )
+        exact = np.mean([likelihood(row, 1, q) for q in grid])
         scores = tables.factors @ [1, row.count(1), row.count(0)] / SCALE
         assert logsumexp(scores) == pytest.approx(log(exact), abs=(1 + len(row)) / SCALE)
 

@@ -32,7 +32,7 @@ BOUND = 0.5 / N + 1e-9
 EXTREMES = np.array([2.0**-54, 0.5, 1 - 2.0**-53])
 
 
-# --- the Indian buffet process --------------------------------------------------------------------
+# --- the Indian buffet process ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 100])
@@ -93,7 +93,7 @@ def test_alpha():
     assert kstest(draws, gamma(2 + 7, scale=1 / (0.5 + harmonic(30))).cdf).statistic < BOUND
     assert Buffet(Gamma(), start=2.0).initial() == 2.0
     assert Buffet(1.7).initial() == Buffet(1.7).draw(7, 30, 0.3) == 1.7
-    assert 0 < Buffet(Gamma(1e-3, 1.0)).draw(0, 10, 2.0**-54)  # no underflow to zero
+    assert Buffet(Gamma(1e-3, 1.0)).draw(0, 10, 2.0**-54) > 0  # no underflow to zero
 
 
 def test_alpha_prior_is_a_density():
@@ -103,7 +103,7 @@ def test_alpha_prior_is_a_density():
     assert Buffet(1.7).log_prior(1.7) == 0.0
 
 
-# --- Bernoulli entries ----------------------------------------------------------------------------
+# --- Bernoulli entries --------------------------------------------------------------------------
 
 
 def test_beta_draw():
