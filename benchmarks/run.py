@@ -83,8 +83,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=30)
     rounds = parser.parse_args().rounds
-    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
-          f"NumPy {np.__version__}, Numba {numba.__version__}, thali {thali.__version__}")
+    print(
+        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
+        f"NumPy {np.__version__}, Numba {numba.__version__}, thali {thali.__version__}"
+    )
 
     data = thali.simulate(SHAPE, N_COMPONENTS, spurious=0.1, seed=0)
     packed = PackedTensor.from_tensor(BinaryTensor.from_any(data.tensor))
@@ -118,13 +120,23 @@ def main() -> None:
     for name, value in times.items():
         print(f"  {name:32} {value:8.3f}")
     print("\nratios")
-    print(f"  (a) long-row update, share of the bare rate    {times['bare long'] / times['long rows, 1']:5.2f}  (at least 0.70)")
-    print(f"  (b) finite sweep / bare loop of both factors   {times['finite sweep, 1'] / bare:5.2f}  (at most 2.50, aim 1.50)")
-    print(f"  (c) finite sweep, 1 thread / 2 threads         {times['finite sweep, 1'] / times['finite sweep, 2']:5.2f}  (at least 1.70)")
+    print(
+        f"  (a) long-row update, share of the bare rate    {times['bare long'] / times['long rows, 1']:5.2f}  (at least 0.70)"
+    )
+    print(
+        f"  (b) finite sweep / bare loop of both factors   {times['finite sweep, 1'] / bare:5.2f}  (at most 2.50, aim 1.50)"
+    )
+    print(
+        f"  (c) finite sweep, 1 thread / 2 threads         {times['finite sweep, 1'] / times['finite sweep, 2']:5.2f}  (at least 1.70)"
+    )
 
     small = thali.simulate((200, 500), 5, spurious=0.1, seed=0)
     small_jobs = {}
-    for name, model, kind in (("finite", Model(5), "parallel"), ("parallel", Model(), "parallel"), ("serial", Model(), "serial")):
+    for name, model, kind in (
+        ("finite", Model(5), "parallel"),
+        ("parallel", Model(), "parallel"),
+        ("serial", Model(), "serial"),
+    ):
         target, state = settled(small.tensor, model, Schedule(kind), 1, small.factors)
         small_jobs[name] = lambda t=target, s=state: step(KEY, s, t)
     print("\n200 x 500, 5 components, milliseconds a sweep")
@@ -133,8 +145,10 @@ def main() -> None:
 
     entries = int(np.prod(SHAPE))
     print(f"\npacked data: {8 * packed.nbytes / entries:.3f} bits an entry (at most 2.1)")
-    print(f"peak memory of packing 4000 x 40000 sparse: {peak_of_sparse():.0f} MB "
-          f"above the input, for {2 * 4000 * 40000 / 8e6:.0f} MB of words")
+    print(
+        f"peak memory of packing 4000 x 40000 sparse: {peak_of_sparse():.0f} MB "
+        f"above the input, for {2 * 4000 * 40000 / 8e6:.0f} MB of words"
+    )
     print(f"a new process, import and first sample of 50 x 40: {first_sample():.2f} s")
 
 
@@ -164,7 +178,9 @@ next(iter(chain(chain_key(0), target, 1)))
 
 
 def peak_of_sparse():
-    out = subprocess.run([sys.executable, "-c", SPARSE], capture_output=True, text=True, check=True)
+    out = subprocess.run(
+        [sys.executable, "-c", SPARSE], capture_output=True, text=True, check=True
+    )
     return float(out.stdout)
 
 

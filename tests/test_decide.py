@@ -214,6 +214,7 @@ def test_acceptance(log_scale, scores):
     move, total = np.int64(log_scale), np.uint64(total)
     accept = probability(lambda r: is_accepted(move, total, r))
     inverse = probability(lambda r: is_inverse_accepted(move, total, r))
+    assert accept == 1 or log_scale < 0
     # Both compare fractions of 2**-52: two roundings down, and the error of the exponential.
     assert abs(accept - min(1, ratio)) * UNIT < 4
     assert abs(inverse - min(1, 1 / ratio)) * UNIT < 4

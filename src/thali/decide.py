@@ -2,8 +2,8 @@
 
 Scores are log odds in units of 2**-24 (``int64``), probabilities are fractions of 2**64
 (``uint64``). No floating-point operation decides a bit; the logarithms behind the scores
-are taken once, on the host (MODEL: fixed point instead of a table, since two counts and a
-prior for every component rule a table out).
+are taken once, on the host. A table of probabilities would be no alternative: a score has two
+counts, a prior for every component and weights for every number of single-row components.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import exact
 from chains import X32, X33, X222, X223, as_exact, hide, run
 from thali.model import Beta, EqualRates, FixedRates, Gamma, Model, PerComponent, UnequalRates
 
-QUICK, LONG = 12_000, 300_000
+QUICK, LONG = 12_000, 150_000
 
 # q is not 1/2, alpha / N is of order one, some entries are unknown, rates are unequal: at rounder
 # values several known mistakes would cancel.

@@ -128,7 +128,7 @@ SCHEDULES = [
 IDS = ["parallel-2", "parallel-3", "serial", "serial-integrated", "own densities"]
 
 
-@pytest.mark.parametrize("n", [8_000, pytest.param(200_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [8_000, pytest.param(100_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("model", "kind", "blocks"), SCHEDULES, ids=IDS)
 def test_geweke(model, kind, blocks, n):
     """All hyperparameters learned, unequal rates, some entries unknown."""
@@ -145,7 +145,7 @@ def test_geweke(model, kind, blocks, n):
         pytest.param(
             mutants.dropped_in_a_parallel_phase, "parallel", 100_000, marks=pytest.mark.slow
         ),
-        pytest.param(mutants.deleted_inside_the_loop, "serial", 200_000, marks=pytest.mark.slow),
+        pytest.param(mutants.deleted_inside_the_loop, "serial", 100_000, marks=pytest.mark.slow),
     ],
 )
 def test_geweke_rejects(mutation, kind, n, monkeypatch):

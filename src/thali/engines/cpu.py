@@ -156,9 +156,9 @@ class CpuEngine:
         ones, known = self._unfolding(job.mode)
         index = self._rows(job.mode) if job.rows is None else job.rows
         n_columns = self._n_columns(job)
-        offsets = np.cumsum(n_new) - n_new
         codes = np.zeros((int(n_new.sum()), n_words(n_columns)), np.uint64)
         if len(codes):
+            offsets = np.cumsum(n_new) - n_new
             self._share(
                 lambda lo, hi: birth_kernels.draw_birth_codes(
                     ones, known, n_columns, index, lo, hi, job.codes, words, *tables, *job.stream,

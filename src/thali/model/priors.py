@@ -105,11 +105,10 @@ def stick_odds(sizes: Index, n_rows: int, uniforms: NDArray[np.float64]) -> NDAr
     ``mu_l ~ Beta(m_l, N - m_l + 1)`` (P5). The smaller of mu and 1 - mu is computed directly,
     so that neither loses digits.
     """
-    sizes = np.asarray(sizes, np.float64)
-    rest = n_rows - sizes + 1.0
+    rest = n_rows + 1.0 - sizes
     is_small = sizes <= rest
     tail = np.where(is_small, uniforms, 1.0 - uniforms)
-    part = betaincinv(np.where(is_small, sizes, rest), np.where(is_small, rest, sizes), tail)
+    part = betaincinv(np.minimum(sizes, rest), np.maximum(sizes, rest), tail)
     odds = logit(np.minimum(np.maximum(part, 1e-300), 1.0 - 1e-16))
     return np.where(is_small, odds, -odds)
 

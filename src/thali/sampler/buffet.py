@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from thali.bits.words import count_ones, first_bits, n_words, pack, set_bits
+from thali.bits.words import count_ones, first_bits, set_bits
 from thali.decide import fixed
 from thali.engines.base import RowUpdate
 from thali.model import PerComponent
@@ -17,7 +17,7 @@ from thali.streams import Site, site_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from thali.bits import Factor, Index, Words
+    from thali.bits import Factor, Index
     from thali.engines.base import Births
     from thali.model.births import BirthTables
     from thali.sampler.state import State
@@ -78,7 +78,9 @@ class _Block(NamedTuple):
     def of(cls, stream: Stream, state: State, number: int, rows: Index) -> _Block:
         users = state.factors[0]
         sizes = users.sizes()
-        outside = sizes - count_ones(users.words & _mask(rows, users.n_rows))
+        inside = np.zeros((1, users.words.shape[1]), np.uint64)
+        set_bits(inside, 0, np.array([0, len(rows)]), rows)
+        outside = sizes - count_ones(users.words & inside)
         # A fresh random order: components are stored in order of creation, which tells something
         # about them, and a scan order that depends on the state is not a Gibbs scan.
         order = stream.permutation(Site.ORDER, state.n_components, row=number)
@@ -91,10 +93,10 @@ def _update_integrated(
     """Remember how many components each row owns alone, sum their codes out, draw them anew."""
     single_users = first_bits(state.factors[0].words[block.is_single])
     owners = np.searchsorted(block.rows, single_users)
+    singles = np.bincount(owners, minlength=len(block.rows))
     order = block.order[~block.is_single[block.order]]
     state = state.take(order)
-    job = _work_order(stream, state, block, order, tables.weights)
-    job = job._replace(singles=np.bincount(owners, minlength=len(block.rows)))
+    job = _work_order(stream, state, block, order, tables.weights, singles)
     users, _ = target.engine.update(job, state.factors[0])
     births = target.engine.births(job, users, tables)
     return _add(state, users, block.rows, births), births.covered
@@ -125,6 +127,7 @@ def _work_order(
     block: _Block,
     order: NDArray[np.intp],
     weights: NDArray[np.int64],
+    singles: Index | None = None,
 ) -> RowUpdate:
     uniforms = stream.uniforms(Site.STICKS, len(order), row=block.number)
     odds = stick_odds(block.sizes[order], state.factors[0].n_rows, uniforms)
@@ -134,7 +137,7 @@ def _work_order(
         codes=state.factors[1].words,
         is_held=block.outside[order] == 0,
         weights=weights,
-        singles=None,
+        singles=singles,
         prior=fixed(odds),
         stream=stream,
         site=site_of(Site.ROW_BITS, 0),
@@ -143,8 +146,13 @@ def _work_order(
 
 def _add(state: State, users: Factor, rows: Index, births: Births) -> State:
     """Append new components, each used by one row."""
-    born = _one_row_each(np.repeat(rows, births.counts), users.n_rows)
-    return state._replace(factors=(users.append(born), state.factors[1].append(births.codes)))
+    codes = state.factors[1]
+    if len(births.codes):
+        owners = np.repeat(rows, births.counts)
+        born = np.zeros((len(owners), users.words.shape[1]), np.uint64)
+        set_bits(born, 0, np.arange(len(owners) + 1), owners)
+        users, codes = users.append(born), codes.append(births.codes)
+    return state._replace(factors=(users, codes))
 
 
 def _tables(state: State, target: Target) -> BirthTables:
@@ -155,15 +163,3 @@ def _tables(state: State, target: Target) -> BirthTables:
         target.most_ones,
         state.n_components,
     )
-
-
-def _mask(rows: Index, n_rows: int) -> Words:
-    inside = np.zeros(n_rows, np.bool_)
-    inside[rows] = True
-    return pack(inside)
-
-
-def _one_row_each(owners: Index, n_rows: int) -> Words:
-    words = np.zeros((len(owners), n_words(n_rows)), np.uint64)
-    set_bits(words, 0, np.arange(len(owners) + 1), owners)
-    return words
