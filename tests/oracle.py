@@ -44,7 +44,7 @@ class Stream:
         return out[0] | out[1] << 32
 
     def uniform(self, site, row, index):
-        return ((self.bits(site, row, index) >> 11) + 0.5) / 2**53
+        return ((self.bits(site, row, index) >> 12) + 0.5) / 2**52
 
     def permutation(self, site, row, n):
         return sorted(range(n), key=lambda i: self.bits(site, row, i))

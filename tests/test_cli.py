@@ -129,3 +129,10 @@ def test_bad_options(run, table, arguments):
     code, out, err = run("fit", table, *arguments)
     assert (code, out) == (2, "")
     assert arguments[0] in err
+
+
+def test_seed_too_large(run, table):
+    """Seeds have 64 bits."""
+    code, _, err = run("fit", table, "--seed", 2**64)
+    assert code == 2
+    assert "is not in the range" in err

@@ -125,3 +125,20 @@ def test_sites():
     assert len(set(Site.__members__.values())) == len(Site.__members__)
     assert all(0 <= site < SITES_PER_MODE for site in Site)
     assert len({site_of(s, m) for s, m in product(Site, range(5))}) == 5 * len(Site)
+
+
+def test_uniforms_never_reach_one():
+    """Even all 64 bits set stay below one: inverse distribution functions stay finite."""
+
+    class Ones(Stream):
+        def bits(self, site, n, row=0):
+            return np.full(n, 2**64 - 1, np.uint64)
+
+    assert Ones(np.uint64(0), np.uint64(0)).uniforms(1, 1)[0] < 1.0
+
+
+@pytest.mark.parametrize(("seed", "chain"), [(1.5, 0), (True, 0), ("1", 0), (1, -1), (1, 2**32)])
+def test_bad_address_of_a_chain(seed, chain):
+    """Seeds and chains are integers, not what rounds to one."""
+    with pytest.raises(ValueError, match="was given; allowed are integers from 0"):
+        chain_key(seed, chain)

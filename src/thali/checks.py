@@ -1,4 +1,4 @@
-"""Checks of hyperparameters: one sentence each, before anything is computed."""
+"""Checks of arguments: one sentence each, before anything is computed."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ from typing import Any
 
 def positive(name: str, value: Any) -> float:
     """Return a positive finite number, or say what was given."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not isfinite(value) or value <= 0:
-        msg = (
-            f"{name}={value!r} was given; allowed are finite numbers above 0; choose one of those."
-        )
+    if not _is_number(value) or not float(value) > 0.0:
+        msg = f"{name}={value!r} was given; allowed are finite numbers above 0; choose one."
         raise ValueError(msg)
     return float(value)
 
 
-def probability(name: str, value: Any, upper: float = 1.0) -> float:
-    """Return a number strictly between 0 and an upper bound, or say what was given."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0.0 < float(value) < upper:
+def probability(name: str, value: Any, lower: float = 0.0, upper: float = 1.0) -> float:
+    """Return a number strictly between two bounds, or say what was given."""
+    if not _is_number(value) or not lower < float(value) < upper:
         msg = (
-            f"{name}={value!r} was given; allowed are numbers strictly between 0 and {upper:g}; "
-            "choose one of those."
+            f"{name}={value!r} was given; allowed are numbers strictly between {lower:g} and "
+            f"{upper:g}; choose one of those."
         )
         raise ValueError(msg)
     return float(value)
@@ -31,7 +29,10 @@ def probability(name: str, value: Any, upper: float = 1.0) -> float:
 def shape_parameters(name: str, pair: Any) -> None:
     """Check the two parameters of a Beta or Gamma prior."""
     if not isinstance(pair, tuple) or len(pair) != 2:
-        msg = f"{name}={pair!r} was given; a prior is two positive numbers, such as (1.0, 1.0)."
+        msg = (
+            f"{name}={pair!r} was given; a prior is two positive numbers, such as (1.0, 1.0); "
+            "give a pair."
+        )
         raise ValueError(msg)
     for value in pair:
         positive(name, value)
@@ -43,3 +44,13 @@ def count(name: str, value: Any, least: int = 0) -> int:
         msg = f"{name}={value!r} was given; allowed are integers from {least} on; choose one."
         raise ValueError(msg)
     return int(value)
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value is a finite real number (True and False are not meant as numbers)."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    try:
+        return isfinite(value)
+    except OverflowError:
+        return False

@@ -59,7 +59,7 @@ def main() -> None:
     show_default=True,
 )
 @click.option("--threads", type=click.IntRange(1), help="Threads (default: all cores).")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option("--seed", type=click.IntRange(0, 2**64 - 1), default=0, show_default=True)
 def fit(
     data: Path,
     components: int | None,

@@ -104,8 +104,8 @@ class Stream(NamedTuple):
 
     def uniforms(self, site: int, n: int, row: int = 0) -> NDArray[np.float64]:
         """Return numbers strictly between 0 and 1, for inverse distribution functions."""
-        high = (self.bits(site, n, row) >> np.uint64(11)).astype(np.float64)
-        return (high + 0.5) * 2.0**-53
+        high = (self.bits(site, n, row) >> np.uint64(12)).astype(np.float64)
+        return (high + 0.5) * 2.0**-52
 
     def permutation(self, site: int, n: int, row: int = 0) -> NDArray[np.intp]:
         """Return a uniformly random order of ``0 … n-1``."""
@@ -119,7 +119,11 @@ def site_of(site: Site, mode: int) -> int:
 
 def chain_key(seed: int, chain: int = 0) -> np.uint64:
     """Derive the key of a chain; different chains of one seed share no address."""
-    if not 0 <= seed < 2**64:
-        msg = f"seed={seed} was given; allowed are integers from 0 to 2**64 - 1; choose another."
-        raise ValueError(msg)
+    for name, value, end in (("seed", seed, 64), ("chain", chain, 32)):
+        if isinstance(value, bool) or not hasattr(value, "__index__") or not 0 <= value < 2**end:
+            msg = (
+                f"{name}={value!r} was given; allowed are integers from 0 to 2**{end} - 1; "
+                "choose another."
+            )
+            raise ValueError(msg)
     return Stream(np.uint64(seed), np.uint64(0)).bits(Site.CHAIN, 1, row=chain)[0]

@@ -230,3 +230,10 @@ def test_codes_of_a_matrix_are_not_copied():
     factors = [Factor.from_dense(f) for f in random_factors((5, 70), 3, seed=0)]
     assert khatri_rao(factors, 0) is factors[1].words
     assert khatri_rao(factors, 1) is factors[0].words
+
+
+def test_codes_of_no_component():
+    """Without components there are no codes, in any arity."""
+    for arity in (2, 3, 4):
+        factors = [Factor.empty(n) for n in (3, 4, 5, 6)[:arity]]
+        assert len(khatri_rao(factors, 0)) == 0

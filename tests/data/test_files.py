@@ -80,7 +80,10 @@ def test_more_modes(tmp_path):
     [
         ("t.csv", b"", "No columns"),
         ("t.csv", b"a,b\n", r"shape \(0, 1\)"),
-        ("t.csv", b"a,b\n0,1\n0,1,1\n", "Expected 2 fields in line 3, saw 3"),
+        ("t.csv", b"a,b\n0,1\n0,1,1\n", "line 3 has 3 fields, the header 2"),
+        ("t.csv", b"a,b\n0,1\n1\n", "line 3 has 1 fields, the header 2"),
+        ("t.csv", b"a,b\nx,0,1\n", "line 2 has 3 fields, the header 2"),
+        ("t.csv", b"a,b,a\n0,1,1\n", "the header names 'a' twice"),
         ("t.csv", b"n,a\nx,0\ny,maybe\n", "column 'a'"),
         ("t.csv", b"a,b\n0,1\n1,2\n", r"holds 2 at \(1, 1\) in column 'b'"),
         ("t.csv", b"a,b\n0,0.5\n", r"holds 0\.5"),
@@ -130,6 +133,20 @@ def test_truncated_array(tmp_path):
     path = save(tmp_path, "t.npy")
     path.write_bytes(path.read_bytes()[:-8])
     assert_refused(path, "could not be read")
+
+
+@pytest.mark.parametrize("cut", [8, 30, 200])
+def test_truncated_archive(tmp_path, cut):
+    """So is an archive, whatever the unpacker makes of it."""
+    path = save(tmp_path, "t.npz")
+    path.write_bytes(path.read_bytes()[:-cut])
+    assert_refused(path, "could not be read")
+
+
+def test_archive_that_only_looks_sparse(tmp_path):
+    """A sparse matrix with parts missing is refused."""
+    np.savez(tmp_path / "t.npz", format=np.array("csr"), data=np.ones(3))
+    assert_refused(tmp_path / "t.npz", "could not be read")
 
 
 def test_several_arrays(tmp_path):

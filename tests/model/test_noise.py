@@ -150,7 +150,7 @@ def test_fixed_rates():
         (lambda: EqualRates(prior=(1.0, True)), r"^prior=True was given"),
         (lambda: EqualRates(start=0.0), r"^start=0.0 was given"),
         (lambda: AsPublished(start=-0.1), r"^start=-0.1 was given"),
-        (lambda: FixedRates(0.0, 0.1), r"^spurious=0.0 was given; .* between 0 and 1; .*\.$"),
+        (lambda: FixedRates(0.0, 0.1), r"^spurious=0.0 was given; .* between 1e-12 and 1; .*\.$"),
         (lambda: FixedRates(0.1, "a"), r"^dropped='a' was given"),
         (lambda: FixedRates(0.5, 0.5), r"sum must be below 1, .*; lower one of them\.$"),
     ],

@@ -185,3 +185,11 @@ def test_refusals(make, message):
     """A prior that makes no sense is refused in a sentence that says what was given."""
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_grid_of_densities_stays_inside():
+    """Extreme priors do not put a density at 0 or 1, and the grid has a whole number of values."""
+    grid = PerComponent(0.001, 0.001).grid
+    assert 0.0 < grid.min() < grid.max() < 1.0
+    with pytest.raises(ValueError, match=r"n_values=2.5 was given"):
+        PerComponent(n_values=2.5)

@@ -109,7 +109,9 @@ def test_bad_schedule(settings, message):
 
 def test_buffet_on_a_tensor_names_the_reason():
     """Births on tensors have no closed form: not implemented, said plainly."""
-    with pytest.raises(NotImplementedError, match="3 modes with an inferred number.*n_components"):
+    with pytest.raises(
+        NotImplementedError, match=r"3 modes with an inferred number.*n_components"
+    ):
         Target.prepare(np.zeros((2, 3, 4), int))
 
 

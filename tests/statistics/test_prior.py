@@ -1,9 +1,9 @@
 """With nothing to learn from, every schedule draws from the prior."""
 
-import compare
 import numpy as np
 import pytest
 
+import compare
 from thali.bits import PackedTensor, Unfolding
 from thali.model import FixedRates, Gamma, Model
 from thali.sampler import Schedule, Target, chain

@@ -5,11 +5,11 @@ join any of them; nothing of the buffet schedules is used. Poor at finding compo
 data, but simple: a cross-check.
 """
 
+import numpy as np
+
 import compare
 import exact
-import numpy as np
 from chains import X33, as_exact, hide, run
-
 from thali.model import FixedRates, Model
 
 MODEL = Model(noise=FixedRates(0.1, 0.25), alpha=1.4, density=0.3)

@@ -66,14 +66,15 @@ def khatri_rao(factors: Sequence[Factor], skip: int) -> Words:
     Unpacked and without padding, for modes ``(skip, d, m)`` with ``m`` the longest, this is
     ``einsum("dl,ml->ldm", u, v).reshape(L, -1)``.
     """
+    if len(factors) == 2:
+        return factors[1 - skip].words
     shape = [factor.n_rows for factor in factors]
     inner = factors[inner_mode(shape, skip)].words
     outer = np.ones((inner.shape[0], 1), np.bool_)
     for mode in outer_modes(shape, skip):
         bits = factors[mode].dense().T
-        outer = (outer[:, :, None] & bits[:, None, :]).reshape(len(outer), -1)
-    if len(factors) == 2:
-        return inner
+        n_columns = outer.shape[1] * bits.shape[1]
+        outer = (outer[:, :, None] & bits[:, None, :]).reshape(len(outer), n_columns)
     out = np.zeros((inner.shape[0], outer.shape[1] * inner.shape[1]), np.uint64)
     _spread(outer, inner, out)
     return out

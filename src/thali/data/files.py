@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,7 @@ def read(path: str | Path) -> BinaryTensor:
         raise FileNotFoundError(msg)
     try:
         content = reader(path)
-    except (OSError, UnicodeError, ValueError, EOFError) as error:
+    except Exception as error:  # parsers of damaged files raise what they like
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         msg = (
             f"{path}: the file could not be read ({reason}); check that it is what its name says."
@@ -56,6 +57,7 @@ def read(path: str | Path) -> BinaryTensor:
 def _read_table(path: Path, separator: str) -> pd.DataFrame:
     import pandas as pd  # noqa: PLC0415
 
+    _check_lines(path, separator)
     table = pd.read_csv(path, sep=separator, skipinitialspace=True)
     first = table.iloc[:, 0]
     is_unnamed = str(table.columns[0]).startswith("Unnamed: 0")
@@ -65,22 +67,40 @@ def _read_table(path: Path, separator: str) -> pd.DataFrame:
     return table
 
 
-def _read_npz(path: Path) -> Any:
-    with np.load(path) as archive:
-        names = archive.files
-        if "format" not in names:
-            if len(names) != 1:
-                msg = f"it holds {len(names)} arrays, and one was expected"
+def _check_lines(path: Path, separator: str) -> None:
+    """Refuse what pandas would repair without a word: short or long lines, repeated names."""
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        lines = csv.reader(file, delimiter=separator, skipinitialspace=True)
+        header = next(lines, [])
+        repeated = [name for name in header if header.count(name) > 1]
+        if repeated:
+            msg = f"the header names {repeated[0]!r} twice"
+            raise ValueError(msg)
+        for line in lines:
+            if line and len(line) != len(header):
+                msg = f"line {lines.line_num} has {len(line)} fields, the header {len(header)}"
                 raise ValueError(msg)
-            return archive[names[0]]
-    from scipy import sparse  # noqa: PLC0415
 
-    return sparse.load_npz(path)
+
+def _read_array(path: Path) -> Any:
+    with path.open("rb") as file:  # np.load would leave a damaged file open
+        content = np.load(file)
+        if isinstance(content, np.ndarray):
+            return content
+        names = content.files
+        if "format" in names:
+            from scipy import sparse  # noqa: PLC0415
+
+            return sparse.load_npz(path)
+        if len(names) != 1:
+            msg = f"it holds {len(names)} arrays, and one was expected"
+            raise ValueError(msg)
+        return content[names[0]]
 
 
 _READERS: dict[str, Callable[[Path], Any]] = {
     ".csv": lambda path: _read_table(path, ","),
     ".tsv": lambda path: _read_table(path, "\t"),
-    ".npy": np.load,
-    ".npz": _read_npz,
+    ".npy": _read_array,
+    ".npz": _read_array,
 }

@@ -102,15 +102,29 @@ def cover_row(
     known: Words, row: int, codes: Words, active: NDArray[np.bool_], once: Words, twice: Words
 ) -> np.uint64:
     """Fill the planes from the active components of a row; return the unknown bits."""
-    base = reset_planes(known, row, once, twice)
+    base = _ZERO
+    is_filled = False
     waiting = -1
     for component in range(codes.shape[0]):
-        if active[component]:
-            if waiting < 0:
-                waiting = component
-            else:
-                add_two_codes(codes[waiting], codes[component], once, twice)
-                waiting = -1
+        if not active[component]:
+            continue
+        if waiting < 0:
+            waiting = component
+            continue
+        if is_filled or known.shape[0] > 0:
+            if not is_filled:
+                base = reset_planes(known, row, once, twice)
+            add_two_codes(codes[waiting], codes[component], once, twice)
+        else:  # the first two of a row without unknown entries: nothing to read
+            code = codes[waiting]
+            other = codes[component]
+            for w in range(once.shape[0]):
+                once[w] = code[w] | other[w]
+                twice[w] = code[w] & other[w]
+        is_filled = True
+        waiting = -1
+    if not is_filled:
+        base = reset_planes(known, row, once, twice)
     if waiting >= 0:
         add_code(codes[waiting], once, twice)
     return base

@@ -84,7 +84,7 @@ class Model:
 def _noise_prior(noise: str | NoisePrior) -> NoisePrior:
     if isinstance(noise, UnequalRates | EqualRates | FixedRates | AsPublished):
         return noise
-    if noise not in _NOISE:
+    if not isinstance(noise, str) or noise not in _NOISE:
         msg = (
             f"noise={noise!r} was given; allowed are {', '.join(map(repr, _NOISE))} or a noise "
             "prior such as FixedRates(0.1, 0.1); choose one of those."

@@ -122,8 +122,8 @@ class FixedRates:
     dropped: float
 
     def __post_init__(self) -> None:
-        probability("spurious", self.spurious)
-        probability("dropped", self.dropped)
+        probability("spurious", self.spurious, lower=SMALLEST_RATE)
+        probability("dropped", self.dropped, lower=SMALLEST_RATE)
         if self.spurious + self.dropped >= 1.0:
             msg = (
                 f"spurious={self.spurious} and dropped={self.dropped} were given; their sum must "

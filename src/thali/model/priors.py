@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import betaincinv, betaln, gammaincinv, gammaln, logit
 
 from thali.bits.words import earlier_twins
-from thali.checks import positive, probability, shape_parameters
+from thali.checks import count, positive, probability, shape_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -190,14 +190,13 @@ class PerComponent:
 
     def __post_init__(self) -> None:
         shape_parameters("Beta prior", (self.a, self.b))
-        if self.n_values < 1:
-            msg = f"n_values={self.n_values} was given; a grid has at least 1 value."
-            raise ValueError(msg)
+        count("n_values", self.n_values, least=1)
 
     @cached_property
     def grid(self) -> NDArray[np.float64]:
         """The densities a component can have, each with probability ``1 / n_values``."""
-        return betaincinv(self.a, self.b, (np.arange(self.n_values) + 0.5) / self.n_values)
+        values = betaincinv(self.a, self.b, (np.arange(self.n_values) + 0.5) / self.n_values)
+        return np.minimum(np.maximum(values, SMALLEST_DENSITY), 1.0 - SMALLEST_DENSITY)
 
     def initial(self, n_components: int) -> NDArray[np.float64]:
         """Return densities in the middle of the grid."""

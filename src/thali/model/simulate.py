@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -143,20 +144,19 @@ def _draw_factors(
             )
             raise ValueError(msg)
         density = balanced_density(max(n_components, 1), len(shape))
-    each = [density] * len(shape) if isinstance(density, int | float) else list(density)
+    each = [density] * len(shape) if isinstance(density, Real) else list(density)  # type: ignore[arg-type]
     if len(each) != len(shape):
         msg = f"density has {len(each)} entries for {len(shape)} modes; give one a mode, or one."
         raise ValueError(msg)
-    for value in each:
-        probability("density", value)
+    densities = [probability("density", value) for value in each]
     if n_components is None:
         first = _draw_buffet(stream, shape[0], alpha)
         n_components = first.shape[1]
     else:
         count("n_components", n_components)
-        first = _draw_bernoulli(stream, 0, shape[0], n_components, each[0])
+        first = _draw_bernoulli(stream, 0, shape[0], n_components, densities[0])
     rest = (
-        _draw_bernoulli(stream, mode, n, n_components, each[mode])
+        _draw_bernoulli(stream, mode, n, n_components, densities[mode])
         for mode, n in enumerate(shape)
         if mode > 0
     )
