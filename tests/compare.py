@@ -197,7 +197,7 @@ def _z_scores(index, p, summaries, n_batches):
     if slowest > length / 5:
         raise ValueError(
             f"The chain is too short to judge: {n} draws, autocorrelation time at least "
-            f"{slowest:.0f}; {5 * n_batches} times as many are needed."
+            f"{slowest:.0f}; at least {5 * n_batches * slowest:.0f} draws are needed."
         )
     tau = times[events >= FEW].max(initial=1.0)
     events = events / tau if common.any() else np.zeros_like(events)

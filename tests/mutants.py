@@ -96,7 +96,10 @@ def deleted_inside_the_loop(patch):
 
 
 def creation_order(patch):
-    """Components visited in the order of their creation."""
+    """Components visited in the order of their creation.
+
+    Both places must change: the shuffle before the other factor's update would destroy that order.
+    """
     edits = [("        j = np.int64(multiply_high(r, np.uint64(i + 1)))\n", "        j = i\n")]
     patch(module("thali.engines.cpu"), "serial", mutate("thali.engines.scan", edits))
     edits = [
@@ -144,17 +147,3 @@ def dropped_in_a_parallel_phase(patch):
     ]
     mutant = mutate("thali.sampler.buffet", edits)
     patch(module("thali.sampler.step"), "sweep_blocks", mutant.sweep_blocks)
-
-
-SERIAL = {
-    "printed power": printed_power,
-    "codes one after another": codes_one_after_another,
-    "deleted inside the loop": deleted_inside_the_loop,
-    "creation order": creation_order,
-    "Poisson at the total": poisson_at_the_total,
-}
-PARALLEL = {
-    "printed power": printed_power,
-    "codes one after another": codes_one_after_another,
-    "dropped in a parallel phase": dropped_in_a_parallel_phase,
-}

@@ -366,6 +366,49 @@ def draw_alpha(stream, n_components, n_rows):
     return float(gammaincinv(1 + n_components, stream.uniform(ALPHA, 0, 0))) / (1 + harmonic)
 
 
+# --- the log joint density -------------------------------------------------------------------
+
+
+def log_beta(p, a, b, upper=1.0):
+    """Log density of Beta(a, b), cut to (0, upper)."""
+    mass = log(float(betainc(a, b, upper))) if upper < 1 else 0.0
+    constant = lgamma(a + b) - lgamma(a) - lgamma(b)
+    return constant + (a - 1) * log(p) + (b - 1) * log1p(-p) - mass
+
+
+def log_likelihood(x, components, noise):
+    total = 0.0
+    for cell, value in x.items():
+        p_one = 1 - noise[1] if predict(components, cell) else noise[0]
+        total += log(p_one if value else 1 - p_one)
+    return total
+
+
+def log_factors(components, densities, alpha, shape, *, is_buffet):
+    """Log prior of the factors; ``densities[mode]`` is a number or a list, one a component."""
+    total = 0.0
+    for mode in range(len(shape)):
+        if mode == 0 and is_buffet:
+            continue
+        q = densities[mode]
+        for i, c in enumerate(components):
+            p = q[i] if isinstance(q, list) else q
+            total += sum(log(p) if bit else log1p(-p) for bit in c[mode])
+    if is_buffet:
+        n = shape[0]
+        total -= alpha * sum(1 / i for i in range(1, n + 1))
+        for c in components:
+            total += log(alpha) + lgamma(n - size(c) + 1) + lgamma(size(c)) - lgamma(n + 1)
+        own = [
+            densities[1][i] if isinstance(densities[1], list) else 0
+            for i in range(len(components))
+        ]
+        labelled = [(*map(tuple, c), q) for c, q in zip(components, own, strict=True)]
+        for c in set(labelled):
+            total -= lgamma(labelled.count(c) + 1)
+    return total
+
+
 # --- whole sweeps -----------------------------------------------------------------------------
 
 

@@ -28,7 +28,7 @@ KERNEL_FILES = (
     "engines/columns.py",
     "engines/scan.py",
 )
-"""Every file with compiled code; tests/test_jit.py keeps the list complete."""
+"""Every file with compiled code; tests/test_layers.py keeps the list complete."""
 
 
 def _stamp() -> tuple[int, str]:

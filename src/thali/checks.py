@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from math import isfinite
 from numbers import Real
 from typing import Any
@@ -40,10 +41,21 @@ def shape_parameters(name: str, pair: Any) -> None:
 
 def count(name: str, value: Any, least: int = 0) -> int:
     """Return an integer of at least ``least``, or say what was given."""
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value < least:
+    if not is_integer(value) or value < least:
         msg = f"{name}={value!r} was given; allowed are integers from {least} on; choose one."
         raise ValueError(msg)
     return int(value)
+
+
+def is_integer(value: Any) -> bool:
+    """Whether a value is one integer (True and False are not meant as numbers)."""
+    if isinstance(value, bool):
+        return False
+    try:
+        operator.index(value)
+    except TypeError:
+        return False
+    return True
 
 
 def _is_number(value: Any) -> bool:

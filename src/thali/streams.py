@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from thali._jit import inlined, jit
+from thali.checks import is_integer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,9 +36,14 @@ class Site(IntEnum):
     ALPHA = 9
     DENSITY = 10
     NOISE = 11
-    SIMULATE = 12
-    START = 13  # starting factors of the finite model
-    CHAIN = 14  # keys of chains
+    START = 12  # starting factors of the finite model
+    CHAIN = 13  # keys of chains
+    SIMULATION = 14  # keys of simulated data: a chain of the same seed shares no number with them
+    FACTOR = 15  # simulated: entries of a factor
+    DISHES = 16  # simulated: which known dishes a customer takes
+    NEW_DISHES = 17  # simulated: how many new ones
+    FLIPS = 18  # simulated: the data given the factors
+    UNKNOWN = 19  # simulated: which entries are unknown
 
 
 SITES_PER_MODE = 64
@@ -118,12 +124,21 @@ def site_of(site: Site, mode: int) -> int:
 
 
 def chain_key(seed: int, chain: int = 0) -> np.uint64:
-    """Derive the key of a chain; different chains of one seed share no address."""
+    """Derive the key of a chain; chains of one seed, and its simulated data, differ in it."""
+    return _derive(Site.CHAIN, seed, chain)
+
+
+def simulation_key(seed: int) -> np.uint64:
+    """Derive the key of simulated data."""
+    return _derive(Site.SIMULATION, seed, 0)
+
+
+def _derive(site: Site, seed: int, chain: int) -> np.uint64:
     for name, value, end in (("seed", seed, 64), ("chain", chain, 32)):
-        if isinstance(value, bool) or not hasattr(value, "__index__") or not 0 <= value < 2**end:
+        if not is_integer(value) or not 0 <= value < 2**end:
             msg = (
                 f"{name}={value!r} was given; allowed are integers from 0 to 2**{end} - 1; "
                 "choose another."
             )
             raise ValueError(msg)
-    return Stream(np.uint64(seed), np.uint64(0)).bits(Site.CHAIN, 1, row=chain)[0]
+    return Stream(np.uint64(seed), np.uint64(0)).bits(site, 1, row=chain)[0]

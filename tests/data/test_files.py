@@ -53,11 +53,11 @@ def test_formats(tmp_path, name):
         ("animal,a,b\ncat,0,1\ndog,1,\n", [[0, 1], [1, np.nan]], ("cat", "dog"), "animal"),
         (",a,b\n5,0,1\n7,1,0\n", [[0, 1], [1, 0]], ("5", "7"), "mode_0"),
         ("a,b\n0,1\n1,0\n", [[0, 1], [1, 0]], None, "mode_0"),
-        ("a, b\n 0, NA\nTRUE, 1\n", [[np.nan], [1]], ("0", "TRUE"), "a"),
+        ("a,b,c\nTrue,0,1\n,1,1\n", [[1, 0, 1], [np.nan, 1, 1]], None, "mode_0"),
         ("a,b\nTRUE,False\nFALSE,True\n", [[1, 0], [0, 1]], None, "mode_0"),
         ("a\n0\n1\n", [[0], [1]], None, "mode_0"),
     ],
-    ids=["names", "unnamed", "none", "mixed", "booleans", "single"],
+    ids=["names", "unnamed", "none", "gap", "booleans", "single"],
 )
 def test_tables(tmp_path, text, values, rows, mode):
     """A first column of text, or without a header, names the rows; empty cells are unknown."""
@@ -78,13 +78,18 @@ def test_more_modes(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
-        ("t.csv", b"", "No columns"),
-        ("t.csv", b"a,b\n", r"shape \(0, 1\)"),
+        ("t.csv", b"", "it is empty"),
+        ("t.csv", b"0,1\n1,0\n", "first line holds entries; give it a line of column names"),
+        ("t.csv", b"a,b\n?,0\n1,1\n", r"first column, 'a', holds entries and '\?'"),
+        ("t.csv", b"id,a\n1,0\n2,1\n", "'id', holds entries and '2'; leave its header empty"),
+        ("t.csv", b"n;a;b\nx;0;1\n", "one column of text; fields are expected"),
+        ("t.csv", b"a,b\n", "a header and no rows"),
         ("t.csv", b"a,b\n0,1\n0,1,1\n", "line 3 has 3 fields, the header 2"),
         ("t.csv", b"a,b\n0,1\n1\n", "line 3 has 1 fields, the header 2"),
         ("t.csv", b"a,b\nx,0,1\n", "line 2 has 3 fields, the header 2"),
         ("t.csv", b"a,b,a\n0,1,1\n", "the header names 'a' twice"),
         ("t.csv", b"n,a\nx,0\ny,maybe\n", "column 'a'"),
+        ("t.csv", b"a,b\n0,1\nTRUE,1\n", "column 'a'"),
         ("t.csv", b"a,b\n0,1\n1,2\n", r"holds 2 at \(1, 1\) in column 'b'"),
         ("t.csv", b"a,b\n0,0.5\n", r"holds 0\.5"),
         ("t.csv", b"a,b\n,\n", "unknown"),

@@ -1,5 +1,9 @@
 """Every engine draws exactly the bits of the oracle: equality, not tolerance."""
 
+import warnings
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
 import numpy as np
 import pytest
 
@@ -188,3 +192,53 @@ def test_fixed_rates_are_kept():
     values, _, _ = make((20, 30), 2, seed=1, has_unknown=False)
     target = Target.prepare(values, Model(noise=FixedRates(0.1, 0.3)))
     assert {s.noise for s, _ in chain(chain_key(0), target, 5)} == {(0.1, 0.3)}
+
+
+@pytest.mark.parametrize(
+    ("shape", "density", "has_unknown"),
+    [((70, 700), 0.6, True), ((9, 2000), 0.9, False), ((4_200, 5), 0.5, True)],
+    ids=["more than a byte", "many planes", "more than a tile"],
+)
+def test_forms_agree_beyond_a_byte_and_a_tile(shape, density, has_unknown):
+    """Counts above 255 and rows beyond one tile: the vertical form equals the horizontal one."""
+    rng = np.random.default_rng(1)
+    values = rng.random(shape) < 0.5
+    known = rng.random(shape) < 0.9 if has_unknown else np.ones(shape, bool)
+    start = [rng.random((n, 5)) < density for n in shape]
+    start[1][:, 0] = True  # one component has every column
+    data = as_input(values, known)
+    model = Model(5, FixedRates(0.45, 0.5), density=0.5)  # weak data: many draws are left open
+    states = []
+    for form in ("horizontal", "vertical"):
+        target = Target.prepare(data, model, engine=CpuEngine(1, form))
+        state, _ = step(chain_key(4), target.initial(chain_key(4), start), target)
+        states.append((factors_of(state), state.covered))
+        assert target.recount(state).covered == state.covered
+    assert states[0] == states[1]
+
+
+def test_engine_can_serve_two_targets():
+    """Loading data binds a new engine: targets made from one engine do not disturb each other."""
+    engine = CpuEngine(1)
+    data = [make((20, 30), 3, seed=s, has_unknown=False)[0] for s in (1, 2)]
+    alone = [i for _, i in chain(chain_key(0), Target.prepare(data[0], engine=engine), 4)]
+    first, second = (Target.prepare(x, engine=engine) for x in data)
+    list(chain(chain_key(0), second, 2))
+    assert [i for _, i in chain(chain_key(0), first, 4)] == alone
+
+
+def _last(target):
+    *_, (_, info) = chain(chain_key(1), target, 3)
+    return info
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_threads_survive_fork_and_pickle(method, monkeypatch):
+    """A child has none of its parent's threads; it makes its own and draws the same chain."""
+    monkeypatch.setattr("thali.engines.cpu._MIN_WORK", 0)
+    target = Target.prepare(make((40, 50), 3, seed=1, has_unknown=False)[0], engine=CpuEngine(2))
+    expected = _last(target)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of forks with threads
+        with ProcessPoolExecutor(1, mp_context=get_context(method)) as pool:
+            assert pool.submit(_last, target).result(timeout=120) == expected

@@ -20,10 +20,8 @@ lengths = st.sampled_from([1, 2, 5, 63, 64, 65, 130])
 
 
 def loaded(values, known, form):
-    engine = CpuEngine(1, form)
     data = np.where(known, values.astype(float), np.nan)
-    engine.load(PackedTensor.from_tensor(BinaryTensor.from_any(data)))
-    return engine
+    return CpuEngine(1, form).load(PackedTensor.from_tensor(BinaryTensor.from_any(data)))
 
 
 def draw(rng, n_rows, n_columns, n_components=4):

@@ -22,7 +22,10 @@ from thali.model import (
         ({"n_components": -1}, r"^n_components=-1 was given; allowed are integers from 0 on"),
         ({"n_components": 2.0}, r"^n_components=2.0 was given"),
         ({"n_components": True}, r"^n_components=True was given"),
-        ({"alpha": 0.0}, r"^alpha=0.0 was given; allowed are finite numbers above 0; .*\.$"),
+        (
+            {"alpha": 0.0},
+            r"^alpha=0.0 was given; allowed are numbers strictly between 0 and 10000; .*\.$",
+        ),
         ({"alpha": -1.0}, r"^alpha=-1.0 was given"),
         ({"alpha": float("nan")}, r"^alpha=nan was given"),
         ({"alpha": float("inf")}, r"^alpha=inf was given"),

@@ -1,13 +1,16 @@
 """Sampled frequencies against the exact posterior of tiny problems, all states enumerated."""
 
+import numpy as np
 import pytest
 
 import compare
 import exact
 from chains import X32, X33, X222, X223, as_exact, hide, run
 from thali.model import Beta, EqualRates, FixedRates, Gamma, Model, PerComponent, UnequalRates
+from thali.sampler import Schedule, Target, chain
+from thali.streams import chain_key
 
-QUICK, LONG = 12_000, 150_000
+QUICK, LONG = 12_000, 60_000
 
 # q is not 1/2, alpha / N is of order one, some entries are unknown, rates are unequal: at rounder
 # values several known mistakes would cancel.
@@ -105,3 +108,18 @@ def test_finite(name, n_sweeps):
     expected = exact.posterior_finite(x, known, as_exact(model), 2, density_rows)
     _, fs = run(tensor, model, n_sweeps)
     compare.assert_matches(None, fs, expected)
+
+
+@pytest.mark.parametrize(("kind", "blocks"), SCHEDULES)
+def test_whole_states(kind, blocks):
+    """Not only what is predicted: users and codes of every component, as a set."""
+    x = np.array([[1, 0], [1, 1]])
+    model = Model(noise=FixedRates(0.1, 0.2), alpha=0.9, density=0.3)
+    expected = exact.posterior_states(x, np.ones(x.shape, bool), as_exact(model), 3)
+    target = Target.prepare(x, model, Schedule(kind, blocks=blocks, hold=0), threads=1)
+    keys = [
+        exact.canonical([f.dense() for f in state.factors]).key
+        for state, info in chain(chain_key(5), target, QUICK)
+        if info.n_components <= 3
+    ]
+    compare.assert_states_match(keys, expected)

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 def read(path: str | Path) -> BinaryTensor:
     """Read a table or array of zeros, ones and unknown entries.
 
-    Tables (``.csv``, ``.tsv``) have a header line; a first column that is not all numbers, or has
-    no header, holds the row names; empty cells and NA are unknown. Arrays are ``.npy`` files, or
-    ``.npz`` files with one array or a SciPy sparse matrix.
+    Tables (``.csv``, ``.tsv``) have a header line. A first column without a header, or in which no
+    cell is an entry, holds the row names; empty cells and NA are unknown. Arrays are ``.npy``
+    files, or ``.npz`` files with one array or a SciPy sparse matrix.
 
     Raises
     ------
@@ -57,29 +57,62 @@ def read(path: str | Path) -> BinaryTensor:
 def _read_table(path: Path, separator: str) -> pd.DataFrame:
     import pandas as pd  # noqa: PLC0415
 
-    _check_lines(path, separator)
+    has_names = _check_lines(path, separator)
     table = pd.read_csv(path, sep=separator, skipinitialspace=True)
-    first = table.iloc[:, 0]
-    is_unnamed = str(table.columns[0]).startswith("Unnamed: 0")
-    if table.shape[1] > 1 and (is_unnamed or not pd.api.types.is_numeric_dtype(first)):
-        name = None if is_unnamed else table.columns[0]
-        table = table.set_index(table.columns[0]).rename_axis(index=name)
+    if has_names:
+        name = table.columns[0]
+        is_unnamed = name.startswith("Unnamed: 0")
+        table = table.set_index(name).rename_axis(index=None if is_unnamed else name)
     return table
 
 
-def _check_lines(path: Path, separator: str) -> None:
-    """Refuse what pandas would repair without a word: short or long lines, repeated names."""
+def _check_lines(path: Path, separator: str) -> bool:
+    """Refuse what pandas would repair without a word; return whether the first column is names."""
     with path.open(newline="", encoding="utf-8-sig") as file:
         lines = csv.reader(file, delimiter=separator, skipinitialspace=True)
         header = next(lines, [])
-        repeated = [name for name in header if header.count(name) > 1]
-        if repeated:
-            msg = f"the header names {repeated[0]!r} twice"
-            raise ValueError(msg)
+        first = []
         for line in lines:
-            if line and len(line) != len(header):
+            if not line:
+                continue
+            if len(line) != len(header):
                 msg = f"line {lines.line_num} has {len(line)} fields, the header {len(header)}"
                 raise ValueError(msg)
+            first.append(line[0])
+    repeated = [name for name in header if header.count(name) > 1]
+    if not header or not first:
+        msg = "it is empty" if not header else "it has a header and no rows"
+    elif all(_is_entry(name) for name in header):
+        msg = "its first line holds entries; give it a line of column names"
+    elif len(header) == 1 and not _is_entry(first[0]):
+        msg = f"it has one column of text; fields are expected to be separated by {separator!r}"
+    elif repeated:
+        msg = f"the header names {repeated[0]!r} twice"
+    else:
+        return _holds_names(header[0], first)
+    raise ValueError(msg)
+
+
+def _holds_names(header: str, column: list[str]) -> bool:
+    """Whether a first column holds row names; a mixture of names and entries is refused."""
+    names = [cell for cell in column if not _is_entry(cell)]
+    if not header:
+        return True
+    if names and len(names) < len(column):
+        msg = (
+            f"its first column, {header!r}, holds entries and {names[0]!r}; leave its header "
+            "empty if it holds row names"
+        )
+        raise ValueError(msg)
+    return bool(names)
+
+
+def _is_entry(cell: str) -> bool:
+    """Whether a cell is a zero, a one or unknown, in one of the usual spellings."""
+    return cell.strip().lower() in _ENTRIES
+
+
+_ENTRIES = {"0", "1", "0.0", "1.0", "true", "false", "", "na", "nan", "n/a", "null", "none"}
 
 
 def _read_array(path: Path) -> Any:

@@ -57,8 +57,8 @@ class Engine(Protocol):
 
     name: str
 
-    def load(self, tensor: PackedTensor) -> None:
-        """Take the data; done once."""
+    def load(self, tensor: PackedTensor) -> Engine:
+        """Return an engine like this one that has the data; this one is not changed."""
 
     def update(self, job: RowUpdate, factor: Factor) -> tuple[Factor, tuple[int, int]]:
         """Carry out a work order; return the factor and the ones and zeros newly covered."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from thali.bits import Factor
-from thali.bits.words import gather_bits, n_words, scatter_bits
+from thali.bits.words import WORD, count_ones, gather_bits, n_words, scatter_bits
 from thali.checks import count
 from thali.engines import births as birth_kernels
 from thali.engines import columns as vertical
@@ -33,13 +35,20 @@ _MIN_WORK = 1 << 15
 
 _VERTICAL_ROWS = 512
 _VERTICAL_WORDS = 64
-"""The vertical form gains where rows are many and short (measured in benchmarks/forms.py)."""
+"""The vertical form gains where rows are many and short (measured by benchmarks/forms.py)."""
+
+_MOST_VISITS = 1 << 23
+"""Words of memory the vertical form may spend on listing what it visits."""
+
+FORMS = ("auto", "horizontal", "vertical")
 
 
 class CpuEngine:
     """Row updates on the threads of this machine."""
 
     name = "cpu"
+    tensor: PackedTensor
+    _all_rows: list[Index]
 
     def __init__(self, threads: int | None = None, form: str = "auto") -> None:
         """Use that many threads (default: the cores this process may use).
@@ -48,14 +57,19 @@ class CpuEngine:
         draw the same bits.
         """
         self.threads = available_cores() if threads is None else count("threads", threads, least=1)
+        if form not in FORMS:
+            msg = (
+                f"form={form!r} was given; allowed are {', '.join(map(repr, FORMS))}; choose one."
+            )
+            raise ValueError(msg)
         self.form = form
-        self._pool: ThreadPoolExecutor | None = None
-        self._all_rows: dict[int, Index] = {}
 
-    def load(self, tensor: PackedTensor) -> None:
-        """Take the data; nothing is copied."""
-        self.tensor = tensor
-        self._all_rows = {}
+    def load(self, tensor: PackedTensor) -> CpuEngine:
+        """Return an engine with the data, which are not copied."""
+        engine = CpuEngine(self.threads, self.form)
+        engine.tensor = tensor
+        engine._all_rows = [np.arange(n, dtype=np.int64) for n in tensor.shape]
+        return engine
 
     def update(self, job: RowUpdate, factor: Factor) -> tuple[Factor, tuple[int, int]]:
         """Carry out a work order; return the factor and the ones and zeros newly covered."""
@@ -67,7 +81,7 @@ class CpuEngine:
         address = (*job.stream, np.uint64(job.site))
         order = (job.codes, job.is_held, job.weights, singles, job.prior, *address, before)
         work = n_rows * job.codes.size
-        if self._is_vertical(n_rows, job.codes.shape[1]):
+        if self._is_vertical(n_rows, job.codes):
             across_ones, across_known = self._across(job)
             visits = vertical.list_visits(job.codes, job.is_held)
             after = np.zeros_like(before)
@@ -154,7 +168,7 @@ class CpuEngine:
     ) -> Births:
         """Draw the codes of new components and add what they cover."""
         ones, known = self._unfolding(job.mode)
-        index = self._rows(job.mode) if job.rows is None else job.rows
+        index = self._all_rows[job.mode] if job.rows is None else job.rows
         n_columns = self._n_columns(job)
         codes = np.zeros((int(n_new.sum()), n_words(n_columns)), np.uint64)
         if len(codes):
@@ -216,12 +230,7 @@ class CpuEngine:
         ones, known = self._unfolding(mode)
         if index is not None:
             return ones, known, index, gather_bits(factor.words, index)
-        return ones, known, self._rows(mode), factor.words
-
-    def _rows(self, mode: int) -> Index:
-        if mode not in self._all_rows:
-            self._all_rows[mode] = np.arange(self.tensor.shape[mode], dtype=np.int64)
-        return self._all_rows[mode]
+        return ones, known, self._all_rows[mode], factor.words
 
     def _n_columns(self, job: RowUpdate) -> int:
         return self.tensor.shape[1 - job.mode]
@@ -232,10 +241,17 @@ class CpuEngine:
             return _NOTHING, _NOTHING
         return self._unfolding(1 - job.mode)
 
-    def _is_vertical(self, n_rows: int, width: int) -> bool:
+    def _is_vertical(self, n_rows: int, codes: Words) -> bool:
+        n_components, width = codes.shape
+        if width * WORD > vertical.MAX_COLUMNS or sys.byteorder != "little":
+            return False
         if self.form != "auto":
-            return self.form == "vertical" and width * 64 <= vertical.MAX_COLUMNS
-        return n_rows >= _VERTICAL_ROWS and width <= _VERTICAL_WORDS
+            return self.form == "vertical"
+        if n_rows < _VERTICAL_ROWS or width > _VERTICAL_WORDS:
+            return False
+        # The list of visits has an entry for every pair of components that share a column.
+        n_ones = int(count_ones(codes).sum())
+        return n_ones * int(n_components) <= _MOST_VISITS
 
     def _share(
         self, kernel: Callable[[int, int], Any], n_rows: int, work: int, step: int = 1
@@ -244,12 +260,17 @@ class CpuEngine:
         n_parts = min(self.threads, -(-n_rows // step)) if work >= _MIN_WORK else 1
         if n_parts <= 1:
             return [kernel(0, n_rows)]
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.threads - 1, thread_name_prefix="thali")
+        pool = _pool(self.threads - 1, os.getpid())
         edges = [step * (-(-n_rows // step) * i // n_parts) for i in range(n_parts)] + [n_rows]
         ranges = list(pairwise(edges))
-        others = [self._pool.submit(kernel, lo, hi) for lo, hi in ranges[1:]]
+        others = [pool.submit(kernel, lo, hi) for lo, hi in ranges[1:]]
         return [kernel(*ranges[0]), *(other.result() for other in others)]
+
+
+@cache
+def _pool(threads: int, process: int) -> ThreadPoolExecutor:  # noqa: ARG001
+    """Return the threads of this process: a forked child, which inherits none, gets its own."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="thali")
 
 
 def available_cores() -> int:

@@ -4,7 +4,7 @@ A row owns k components of its own with unknown codes. Of a column, all k are of
 probability (1 - q)^k; a covered or unknown entry does not care; an uncovered one contributes
 a factor that depends on the datum alone. So the number of uncovered ones and zeros of the row
 decides everything. The tables made here hold the logarithms, in the integers of
-:mod:`thali.engines.decide`; engines only add and compare.
+:mod:`thali.decide`; engines only add and compare.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _tabulate(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Compute the logarithms and probabilities behind the tables, as far as they matter."""
     room = max(64, 2 * least)
-    logs = np.empty((room, 3))
+    table = np.empty((room, 6))  # log prior, log factor of a one, a zero; cover of both; first
     best = -np.inf
     k = 0
     while True:
@@ -115,24 +115,19 @@ def _tabulate(
             break
         if k == room:
             room *= 2
-            longer = np.empty((room, 3))
-            longer[:k] = logs
-            logs = longer
+            longer = np.empty((room, 6))
+            longer[:k] = table
+            table = longer
         # The paper prints q^L' for the probability that all new codes of a column are zero;
         # with p(u = 1) = q it is (1 - q)^L'.
         none_on = (1.0 - density) ** k
         some_on = -math.expm1(k * math.log1p(-density))
-        logs[k, 0] = log_prior
-        logs[k, 1] = np.log(none_on + some_on * np.exp(w1))
-        logs[k, 2] = np.log(none_on + some_on * np.exp(w0))
-        best = max(best, log_prior + most_ones * logs[k, 1])
+        table[k, 0] = log_prior
+        table[k, 1] = np.log(none_on + some_on * np.exp(w1))
+        table[k, 2] = np.log(none_on + some_on * np.exp(w0))
+        table[k, 3] = some_on / (none_on * np.exp(-w1) + some_on)
+        table[k, 4] = some_on / (none_on * np.exp(-w0) + some_on)
+        table[k, 5] = density / max(some_on, density)
+        best = max(best, log_prior + most_ones * table[k, 1])
         k += 1
-    cover = np.empty((k, 2))
-    first = np.empty(k)
-    for j in range(k):
-        none_on = (1.0 - density) ** j
-        some_on = -math.expm1(j * math.log1p(-density))
-        cover[j, 0] = some_on / (none_on * np.exp(-w1) + some_on)
-        cover[j, 1] = some_on / (none_on * np.exp(-w0) + some_on)
-        first[j] = density / max(some_on, density)
-    return logs[:k].copy(), cover, first
+    return table[:k, :3].copy(), table[:k, 3:5].copy(), table[:k, 5].copy()

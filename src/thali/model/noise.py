@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import log
+from math import exp, log
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from scipy.special import betainc, betaincinv, betaln
@@ -166,8 +166,8 @@ class AsPublished:
         """Return the maximum-likelihood rate."""
         errors = counts.fp + counts.fn
         total = sum(counts)
-        largest = 1.0 / (1.0 + 2.718281828459045**LARGEST_LAMBDA)
-        rate = min(max(errors / total, largest), 0.5) if total else self.start
+        smallest = 1.0 / (1.0 + exp(LARGEST_LAMBDA))
+        rate = min(max(errors / total, smallest), 0.5) if total else self.start
         return Noise(rate, rate)
 
     def log_prior(self, noise: Noise) -> float:  # noqa: ARG002
@@ -185,7 +185,8 @@ def draw_rate(a: float, b: float, uniform: float) -> float:
         rate = float(betaincinv(a, b, uniform * below))
     else:
         # Nearly all mass lies above 1/2 (first sweeps only) and the distribution function
-        # underflows. There the log density is linear below 1/2 with slope 2 (a - b).
+        # underflows. There the log density is linear below 1/2 with slope 2 (a - b), up to
+        # (a + b) / (a - b)^2 / 2 where the mass is: below one in a thousand.
         rate = 0.5 + log(uniform) / (2.0 * (a - b))
     return min(max(rate, SMALLEST_RATE), 0.5)
 
@@ -197,4 +198,7 @@ def _log_density(rate: float, a: float, b: float) -> float:
 
 @lru_cache(maxsize=64)
 def _log_normaliser(a: float, b: float) -> float:
-    return float(betaln(a, b) + log(betainc(a, b, 0.5)))
+    below = float(betainc(a, b, 0.5))
+    if below > 1e-290:
+        return float(betaln(a, b)) + log(below)
+    return (a + b - 2.0) * log(0.5) - log(2.0 * (a - b))  # as in draw_rate

@@ -12,6 +12,7 @@ from scipy.special import betaincinv, betaln, gammaincinv, gammaln, logit
 
 from thali.bits.words import earlier_twins
 from thali.checks import count, positive, probability, shape_parameters
+from thali.decide import MOST_WEIGHTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Factor, Index
+
+LARGEST_ALPHA = 1e4
+"""A fixed concentration beyond this means more components than anybody has rows."""
 
 SMALLEST_DENSITY = 1e-9
 """Drawn densities are kept this far from 0 and 1, so that their log odds are finite."""
@@ -56,7 +60,7 @@ class Buffet:
 
     def __post_init__(self) -> None:
         if not isinstance(self.concentration, Gamma):
-            positive("alpha", self.concentration)
+            probability("alpha", self.concentration, upper=LARGEST_ALPHA)
         positive("start", self.start)
 
     def initial(self) -> float:
@@ -90,12 +94,16 @@ def log_buffet(sizes: Index, n_rows: int, alpha: float) -> float:
     return float(rates.sum()) + n * log(alpha) - alpha * harmonic(n_rows)
 
 
-def log_repeats(factors: Sequence[Factor]) -> float:
-    """Return the log of the product of mult! over distinct components: they have no labels."""
+def log_repeats(factors: Sequence[Factor], densities: Sequence[NDArray[np.float64]]) -> float:
+    """Return the log of the product of mult! over distinct components: they have no labels.
+
+    A component's own density, where it has one, is part of it.
+    """
     twins = earlier_twins(factors[0].words)
     if not twins.any():  # no two components with the same users
         return 0.0
-    twins = earlier_twins(np.concatenate([f.words for f in factors], axis=1))
+    own = [d.view(np.uint64)[:, None] for d in densities if d.ndim == 1]
+    twins = earlier_twins(np.concatenate([*(f.words for f in factors), *own], axis=1))
     return float(np.log1p(twins).sum())
 
 
@@ -190,7 +198,9 @@ class PerComponent:
 
     def __post_init__(self) -> None:
         shape_parameters("Beta prior", (self.a, self.b))
-        count("n_values", self.n_values, least=1)
+        if count("n_values", self.n_values, least=1) > MOST_WEIGHTS:
+            msg = f"n_values={self.n_values} was given; at most {MOST_WEIGHTS} are allowed."
+            raise ValueError(msg)
 
     @cached_property
     def grid(self) -> NDArray[np.float64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from numbers import Real
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,7 +13,7 @@ from thali.bits import Factor, khatri_rao
 from thali.bits.codes import inner_mode, outer_modes
 from thali.bits.words import n_words, unpack
 from thali.checks import count, positive, probability
-from thali.streams import Site, Stream, chain_key, site_of
+from thali.streams import Site, Stream, simulation_key, site_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +44,7 @@ def simulate(
     n_components: int | None = None,
     *,
     alpha: float | None = None,
-    density: float | str | Sequence[float] = "balanced",
+    density: float | str | Sequence[float] | None = None,
     spurious: float = 0.1,
     dropped: float | None = None,
     unknown: float = 0.0,
@@ -60,7 +61,8 @@ def simulate(
         factor from an Indian buffet process with concentration ``alpha``.
     density
         Probability of a one in the factors: a number, one a mode, or ``"balanced"``, which makes
-        half of the noise-free entries one (it needs ``n_components``).
+        half of the noise-free entries one. By default balanced if ``n_components`` is given, else
+        one half.
     spurious, dropped
         Probability that an uncovered entry reads one, and a covered one zero; equal by default.
     unknown
@@ -80,6 +82,11 @@ def simulate(
     >>> data.tensor.shape, len(data.factors)
     ((200, 500), 2)
     """
+    if not isinstance(shape, Iterable) or isinstance(shape, str):
+        msg = (
+            f"shape={shape!r} was given; a shape is the length of every mode, such as (200, 500)."
+        )
+        raise TypeError(msg)
     lengths = [count("shape", n, least=1) for n in shape]
     if len(lengths) < 2:
         msg = f"shape={tuple(shape)} was given; a tensor has at least 2 modes; add one."
@@ -89,10 +96,12 @@ def simulate(
         raise ValueError(msg)
     dropped = spurious if dropped is None else dropped
     for name, rate in (("spurious", spurious), ("dropped", dropped), ("unknown", unknown)):
-        if not 0.0 <= rate < 1.0:
+        if not isinstance(rate, Real) or not 0.0 <= float(rate) < 1.0:
             msg = f"{name}={rate!r} was given; allowed are numbers from 0 to below 1; choose one."
             raise ValueError(msg)
-    stream = Stream(chain_key(seed), np.uint64(0))
+    if density is None:
+        density = 0.5 if n_components is None else "balanced"
+    stream = Stream(simulation_key(seed), np.uint64(0))
     factors = _draw_factors(stream, lengths, n_components, alpha, density)
     noise_free = boolean_product(factors)
     rows, columns = lengths[0], int(np.prod(lengths[1:]))
@@ -100,10 +109,10 @@ def simulate(
     known = np.ones((rows, columns), np.bool_)
     for row in range(rows):
         covered = noise_free[row].reshape(-1)
-        uniforms = stream.uniforms(site_of(Site.SIMULATE, 2), columns, row=row)
+        uniforms = stream.uniforms(Site.FLIPS, columns, row=row)
         values[row] = uniforms < np.where(covered, 1.0 - dropped, spurious)
         if unknown > 0.0:
-            known[row] = stream.uniforms(site_of(Site.SIMULATE, 3), columns, row=row) >= unknown
+            known[row] = stream.uniforms(Site.UNKNOWN, columns, row=row) >= unknown
     tensor = values.reshape(lengths)
     if unknown > 0.0:
         tensor = np.where(known.reshape(lengths), tensor, np.nan)
@@ -143,8 +152,8 @@ def _draw_factors(
                 "'balanced' if n_components is given; choose one of those."
             )
             raise ValueError(msg)
-        density = balanced_density(max(n_components, 1), len(shape))
-    each = [density] * len(shape) if isinstance(density, Real) else list(density)  # type: ignore[arg-type]
+        density = balanced_density(max(count("n_components", n_components), 1), len(shape))
+    each = list(density) if isinstance(density, Iterable) else [density] * len(shape)
     if len(each) != len(shape):
         msg = f"density has {len(each)} entries for {len(shape)} modes; give one a mode, or one."
         raise ValueError(msg)
@@ -166,7 +175,7 @@ def _draw_factors(
 def _draw_bernoulli(
     stream: Stream, mode: int, n_rows: int, n_components: int, density: float
 ) -> NDArray[np.bool_]:
-    uniforms = stream.uniforms(site_of(Site.START, mode), n_rows * n_components)
+    uniforms = stream.uniforms(site_of(Site.FACTOR, mode), n_rows * n_components)
     return uniforms.reshape(n_rows, n_components) < density
 
 
@@ -175,10 +184,10 @@ def _draw_buffet(stream: Stream, n_rows: int, alpha: float | None) -> NDArray[np
     alpha = positive("alpha", alpha)
     dishes: list[NDArray[np.bool_]] = []
     for row in range(n_rows):
-        uniforms = stream.uniforms(site_of(Site.SIMULATE, 0), len(dishes), row=row)
+        uniforms = stream.uniforms(Site.DISHES, len(dishes), row=row)
         for dish, uniform in zip(dishes, uniforms, strict=True):
             dish[row] = uniform < dish.sum() / (row + 1)
-        uniform = float(stream.uniforms(site_of(Site.SIMULATE, 1), 1, row=row)[0])
+        uniform = float(stream.uniforms(Site.NEW_DISHES, 1, row=row)[0])
         for _ in range(_poisson(alpha / (row + 1), uniform)):
             dishes.append(np.zeros(n_rows, np.bool_))
             dishes[-1][row] = True

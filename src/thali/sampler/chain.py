@@ -4,25 +4,39 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from thali.checks import count, is_integer
 from thali.sampler.step import step
+from thali.sampler.target import Target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
-
     from thali.sampler.state import Info, State
-    from thali.sampler.target import Target
 
 
 def chain(
     key: np.uint64, target: Target, n_sweeps: int, state: State | None = None
 ) -> Iterator[tuple[State, Info]]:
-    """Yield the state after every sweep.
+    """Yield the state and what is worth knowing after every sweep.
 
     A chain is a function of data, settings and key alone: going on from ``state`` gives the
     same sweeps as never having stopped.
     """
+    if not isinstance(target, Target):
+        msg = f"target={type(target).__name__} was given; Target.prepare(data) makes a target."
+        raise TypeError(msg)
+    if not is_integer(key) or not 0 <= key < 2**64:
+        msg = f"key={key!r} was given; chain_key(seed) makes a key of a seed."
+        raise ValueError(msg)
+    count("n_sweeps", n_sweeps)
+    return _sweeps(np.uint64(key), target, n_sweeps, state)
+
+
+def _sweeps(
+    key: np.uint64, target: Target, n_sweeps: int, state: State | None
+) -> Iterator[tuple[State, Info]]:
     state = target.initial(key) if state is None else state
     for _ in range(n_sweeps):
         state, info = step(key, state, target)

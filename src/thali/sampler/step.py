@@ -31,7 +31,7 @@ def step(key: np.uint64, state: State, target: Target) -> tuple[State, Info]:
     target
         What is sampled.
     """
-    stream = Stream(key, np.uint64(state.sweep))
+    stream = Stream(np.uint64(key), np.uint64(state.sweep))
     schedule, priors = target.schedule, target.priors
     is_warmup = state.sweep < schedule.warmup
     if priors.buffet is None:
@@ -111,5 +111,5 @@ def report(state: State, target: Target, *, is_warmup: bool) -> Info:
         users = state.factors[0]
         log_joint += priors.buffet.log_prior(state.alpha)
         log_joint += log_buffet(users.sizes(), users.n_rows, state.alpha)
-        log_joint -= log_repeats(state.factors)
+        log_joint -= log_repeats(state.factors, state.densities)
     return Info(state.n_components, float(log_joint), float(log_likelihood), counts, is_warmup)

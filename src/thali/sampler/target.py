@@ -13,6 +13,7 @@ from thali.checks import count
 from thali.data import BinaryTensor
 from thali.engines.base import choose
 from thali.model import Model, PerComponent
+from thali.model.simulate import Simulated
 from thali.sampler.state import State
 from thali.streams import Site, Stream, site_of
 
@@ -80,7 +81,7 @@ class Target(NamedTuple):
         cls,
         tensor: Any,
         model: Model | None = None,
-        schedule: Schedule | None = None,
+        schedule: Schedule | str | None = None,
         engine: str | Engine = "auto",
         threads: int | None = None,
     ) -> Target:
@@ -90,9 +91,21 @@ class Target(NamedTuple):
         ----------
         tensor
             Anything :meth:`thali.data.BinaryTensor.from_any` takes, or packed data.
+        model, schedule
+            What is sampled and how; a schedule may be given by its kind.
+        engine, threads
+            Where; threads belong to an engine given by name.
         """
-        model = model or Model()
-        schedule = schedule or Schedule()
+        if isinstance(tensor, Simulated):
+            msg = "simulated data with their truth were given; pass their `.tensor` alone."
+            raise TypeError(msg)
+        model = Model() if model is None else model
+        if schedule is None or isinstance(schedule, str):
+            schedule = Schedule(schedule or "parallel")
+        for name, value, kind in (("model", model, Model), ("schedule", schedule, Schedule)):
+            if not isinstance(value, kind):
+                msg = f"{name}={value!r} was given; a {kind.__name__} is needed; make one of it."
+                raise TypeError(msg)
         if not isinstance(tensor, PackedTensor):
             tensor = PackedTensor.from_tensor(BinaryTensor.from_any(tensor))
         arity = len(tensor.shape)
@@ -116,7 +129,13 @@ class Target(NamedTuple):
             raise NotImplementedError(msg)
         if isinstance(engine, str):
             engine = choose(engine, threads)
-        engine.load(tensor)
+        elif not hasattr(engine, "load") or threads is not None:
+            msg = (
+                f"engine={engine!r} with threads={threads!r} was given; name an engine and the "
+                "threads, or pass an engine, which has its own."
+            )
+            raise TypeError(msg)
+        engine = engine.load(tensor)
         most_ones = int(count_ones(tensor.unfoldings[0].ones).max())
         return cls(tensor, engine, model, priors, schedule, most_ones)
 
@@ -152,7 +171,7 @@ class Target(NamedTuple):
         if len(factors) != len(shape):
             msg = f"{len(factors)} factors were given for {len(shape)} modes; give one a mode."
             raise ValueError(msg)
-        n_components = np.shape(factors[0])[1]
+        n_components = np.shape(factors[0])[-1] if np.ndim(factors[0]) else 0
         if self.model.n_components not in (None, n_components):
             msg = (
                 f"factors of {n_components} components were given to start from, for a model of "
@@ -165,6 +184,9 @@ class Target(NamedTuple):
                     f"a factor of shape {np.shape(factor)} was given to start from, where "
                     f"{(n_rows, n_components)} was expected; rows come first, then components."
                 )
+                raise ValueError(msg)
+            if not np.isin(factor, (0, 1)).all():
+                msg = "a factor to start from holds something else than 0 and 1; threshold it."
                 raise ValueError(msg)
         if self.priors.buffet is not None and not np.any(factors[0], axis=0).all():
             msg = "a component that no row uses was given to start from; drop it."
