@@ -1,5 +1,9 @@
 """The command line answers in a table, or in one line on the error stream."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -136,3 +140,19 @@ def test_seed_too_large(run, table):
     code, _, err = run("fit", table, "--seed", 2**64)
     assert code == 2
     assert "is not in the range" in err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device that is always full")
+def test_answer_that_cannot_be_written(table):
+    """A full disk is one line and exit status 1."""
+    with Path("/dev/full").open("w") as full:
+        run = subprocess.run(
+            [sys.executable, "-m", "thali.cli", "fit", table, *FAST],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert run.returncode == 1
+    assert run.stderr.splitlines()[-1].startswith("thali: the answer could not be written (")
+    assert "Traceback" not in run.stderr

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,6 +14,8 @@ import click
 import thali
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from thali.sampler import Target
 
 FAILED, BAD_INPUT = 1, 2
@@ -107,16 +111,33 @@ def fit(
     except (ValueError, OSError, NotImplementedError) as error:
         click.echo(f"thali: {error}", err=True)
         sys.exit(BAD_INPUT)
-    click.echo(f"{data.name}: {tensor!r}")
+    with _writing():
+        click.echo(f"{data.name}: {tensor!r}")
     start = perf_counter()
     try:
         results = [_run(target, seed, c, chains, warmup + draws) for c in range(chains)]
     except KeyboardInterrupt:
         click.echo("thali: stopped before the chains were done; nothing was kept.", err=True)
         sys.exit(FAILED)
-    if noise == "as-published":
-        click.echo("error rates as published: what follows is not a posterior")
-    _report(results, perf_counter() - start)
+    seconds = perf_counter() - start
+    with _writing():
+        if noise == "as-published":
+            click.echo("error rates as published: what follows is not a posterior")
+        _report(results, seconds)
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    """Say in one sentence when the answer cannot be written."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise  # click ends quietly when nobody reads on
+    except OSError as error:
+        click.echo(f"thali: the answer could not be written ({error.strerror}).", err=True)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing left to flush
+        sys.exit(FAILED)
 
 
 class _Chain(NamedTuple):
@@ -164,3 +185,7 @@ def _report(results: list[_Chain], seconds: float) -> None:
             err=True,
         )
     click.echo(f"{numbers.size} draws in {seconds:.1f} s")
+
+
+if __name__ == "__main__":
+    main()
