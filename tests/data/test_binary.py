@@ -248,6 +248,9 @@ def test_unknown_entries_cost_nothing_when_there_are_none():
     assert size < 1.1 * tensor.size
 
 
+@pytest.mark.skipif(
+    int(pd.__version__.split(".")[0]) < 3, reason="older pandas consolidates a frame it slices"
+)
 def test_frame_of_many_blocks_is_not_copied_whole():
     frame = pd.DataFrame(index=range(500_000))
     for column in range(10):

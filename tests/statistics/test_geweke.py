@@ -145,7 +145,6 @@ def test_geweke(model, kind, blocks, n):
         pytest.param(
             mutants.dropped_in_a_parallel_phase, "parallel", 40_000, marks=pytest.mark.slow
         ),
-        pytest.param(mutants.deleted_inside_the_loop, "serial", 40_000, marks=pytest.mark.slow),
     ],
 )
 def test_geweke_rejects(mutation, kind, n, monkeypatch):
