@@ -380,7 +380,7 @@ def test_frame_brings_its_names():
 
 
 def test_sparse_frame_gives_a_named_sparse_tensor():
-    matrix = sparse.eye_array(3, dtype=bool, format="csr")
+    matrix = sparse.eye_array(3, dtype=np.int8, format="csr")
     frame = pd.DataFrame.sparse.from_spmatrix(matrix, columns=["x", "y", "z"])
     read = BinaryTensor.from_any(frame)
     assert read.is_sparse
