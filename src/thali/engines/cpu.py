@@ -49,6 +49,7 @@ class CpuEngine:
     name = "cpu"
     tensor: PackedTensor
     _all_rows: list[Index]
+    _no_singles: Index
 
     def __init__(self, threads: int | None = None, form: str = "auto") -> None:
         """Use that many threads (default: the cores this process may use).
@@ -69,6 +70,7 @@ class CpuEngine:
         engine = CpuEngine(self.threads, self.form)
         engine.tensor = tensor
         engine._all_rows = [np.arange(n, dtype=np.int64) for n in tensor.shape]
+        engine._no_singles = np.zeros(max(tensor.shape), np.int64)
         return engine
 
     def update(self, job: RowUpdate, factor: Factor) -> tuple[Factor, tuple[int, int]]:
@@ -77,7 +79,7 @@ class CpuEngine:
         n_rows, n_components = len(index), factor.n_components
         if n_components == 0 or n_rows == 0:
             return factor, (0, 0)
-        singles = np.zeros(n_rows, np.int64) if job.singles is None else job.singles
+        singles = self._no_singles[:n_rows] if job.singles is None else job.singles
         address = (*job.stream, np.uint64(job.site))
         order = (job.codes, job.is_held, job.weights, singles, job.prior, *address, before)
         work = n_rows * job.codes.size

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import exp, log
+from math import exp, log, sqrt
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from scipy.special import betainc, betaincinv, betaln
@@ -180,7 +180,9 @@ NoisePrior: TypeAlias = UnequalRates | EqualRates | FixedRates | AsPublished
 
 def draw_rate(a: float, b: float, uniform: float) -> float:
     """Draw from Beta(a, b) cut to (0, 1/2), by inverting the distribution function."""
-    below = float(betainc(a, b, 0.5))
+    # Ten standard deviations below 1/2, all mass is there, to the last digit.
+    is_far = b - a > 10.0 * sqrt(a + b)
+    below = 1.0 if is_far else float(betainc(a, b, 0.5))
     if below > 1e-290:
         rate = float(betaincinv(a, b, uniform * below))
     else:

@@ -65,7 +65,7 @@ def update_mode(stream: Stream, state: State, target: Target, mode: int) -> Stat
         is_held=np.zeros(n, np.bool_),
         weights=fixed(np.array([state.noise.weights()])),
         singles=None,
-        prior=np.resize(fixed(logit(state.densities[mode])), n),
+        prior=np.full(n, fixed(logit(state.densities[mode]))),
         stream=stream,
         site=site_of(Site.ROW_BITS, mode),
     )
