@@ -33,9 +33,10 @@ _NOTHING = np.zeros((0, 0), np.uint64)
 _MIN_WORK = 1 << 15
 """Words of work below which a second thread costs more than it saves (about 40 microseconds)."""
 
-_VERTICAL_ROWS = 512
-_VERTICAL_WORDS = 64
-"""The vertical form gains where rows are many and short (measured by benchmarks/forms.py)."""
+_VERTICAL_ROWS = 256
+_ROWS_A_WORD = 48
+"""The vertical form gains from so many rows on, and so many for each word of a row: where rows are
+many and short (measured by benchmarks/forms.py)."""
 
 _MOST_VISITS = 1 << 23
 """Words of memory the vertical form may spend on listing what it visits."""
@@ -249,7 +250,7 @@ class CpuEngine:
             return False
         if self.form != "auto":
             return self.form == "vertical"
-        if n_rows < _VERTICAL_ROWS or width > _VERTICAL_WORDS:
+        if n_rows < max(_VERTICAL_ROWS, _ROWS_A_WORD * width):
             return False
         # The list of visits has an entry for every pair of components that share a column.
         n_ones = int(count_ones(codes).sum())
