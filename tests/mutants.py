@@ -147,3 +147,38 @@ def dropped_in_a_parallel_phase(patch):
     ]
     mutant = mutate("thali.sampler.buffet", edits)
     patch(module("thali.sampler.step"), "sweep_blocks", mutant.sweep_blocks)
+
+
+def wrong_move_ratio(patch):
+    """A death weighed as if the row owned one component more than it does."""
+    edits = [("odds[n_own + is_birth]", "odds[n_own + 1]")]
+    patch(module("thali.engines.cpu"), "birth_kernels", mutate("thali.engines.births", edits))
+
+
+def forgotten_singles(patch):
+    """Shared entries drawn as if the row's integrated components were not there."""
+    edits = [("block, order, tables.weights, singles)", "block, order, tables.weights)")]
+    mutant = mutate("thali.sampler.buffet", edits)
+    patch(module("thali.sampler.step"), "sweep_blocks", mutant.sweep_blocks)
+
+
+def forgotten_prior(patch):
+    """Entries drawn from the likelihood alone."""
+    edits = [("score = prior[component] + one_weight", "score = one_weight")]
+    patch(module("thali.engines.cpu"), "horizontal", mutate("thali.engines.rows", edits))
+
+
+def swapped_counts(patch):
+    """The rate of spurious ones drawn from the counts of dropped ones, and the other way round."""
+    edits = [
+        (
+            "draw_rate(a0 + counts.fn, b0 + counts.tn, ",
+            "draw_rate(a0 + counts.fp, b0 + counts.tp, ",
+        ),
+        (
+            "draw_rate(a1 + counts.fp, b1 + counts.tp, ",
+            "draw_rate(a1 + counts.fn, b1 + counts.tn, ",
+        ),
+    ]
+    draw = mutate("thali.model.noise", edits).UnequalRates.draw
+    patch(module("thali.model.noise").UnequalRates, "draw", draw)

@@ -7,7 +7,7 @@ import compare
 import exact
 import mutants
 from chains import X33, as_exact, hide, run
-from thali.model import FixedRates, Model
+from thali.model import FixedRates, Model, PerComponent, UnequalRates
 
 SHARED = (X33, ((0, 2),), Model(noise=FixedRates(0.1, 0.25), alpha=1.4, density=0.3))
 MANY = (X33, ((0, 2),), Model(noise=FixedRates(0.1, 0.25), alpha=3.0, density=0.3))
@@ -16,6 +16,16 @@ DENSE = (np.array([[1, 0], [1, 1]]), (), Model(noise=FixedRates(0.1, 0.2), alpha
 ALONE = (np.array([[1, 1, 0]]), (), Model(noise=FixedRates(0.2, 0.2), alpha=4.0, density=0.3))
 
 COLUMN = (np.array([[1], [1], [1]]), (), Model(noise=FixedRates(0.1, 0.2), alpha=2.0, density=0.6))
+OWN_DENSITIES = (
+    X33,
+    ((0, 2),),
+    Model(noise=FixedRates(0.1, 0.25), alpha=3.0, density=PerComponent(1.0, 2.0, n_values=3)),
+)
+UNEQUAL = (
+    X33,
+    (),
+    Model(noise=UnequalRates((1.0, 20.0), (6.0, 6.0)), alpha=1.4, density=0.3),
+)
 
 CONTROLS = {
     "printed power": (mutants.printed_power, DENSE, "serial", 20_000),
@@ -30,6 +40,9 @@ CONTROLS = {
     ),  # shifts the mean by 0.7%
     "Poisson at the total": (mutants.poisson_at_the_total, SHARED, "serial", 3_000),
     "dropped in parallel": (mutants.dropped_in_a_parallel_phase, MANY, "parallel", 8_000),
+    "forgotten singles": (mutants.forgotten_singles, MANY, "parallel", 8_000),
+    "wrong move ratio": (mutants.wrong_move_ratio, OWN_DENSITIES, "parallel", 40_000),
+    "swapped counts": (mutants.swapped_counts, UNEQUAL, "serial", 8_000),
 }
 
 
@@ -73,3 +86,12 @@ def test_the_same_test_accepts_our_sampler(problem, kind, n_sweeps):
     """Unchanged, the sampler passes on the same problems with as many sweeps."""
     ks, fs, expected = compared(problem, kind, n_sweeps)
     compare.assert_matches(ks, fs, expected)
+
+
+def test_finite_model_without_its_prior_is_rejected(monkeypatch):
+    """The enumeration of the finite model notices a prior that was left out."""
+    model = Model(2, FixedRates(0.1, 0.2), density=(0.4, 0.3))
+    expected = exact.posterior_finite(X33, np.ones(X33.shape, bool), as_exact(model), 2, 0.4)
+    compare.assert_matches(None, run(X33, model, 8_000)[1], expected)
+    mutants.forgotten_prior(monkeypatch.setattr)
+    assert compare.rejects(None, run(X33, model, 8_000)[1], expected)
