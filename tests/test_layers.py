@@ -12,7 +12,7 @@ from thali._jit import KERNEL_FILES
 
 PACKAGE = Path(thali.__file__).parent
 LAYERS = [
-    {"_jit", "errors", "checks"},
+    {"_jit", "errors", "checks", "progress"},
     {"streams"},
     {"decide"},
     {"data"},
@@ -20,6 +20,10 @@ LAYERS = [
     {"model"},
     {"engines"},
     {"sampler"},
+    {"trace"},
+    {"posterior"},
+    {"inference"},
+    {"estimator"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

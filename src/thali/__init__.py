@@ -7,16 +7,34 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from thali.data import BinaryTensor
+    from thali.estimator import BooleanFactorization
+    from thali.inference import load, resume, sample
     from thali.model import Model
     from thali.model.simulate import simulate
+    from thali.posterior import Posterior
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["BinaryTensor", "Model", "__version__", "simulate"]
+__all__ = [
+    "BinaryTensor",
+    "BooleanFactorization",
+    "Model",
+    "Posterior",
+    "__version__",
+    "load",
+    "resume",
+    "sample",
+    "simulate",
+]
 
 _HOMES = {
     "BinaryTensor": "thali.data",
+    "BooleanFactorization": "thali.estimator",
     "Model": "thali.model",
+    "Posterior": "thali.posterior",
+    "load": "thali.inference",
+    "resume": "thali.inference",
+    "sample": "thali.inference",
     "simulate": "thali.model.simulate",
 }
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["EngineUnavailable", "NotConverged", "TraceMismatch", "require"]
+__all__ = ["EngineUnavailable", "NotConverged", "TraceDamaged", "TraceMismatch", "require"]
 
 
 class EngineUnavailable(ImportError):  # noqa: N818 - it reads as the state that it reports
@@ -17,6 +17,10 @@ class EngineUnavailable(ImportError):  # noqa: N818 - it reads as the state that
 
 class TraceMismatch(ValueError):  # noqa: N818 - it reads as the state that it reports
     """Raised when a stored trace does not belong to the tensor or settings it is used with."""
+
+
+class TraceDamaged(ValueError):  # noqa: N818 - it reads as the state that it reports
+    """Raised when a file of a stored run is missing, cut off or altered."""
 
 
 class NotConverged(UserWarning):

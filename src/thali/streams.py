@@ -44,7 +44,12 @@ class Site(IntEnum):
     NEW_DISHES = 17  # simulated: how many new ones
     FLIPS = 18  # simulated: the data given the factors
     UNKNOWN = 19  # simulated: which entries are unknown
+    MEMBERSHIP = 20  # memberships of new rows, given components
+    REPLICATE = 21  # replicated data, given a draw
 
+
+VERSION = 1
+"""Of the random stream: raised whenever the same seed gives another chain than before."""
 
 SITES_PER_MODE = 64
 """Sites of mode m are shifted by m * SITES_PER_MODE, so modes never share an address."""

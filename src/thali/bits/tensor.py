@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from thali.bits.codes import inner_mode, outer_modes
-from thali.bits.words import Words, count_ones, n_words, pack, set_bits, transpose
+from thali.bits.words import Words, count_ones, n_words, pack, set_bits, transpose, unpack
 from thali.data import BinaryTensor, Pattern
 
 if TYPE_CHECKING:
@@ -49,17 +49,38 @@ class PackedTensor(NamedTuple):
     def from_tensor(cls, tensor: BinaryTensor) -> PackedTensor:
         """Pack a labelled tensor in row blocks; sparse input is never made dense."""
         first = Unfolding(_pack_mode(tensor.ones, 0), _pack_known(tensor, 0))
-        unfoldings = [first]
-        for mode in range(1, tensor.arity):
-            if tensor.arity == 2:
-                known = None if first.known is None else transpose(first.known, tensor.shape[1])
-                unfoldings.append(Unfolding(transpose(first.ones, tensor.shape[1]), known))
-            else:
-                unfoldings.append(
-                    Unfolding(_pack_mode(tensor.ones, mode), _pack_known(tensor, mode))
-                )
-        n_known = int(np.prod(tensor.shape)) if first.known is None else _total(first.known)
-        return cls(tensor.shape, tuple(unfoldings), n_known, _total(first.ones))
+        if tensor.arity == 2:
+            return cls._complete(tensor.shape, [first, _turn(first, tensor.shape[1])])
+        others = (
+            Unfolding(_pack_mode(tensor.ones, mode), _pack_known(tensor, mode))
+            for mode in range(1, tensor.arity)
+        )
+        return cls._complete(tensor.shape, [first, *others])
+
+    @classmethod
+    def from_unfolding(cls, shape: tuple[int, ...], first: Unfolding) -> PackedTensor:
+        """Complete the unfolding of the first mode to all; beyond matrices it is made dense."""
+        width = n_words(shape[inner_mode(shape, 0)])
+        n_outer = int(np.prod([shape[m] for m in outer_modes(shape, 0)]))
+        for words in first:
+            if words is not None and words.shape != (shape[0], n_outer * width):
+                msg = f"packed data of shape {words.shape} do not belong to a tensor of {shape}."
+                raise ValueError(msg)
+        if len(shape) == 2:
+            return cls._complete(shape, [first, _turn(first, shape[1])])
+        ones, known = (None if part is None else unfold_back(part, shape) for part in first)
+        assert ones is not None
+        packed = [first]
+        for mode in range(1, len(shape)):
+            mask = None if known is None else _pack_mode(known, mode)
+            packed.append(Unfolding(_pack_mode(ones, mode), mask))
+        return cls._complete(shape, packed)
+
+    @classmethod
+    def _complete(cls, shape: tuple[int, ...], unfoldings: list[Unfolding]) -> PackedTensor:
+        first = unfoldings[0]
+        n_known = int(np.prod(shape)) if first.known is None else _total(first.known)
+        return cls(shape, tuple(unfoldings), n_known, _total(first.ones))
 
     @property
     def nbytes(self) -> int:
@@ -69,6 +90,22 @@ class PackedTensor(NamedTuple):
     def confusion(self, tp: int, fp: int) -> Confusion:
         """Complete the counts of covered ones and covered zeros."""
         return Confusion(tp, fp, self.n_known - self.n_ones - fp, self.n_ones - tp)
+
+
+def unfold_back(words: Words, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Return packed rows of the first mode's unfolding as a dense tensor of those rows."""
+    inner, outer = inner_mode(shape, 0), outer_modes(shape, 0)
+    width = n_words(shape[inner])
+    lengths = [shape[m] for m in outer]
+    dense = unpack(words.reshape(len(words), *lengths, width), shape[inner])
+    order = [0, *outer, inner]  # the mode of each axis
+    return dense.transpose([order.index(mode) for mode in range(len(shape))])
+
+
+def _turn(first: Unfolding, n_columns: int) -> Unfolding:
+    """Return the unfolding of a matrix's second mode."""
+    known = None if first.known is None else transpose(first.known, n_columns)
+    return Unfolding(transpose(first.ones, n_columns), known)
 
 
 def _total(words: Words) -> int:

@@ -10,8 +10,7 @@ import numpy as np
 from scipy.special import pdtr, pdtrik
 
 from thali.bits import Factor, khatri_rao
-from thali.bits.codes import inner_mode, outer_modes
-from thali.bits.words import n_words, unpack
+from thali.bits.tensor import unfold_back
 from thali.checks import count, positive, probability
 from thali.streams import Site, Stream, simulation_key, site_of
 
@@ -132,10 +131,7 @@ def boolean_product(factors: Sequence[NDArray[np.bool_]]) -> NDArray[np.bool_]:
     out = np.zeros((shape[0], codes.shape[1]), np.uint64)
     for row, members in enumerate(factors[0]):
         out[row] = np.bitwise_or.reduce(codes[members], axis=0, initial=np.uint64(0))
-    inner = inner_mode(shape, 0)
-    order = [*outer_modes(shape, 0), inner]
-    words = out.reshape(*(shape[m] for m in [0, *order[:-1]]), n_words(shape[inner]))
-    return np.ascontiguousarray(unpack(words, shape[inner]).transpose(np.argsort([0, *order])))
+    return np.ascontiguousarray(unfold_back(out, tuple(shape)))
 
 
 def _draw_factors(

@@ -1,0 +1,467 @@
+"""Where all stages meet: data in, posterior out; stored runs read and continued."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+import warnings
+from collections import deque
+from contextlib import nullcontext
+from dataclasses import fields, replace
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from thali.bits import PackedTensor
+from thali.checks import positive
+from thali.data import BinaryTensor
+from thali.engines.cpu import available_cores
+from thali.errors import NotConverged, TraceDamaged, TraceMismatch
+from thali.model import Model
+from thali.model.simulate import Simulated
+from thali.posterior import Posterior
+from thali.progress import Progress, Reporter
+from thali.sampler import Schedule, Target, chain
+from thali.streams import VERSION, chain_key
+from thali.trace import Kept, Run, Settings
+from thali.trace.files import only_writer
+from thali.trace.run import Names, digest
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator
+
+    from thali.model import Beta, Fixed, Gamma, PerComponent
+    from thali.model.noise import NoisePrior
+    from thali.sampler import Info, State
+    from thali.trace.run import Stored
+
+log = logging.getLogger("thali")
+
+WARMUP = 500
+DRAWS = 500
+"""Sweeps of a chain before and after draws count (docs/how-sure.md says how they were chosen)."""
+
+_SLICE = 0.2
+"""Seconds a thread stays with one chain before it looks after the next that waits."""
+
+
+def sample(
+    data: Any,
+    *,
+    n_components: int | None = None,
+    noise: str | NoisePrior = "unequal",
+    alpha: float | Gamma | None = None,
+    density: float | Beta | Fixed | PerComponent | tuple[Any, ...] | None = None,
+    schedule: str | Schedule = "parallel",
+    chains: int = 4,
+    warmup: int = WARMUP,
+    draws: int = DRAWS,
+    thin: int = 1,
+    seed: int | None = None,
+    engine: str = "auto",
+    threads: int | None = None,
+    out: str | os.PathLike[str] | None = None,
+    checkpoint: float = 10.0,
+    progress: bool | Callable[[Progress], object] | None = None,
+) -> Posterior:
+    """Sample the posterior of the components behind binary data.
+
+    Chains run side by side on the threads given, and are the same as if each ran alone. Ctrl-C
+    ends the run early: what all chains have drawn is returned (and kept, with ``out``).
+
+    Parameters
+    ----------
+    data
+        Zeros, ones and unknown entries (NaN, None, masked): an array, nested lists, a sparse
+        matrix, a data frame or a :class:`~thali.BinaryTensor`; rows are what has components.
+    n_components
+        None infers their number; an integer fixes it.
+    noise
+        ``"unequal"`` rates of spurious and dropped ones, ``"equal"``, ``"as-published"`` (not a
+        posterior), or a prior from :mod:`thali.model`.
+    alpha
+        Concentration of the buffet: a number, or a :class:`~thali.model.Gamma` prior (default).
+    density
+        Prior of the components' entries: a number, :class:`~thali.model.Beta` (default) or
+        :class:`~thali.model.PerComponent`, or one for each mode that has a density.
+    schedule
+        ``"parallel"``, ``"serial"`` or ``"serial-integrated"``, or a
+        :class:`~thali.sampler.Schedule` (its warm-up is replaced by ``warmup``).
+    chains, warmup, draws, thin
+        Number of chains; sweeps of each before draws count; draws of each; sweeps a draw.
+    seed
+        Same seed, same draws, on any number of threads. None takes a fresh one, kept in
+        ``posterior.settings.seed``.
+    engine, threads
+        Where to compute (``"auto"`` or ``"cpu"``), and on how many threads (default: all cores).
+    out
+        Folder for a run that survives a power cut: see :func:`load` and :func:`resume`.
+    checkpoint
+        Seconds between two writes to it.
+    progress
+        None shows bars where somebody watches; True and False show them always and never; a
+        function is called with a :class:`~thali.progress.Progress` several times a second.
+
+    Returns
+    -------
+    posterior
+        Draws of the number of components, factors, rates and hyperparameters.
+
+    Warns
+    -----
+    NotConverged
+        If the chains have not agreed.
+
+    Examples
+    --------
+    >>> import thali
+    >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
+    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> int(posterior.n_components_table().idxmax())
+    3
+    """
+    if isinstance(data, Simulated):
+        msg = "simulated data with their truth were given; pass their `.tensor` alone."
+        raise TypeError(msg)
+    if isinstance(data, PackedTensor):
+        tensor, names = data, Names(*_no_names(data))
+    else:
+        labelled = BinaryTensor.from_any(data)
+        names = Names(labelled.mode_names, labelled.row_names)
+        tensor = PackedTensor.from_tensor(labelled)
+    given = {"alpha": alpha, "density": density}
+    model = Model(n_components, noise, **{k: v for k, v in given.items() if v is not None})
+    settings = Settings(
+        tensor.shape,
+        model,
+        _schedule(schedule, warmup),
+        secrets.randbits(63) if seed is None else seed,
+        chains,
+        draws,
+        thin,
+    )
+    seconds = positive("checkpoint", checkpoint)
+    reporter = Reporter(progress)
+    target, n_workers = _prepare(tensor, settings, engine, threads)
+    if out is None:
+        stores: list[Kept] | list[Stored] = [Kept(settings) for _ in range(chains)]
+        return _finish(_run(target, settings, stores, n_workers, reporter), tensor, names)
+    run = Run.create(out, settings, tensor, names)
+    return _go_on(run, target, tensor, names, n_workers, reporter, seconds)
+
+
+def load(path: str | os.PathLike[str], *, partial: bool = False) -> Posterior:
+    """Read a stored run, finished or not.
+
+    Parameters
+    ----------
+    path
+        The folder that ``sample(out=…)`` made.
+    partial
+        If a file is damaged, read the draws before it instead of raising an error.
+
+    Returns
+    -------
+    posterior
+        The draws that all chains have; possibly none yet.
+
+    Raises
+    ------
+    TraceDamaged
+        If a file is missing, cut off or altered; :func:`resume` repairs draws.
+
+    Examples
+    --------
+    >>> import tempfile, thali
+    >>> data = thali.simulate((30, 40), 2, seed=1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     drawn = thali.sample(
+    ...         data.tensor, chains=2, warmup=50, draws=10, seed=1, out=folder
+    ...     )
+    ...     read = thali.load(folder)
+    >>> bool((read.n_components == drawn.n_components).all())
+    True
+    """
+    run = Run.open(path)
+    stores = [run.chain(number) for number in range(run.settings.chains)]
+    damage = next((s.damage for s in stores if s.damage), None)
+    if damage and not partial:
+        n_intact = min(map(len, stores))
+        msg = (
+            f"{damage} {n_intact} draws a chain are whole: load(…, partial=True) reads them, and "
+            "resume(…) computes the others again."
+        )
+        raise TraceDamaged(msg)
+    tensor, names = run.data()
+    return Posterior(run.settings, tensor, names, stores)
+
+
+def resume(
+    path: str | os.PathLike[str],
+    data: Any = None,
+    *,
+    draws: int | None = None,
+    engine: str = "auto",
+    threads: int | None = None,
+    checkpoint: float = 10.0,
+    progress: bool | Callable[[Progress], object] | None = None,
+    **settings: Any,
+) -> Posterior:
+    """Go on with a stored run that was stopped, or that should have more draws.
+
+    The result is bit for bit what a run that was never stopped gives. Damaged files of draws are
+    computed again.
+
+    Parameters
+    ----------
+    path
+        The folder that ``sample(out=…)`` made; nothing else is needed.
+    data
+        If given, it must be the data of the run.
+    draws
+        Draws a chain to go on to; by default what was asked for.
+    engine, threads, checkpoint, progress
+        As in :func:`sample`; they do not change the draws.
+    **settings
+        Other arguments of :func:`sample`; if given, they must be those of the run.
+
+    Returns
+    -------
+    posterior
+        All draws of the run.
+
+    Raises
+    ------
+    TraceMismatch
+        If data or settings are not those of the run.
+
+    Examples
+    --------
+    >>> import tempfile, thali
+    >>> data = thali.simulate((30, 40), 2, seed=1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     first = thali.sample(data.tensor, chains=2, warmup=50, draws=10, seed=1, out=folder)
+    ...     more = thali.resume(folder, draws=30)
+    >>> more.n_components.shape
+    (2, 30)
+    """
+    seconds = positive("checkpoint", checkpoint)
+    reporter = Reporter(progress)
+    run = Run.open(path)
+    if run.header["stream"] != VERSION:
+        msg = (
+            f"{run.folder} was drawn by thali {run.header['version']}, whose random stream "
+            "differs; going on would not repeat it; use that version, or start anew."
+        )
+        raise TraceMismatch(msg)
+    _expect(run.settings, settings)
+    tensor, names = run.data()
+    if data is not None:
+        given = data if isinstance(data, PackedTensor) else _packed(data)
+        if digest(given) != run.header["digest"]:
+            msg = f"the data given are not those of {run.folder}; resume needs none, leave them out."
+            raise TraceMismatch(msg)
+    if draws is not None:
+        n_drawn = max(len(run.chain(number)) for number in range(run.settings.chains))
+        wanted = replace(run.settings, draws=draws)
+        if wanted.draws < n_drawn:
+            msg = (
+                f"draws={draws} was given; {run.folder} has {n_drawn} draws a chain already; "
+                "give at least as many, or load() it."
+            )
+            raise ValueError(msg)
+        if wanted != run.settings:
+            run = run.extend(draws)
+    target, n_workers = _prepare(tensor, run.settings, engine, threads)
+    return _go_on(run, target, tensor, names, n_workers, reporter, seconds)
+
+
+# --- running ---------------------------------------------------------------------------------
+
+
+def _prepare(
+    tensor: PackedTensor, settings: Settings, engine: str, threads: int | None
+) -> tuple[Target, int]:
+    """Load the data on an engine; return how many chains run at a time.
+
+    Chains side by side use threads better than rows side by side; what is left over goes to rows.
+    """
+    total = available_cores() if threads is None else threads
+    target = Target.prepare(tensor, settings.model, settings.schedule, engine, total)
+    n_workers = min(settings.chains, total)
+    if n_workers > 1:
+        target = Target.prepare(
+            tensor, settings.model, settings.schedule, engine, total // n_workers
+        )
+    return target, n_workers
+
+
+def _go_on(
+    run: Run,
+    target: Target,
+    tensor: PackedTensor,
+    names: Names,
+    n_workers: int,
+    reporter: Reporter,
+    seconds: float,
+) -> Posterior:
+    """Carry a stored run to its end."""
+    with only_writer(run.folder):
+        stores = [run.chain(number) for number in range(run.settings.chains)]
+        for store in stores:
+            store.seconds = seconds
+            if store.damage:
+                log.warning("%s The chain goes on from its last whole draw.", store.damage)
+                store.rewind()
+        return _finish(_run(target, run.settings, stores, n_workers, reporter), tensor, names)
+
+
+class _Chain:
+    """One chain under way: the generator, and who keeps what it yields."""
+
+    def __init__(self, number: int, target: Target, settings: Settings, store: Any) -> None:
+        self.number = number
+        self.store = store
+        self.n_sweeps = settings.n_sweeps
+        key = chain_key(settings.seed, number)
+        done = 0 if store.state is None else store.state.sweep
+        self.sweeps: Iterator[tuple[State, Info]] = chain(
+            key, target, max(0, self.n_sweeps - done), store.state
+        )
+        self.now: Progress | None = None
+
+    def advance(self, stop: threading.Event) -> bool:
+        """Sweep for a while; return whether there is more to do."""
+        end = monotonic() + _SLICE
+        for state, info in self.sweeps:
+            self.store.record(state, info)
+            self.now = Progress(
+                self.number,
+                state.sweep,
+                self.n_sweeps,
+                info.is_warmup,
+                info.n_components,
+                info.log_joint,
+            )
+            if stop.is_set() or monotonic() > end:
+                return True
+        self.store.flush()
+        return False
+
+
+def _run(
+    target: Target,
+    settings: Settings,
+    stores: list[Any],
+    n_workers: int,
+    reporter: Reporter,
+) -> tuple[Settings, list[Any], bool]:
+    """Run all chains; return whether the run was interrupted."""
+    chains = [_Chain(number, target, settings, store) for number, store in enumerate(stores)]
+    waiting = deque(chains)
+    stop = threading.Event()
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            while not stop.is_set():
+                try:
+                    current = waiting.popleft()
+                except IndexError:
+                    return
+                if current.advance(stop):
+                    waiting.append(current)
+        except BaseException as error:  # noqa: BLE001 - told to the caller by the main thread
+            failures.append(error)
+            stop.set()
+
+    workers = [threading.Thread(target=work, daemon=True) for _ in range(n_workers)]
+    is_interrupted = False
+    try:
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            while worker.is_alive():
+                worker.join(0.1)
+                reporter([c.now for c in chains if c.now is not None])
+    except KeyboardInterrupt:
+        is_interrupted = True
+        stop.set()
+        for worker in workers:
+            worker.join()
+    finally:
+        stop.set()
+        reporter.close()
+    if failures:
+        raise failures[0]
+    for store in stores:
+        store.flush()
+    return settings, stores, is_interrupted
+
+
+def _finish(
+    result: tuple[Settings, list[Any], bool], tensor: PackedTensor, names: Names
+) -> Posterior:
+    """Make a posterior of what was drawn; warn if it cannot be trusted."""
+    settings, stores, is_interrupted = result
+    posterior = Posterior(settings, tensor, names, stores)
+    if is_interrupted:
+        if posterior.n_draws == 0:
+            raise KeyboardInterrupt
+        log.warning(
+            "stopped early: %d of %d draws a chain are there", posterior.n_draws, settings.draws
+        )
+    try:
+        verdict = posterior.verdict()
+    except ImportError as error:
+        log.warning("whether the chains agree was not checked: %s", error)
+        return posterior
+    if verdict is not None:
+        warnings.warn(verdict, NotConverged, stacklevel=3)
+    return posterior
+
+
+# --- settings --------------------------------------------------------------------------------
+
+
+def _schedule(schedule: str | Schedule, warmup: int) -> Schedule:
+    if isinstance(schedule, Schedule):
+        return replace(schedule, warmup=warmup)
+    return Schedule(schedule, warmup=warmup)
+
+
+def _packed(data: Any) -> PackedTensor:
+    return PackedTensor.from_tensor(BinaryTensor.from_any(data))
+
+
+def _no_names(tensor: PackedTensor) -> tuple[tuple[str, ...], tuple[None, ...]]:
+    arity = len(tensor.shape)
+    return tuple(f"mode_{mode}" for mode in range(arity)), (None,) * arity
+
+
+def _expect(settings: Settings, given: dict[str, Any]) -> None:
+    """Compare settings given to resume with those of the run."""
+    of_model = {f.name for f in fields(Model)}
+    own = {"seed": settings.seed, "chains": settings.chains, "thin": settings.thin}
+    own["warmup"] = settings.warmup
+    allowed = [*own, "schedule", *sorted(of_model)]
+    arity = len(settings.shape)
+    for name, value in given.items():
+        if name in of_model:
+            other = replace(settings.model, **{name: value})
+            is_same = other.priors(arity) == settings.model.priors(arity)
+            is_same &= other.n_components == settings.model.n_components
+        elif name == "schedule":
+            is_same = _schedule(value, settings.warmup) == settings.schedule
+        elif name in own:
+            is_same = value == own[name]
+        else:
+            msg = f"resume() got {name}={value!r}; allowed settings are {', '.join(allowed)}."
+            raise TypeError(msg)
+        if not is_same:
+            msg = (
+                f"{name}={value!r} was given, but the run has another; leave it out to go on, or "
+                "start a new run with sample()."
+            )
+            raise TraceMismatch(msg)

@@ -1,0 +1,411 @@
+"""The posterior: what was drawn, and what it says."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thali.checks import is_integer
+from thali.data import BinaryTensor
+from thali.trace.draws import Scalars
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import pandas as pd
+    import xarray as xr
+    from numpy.typing import NDArray
+
+    from thali.bits import Index, PackedTensor
+    from thali.posterior.align import Alignment
+    from thali.posterior.estimate import PointEstimate
+    from thali.posterior.predict import Score
+    from thali.trace import Draw, Settings
+    from thali.trace.run import Names
+
+_MOST_ENTRIES = 1 << 27
+"""Entries (1 GB of probabilities) that are returned at once."""
+
+_N_PAIRS = 20
+"""Pairs of rows whose shared components are followed to see whether chains agree."""
+
+
+class Posterior:
+    """Draws from the posterior, and what they say.
+
+    Made by :func:`thali.sample`, :func:`thali.load` and :func:`thali.resume`. Arrays have the
+    shape ``(n_chains, n_draws)``. Components have no lasting labels: the third component of one
+    draw need not be the third of another, so only :meth:`align` speaks of components across draws.
+
+    Attributes
+    ----------
+    settings
+        What was asked for: model, schedule, seed, chains, warm-up, draws, thinning.
+    tensor
+        The data, packed.
+    shape
+        Of the data.
+    mode_names, row_names
+        What modes and rows are called.
+    n_chains, n_draws
+        How many chains there are, and how many draws all of them have.
+
+    Examples
+    --------
+    >>> import thali
+    >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
+    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> posterior
+    Posterior(2 chains of 50 draws, data (60, 80), 3 components with probability 1.00)
+    """
+
+    def __init__(
+        self, settings: Settings, tensor: PackedTensor, names: Names, chains: Sequence[Any]
+    ) -> None:
+        self.settings = settings
+        self.tensor = tensor
+        self.shape = tensor.shape
+        self.mode_names, self.row_names = names
+        self._chains = chains
+        self.n_chains = len(chains)
+        self.n_draws = min(map(len, chains))
+
+    def __repr__(self) -> str:
+        told = f"Posterior({self.n_chains} chains of {self.n_draws} draws, data {self.shape}"
+        if self.n_draws == 0:
+            return f"{told})"
+        table = self.n_components_table()
+        return f"{told}, {table.idxmax()} components with probability {table.max():.2f})"
+
+    def __iter__(self) -> Iterator[Draw]:
+        """Go through all draws, chain after chain."""
+        for draws in self._chains:
+            yield from islice(draws, self.n_draws)
+
+    def __len__(self) -> int:
+        """Return the number of draws of all chains together."""
+        return self.n_chains * self.n_draws
+
+    # --- draws ---------------------------------------------------------------------------------
+
+    @cached_property
+    def _scalars(self) -> Scalars:
+        parts = [chain.scalars().first(self.n_draws) for chain in self._chains]
+        return Scalars(*(np.stack(column) for column in zip(*parts, strict=True)))
+
+    @property
+    def n_components(self) -> NDArray[np.int64]:
+        """Number of components of every draw."""
+        return self._scalars.n_components
+
+    @property
+    def spurious(self) -> NDArray[np.float64]:
+        """Probability that an entry no component covers reads one."""
+        return self._scalars.spurious
+
+    @property
+    def dropped(self) -> NDArray[np.float64]:
+        """Probability that an entry some component covers reads zero."""
+        return self._scalars.dropped
+
+    @property
+    def alpha(self) -> NDArray[np.float64]:
+        """Concentration of the buffet (zero where the number of components is fixed)."""
+        return self._scalars.alpha
+
+    @property
+    def densities(self) -> tuple[NDArray[np.float64] | None, ...]:
+        """Density of each mode's factor; None for the mode of the buffet, which has none.
+
+        Where every component has its own density, their mean: components have no labels.
+        """
+        priors = self.settings.model.priors(len(self.shape)).densities
+        return tuple(
+            None if prior is None else self._scalars.densities[:, :, mode]
+            for mode, prior in enumerate(priors)
+        )
+
+    @property
+    def log_joint(self) -> NDArray[np.float64]:
+        """Log density of data and everything drawn."""
+        return self._scalars.log_joint
+
+    @property
+    def log_likelihood(self) -> NDArray[np.float64]:
+        """Log probability of the known entries."""
+        return self._scalars.log_likelihood
+
+    @property
+    def error(self) -> NDArray[np.float64]:
+        """Share of known entries that a draw's components get wrong."""
+        covered = self._scalars.covered
+        wrong = self.tensor.n_ones - covered[:, :, 0] + covered[:, :, 1]
+        return wrong / self.tensor.n_known
+
+    def draw(self, chain: int, draw: int) -> Draw:
+        """Return one draw: the packed state and its log densities."""
+        for name, value, end in (("chain", chain, self.n_chains), ("draw", draw, self.n_draws)):
+            if not is_integer(value) or not 0 <= value < end:
+                msg = f"{name}={value!r} was given; there are {end}, numbered from 0; choose one."
+                raise IndexError(msg)
+        drawn: Draw = self._chains[chain][draw]
+        return drawn
+
+    def factors(self, chain: int, draw: int) -> tuple[NDArray[np.bool_], ...]:
+        """Return the factors of one draw, one a mode.
+
+        Parameters
+        ----------
+        chain, draw
+            Which draw.
+
+        Returns
+        -------
+        factors
+            Boolean ``(n_rows, n_components)`` arrays; the order of components means nothing.
+        """
+        return tuple(factor.dense() for factor in self.draw(chain, draw).state.factors)
+
+    # --- how many ------------------------------------------------------------------------------
+
+    def n_components_table(self, least_users: int = 1) -> pd.Series[float]:
+        """Return the posterior probability of every number of components.
+
+        Parameters
+        ----------
+        least_users
+            Count only components that so many rows have: a component of a single row says that
+            this row is unlike the others, one of two or more is shared.
+
+        Returns
+        -------
+        table
+            Probabilities, indexed by the number of components.
+        """
+        import pandas as pd  # noqa: PLC0415 - slow to import
+
+        self._need_draws()
+        numbers = self.n_components
+        if least_users > 1:
+            sizes = (draw.state.factors[0].sizes() for draw in self)
+            numbers = np.array([np.count_nonzero(s >= least_users) for s in sizes])
+        values, counts = np.unique(numbers, return_counts=True)
+        index = pd.Index(values, name="n_components")
+        return pd.Series(counts / counts.sum(), index=index, name="probability")
+
+    # --- what is in them -----------------------------------------------------------------------
+
+    def point_estimate(
+        self, *, missed: float = 1.0, false: float = 1.0, at_mode: bool = True
+    ) -> PointEstimate:
+        """Return the draw whose reconstruction is closest to all others on average.
+
+        Parameters
+        ----------
+        missed, false
+            Loss of predicting zero where the noise-free entry is one, and one where it is zero.
+        at_mode
+            Choose among draws with the most probable number of components only.
+
+        Returns
+        -------
+        estimate
+            Its factors, expected loss, and errors against the data.
+        """
+        from thali.posterior.estimate import point_estimate  # noqa: PLC0415
+
+        self._need_draws()
+        key = (float(missed), float(false), bool(at_mode))
+        if key not in self._estimates:
+            self._estimates[key] = point_estimate(
+                self, self.tensor, missed=missed, false=false, at_mode=at_mode
+            )
+        return self._estimates[key]
+
+    @cached_property
+    def _estimates(self) -> dict[tuple[float, float, bool], PointEstimate]:
+        return {}
+
+    def align(self) -> Alignment:
+        """Follow the components of the point estimate through all draws.
+
+        Every draw's components are matched to them one to one (assignment problem on the Jaccard
+        distances of their ones), or left unmatched if nothing is near.
+
+        Returns
+        -------
+        alignment
+            Posterior means of the matched columns for every mode, how often and how well each
+            component was matched, and how many components of each draw matched nothing.
+        """
+        from thali.posterior.align import align  # noqa: PLC0415
+
+        estimate = self.point_estimate()
+        return align((draw.state.factors for draw in self), estimate.factors)
+
+    def co_membership(self, rows: Sequence[int] | Index, mode: int = 0) -> NDArray[np.float64]:
+        """Return the probability that two rows share a component, for all pairs of some rows."""
+        from thali.posterior.diagnostics import co_membership  # noqa: PLC0415
+
+        self._need_draws()
+        picked = np.asarray(rows, np.int64)
+        left, right = np.triu_indices(len(picked))
+        pairs = np.stack([picked[left], picked[right]], axis=1)
+        shared = co_membership((d.state.factors for d in self), pairs, mode)
+        out = np.empty((len(picked), len(picked)))
+        out[left, right] = out[right, left] = (shared > 0).mean(axis=0)
+        return out
+
+    # --- predictions ---------------------------------------------------------------------------
+
+    def predict(
+        self, rows: slice | Sequence[int] | Index | None = None, *, noise_free: bool = False
+    ) -> NDArray[np.float64]:
+        """Return the probability that entries are one, for some rows of the first mode.
+
+        Parameters
+        ----------
+        rows
+            Which; all by default.
+        noise_free
+            Give the probability before bit flips: that some component covers the entry.
+
+        Returns
+        -------
+        probabilities
+            ``(n_rows, *shape[1:])``, known entries included.
+        """
+        from thali.posterior.predict import predictive  # noqa: PLC0415
+
+        self._need_draws()
+        chosen = np.arange(self.shape[0])[slice(None) if rows is None else rows]
+        size = chosen.size * int(np.prod(self.shape[1:]))
+        if size > _MOST_ENTRIES:
+            msg = (
+                f"{size} probabilities were asked for; at most {_MOST_ENTRIES} are given at once; "
+                "pass fewer rows, or positions to predict_entries()."
+            )
+            raise ValueError(msg)
+        return predictive(self, self.shape, chosen, noise_free=noise_free)
+
+    def predict_entries(self, positions: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the probability that single entries are one.
+
+        Parameters
+        ----------
+        positions
+            ``(n, n_modes)``: the row in every mode.
+        """
+        from thali.posterior.predict import predictive_entries  # noqa: PLC0415
+
+        self._need_draws()
+        return predictive_entries(self, self.shape, positions)
+
+    def impute(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the positions of all unknown entries, and the probability that they are one."""
+        from thali.posterior.predict import unknown_entries  # noqa: PLC0415
+
+        blocks = list(unknown_entries(self.tensor))
+        empty = np.zeros((0, len(self.shape)), np.int64)
+        positions = np.concatenate([empty, *blocks])
+        return positions, self.predict_entries(positions)
+
+    def log_score(self, held_out: Any) -> Score:
+        """Return the log predictive probability of held-out entries: higher is better.
+
+        Parameters
+        ----------
+        held_out
+            Data of the same shape; only its known entries count, so hide the others (NaN).
+        """
+        from thali.posterior.predict import log_scores  # noqa: PLC0415
+
+        self._need_draws()
+        return log_scores(self, self.shape, BinaryTensor.from_any(held_out))
+
+    # --- trust ---------------------------------------------------------------------------------
+
+    def check(
+        self,
+        statistics: Mapping[str, Callable[[NDArray[np.float64]], float]] | None = None,
+        *,
+        n_replicates: int = 100,
+        seed: int = 0,
+    ) -> pd.DataFrame:
+        """Compare the data with data simulated from the posterior.
+
+        Parameters
+        ----------
+        statistics
+            Functions of a dense block (NaN where unknown), by name; by default the share of
+            ones, the spread of row and column sums, and the overlap of rows.
+        n_replicates, seed
+            How many simulated data sets, and of which random numbers.
+
+        Returns
+        -------
+        table
+            For every statistic the observed value, the simulated mean and 90% interval, and the
+            share of simulated values as extreme as the observed one.
+        """
+        from thali.posterior.replicate import check  # noqa: PLC0415
+
+        self._need_draws()
+        return check(
+            self, self.tensor, statistics=statistics, n_replicates=n_replicates, seed=seed
+        )
+
+    def summary(self) -> pd.DataFrame:
+        """Return mean, spread, R-hat and effective sample size of label-free quantities."""
+        from thali.posterior import diagnostics  # noqa: PLC0415
+
+        self._need_draws()
+        return self._summary(diagnostics)
+
+    def verdict(self) -> str | None:
+        """Say in words why the chains cannot be trusted; None if nothing speaks against them."""
+        from thali.posterior import diagnostics  # noqa: PLC0415
+
+        self._need_draws()
+        return diagnostics.verdict(
+            self.summary(), self.n_components, self.n_chains, self.n_draws, self.settings.warmup
+        )
+
+    def _summary(self, diagnostics: Any) -> pd.DataFrame:
+        quantities = {
+            "n_components": self.n_components,
+            "log_joint": self.log_joint,
+            "spurious": self.spurious,
+            "dropped": self.dropped,
+        }
+        if not self.settings.model.is_finite:
+            quantities["alpha"] = self.alpha
+        for name, density in zip(self.mode_names, self.densities, strict=True):
+            if density is not None:
+                quantities[f"density_{name}"] = density
+        table: pd.DataFrame = diagnostics.diagnose(quantities)
+        return table
+
+    # --- other libraries -----------------------------------------------------------------------
+
+    def to_datatree(self) -> xr.DataTree:
+        """Return everything as a DataTree, as ArviZ 1.x expects it (needs ``thali[bayes]``)."""
+        from thali.posterior.export import to_datatree  # noqa: PLC0415
+
+        self._need_draws()
+        return to_datatree(self)
+
+    def to_inferencedata(self) -> Any:
+        """Return everything as InferenceData for ArviZ below 1.0 (needs ``thali[bayes]``)."""
+        from thali.posterior.export import to_inferencedata  # noqa: PLC0415
+
+        self._need_draws()
+        return to_inferencedata(self)
+
+    def _need_draws(self) -> None:
+        if self.n_draws == 0:
+            msg = "there are no draws yet; go on with resume() until the warm-up is over."
+            raise ValueError(msg)

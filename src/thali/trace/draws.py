@@ -1,0 +1,167 @@
+"""Draws of one chain, and many of them as arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+import numpy as np
+
+from thali.bits import Factor
+from thali.model import Noise
+from thali.sampler import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from thali.sampler import Info
+    from thali.trace.settings import Settings
+
+
+class Draw(NamedTuple):
+    """A state of the chain that counts. A chain can go on from any of its draws."""
+
+    state: State
+    log_joint: float
+    log_likelihood: float
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the factors."""
+        return sum(factor.words.nbytes for factor in self.state.factors)
+
+
+class Scalars(NamedTuple):
+    """What is known of every draw without its factors: arrays with one entry a draw."""
+
+    n_components: NDArray[np.int64]
+    spurious: NDArray[np.float64]
+    dropped: NDArray[np.float64]
+    alpha: NDArray[np.float64]
+    densities: NDArray[np.float64]  # (n_draws, n_modes); the mean where components have their own
+    covered: NDArray[np.int64]  # (n_draws, 2): ones and zeros predicted one
+    sweep: NDArray[np.int64]
+    log_joint: NDArray[np.float64]
+    log_likelihood: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, draws: Sequence[Draw], arity: int) -> Scalars:
+        """Read the scalars off some draws."""
+        states = [d.state for d in draws]
+        densities = [[float(p.mean()) if p.size else np.nan for p in s.densities] for s in states]
+        return cls(
+            np.array([s.n_components for s in states], np.int64),
+            np.array([s.noise.spurious for s in states], np.float64),
+            np.array([s.noise.dropped for s in states], np.float64),
+            np.array([s.alpha for s in states], np.float64),
+            np.array(densities, np.float64).reshape(len(states), arity),
+            np.array([s.covered for s in states], np.int64).reshape(len(states), 2),
+            np.array([s.sweep for s in states], np.int64),
+            np.array([d.log_joint for d in draws], np.float64),
+            np.array([d.log_likelihood for d in draws], np.float64),
+        )
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Scalars]) -> Scalars:
+        """Put draws one after another."""
+        return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def first(self, n_draws: int) -> Scalars:
+        """Keep the first draws alone."""
+        return Scalars(*(column[:n_draws] for column in self))
+
+
+class Kept:
+    """The draws of one chain in memory."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.state: State | None = None  # where the chain is
+        self.draws: list[Draw] = []
+
+    def record(self, state: State, info: Info) -> None:
+        """Take note of a sweep; keep it if it is one that counts."""
+        self.state = state
+        if self.settings.is_draw(state.sweep):
+            self.draws.append(Draw(state, info.log_joint, info.log_likelihood))
+
+    def flush(self) -> None:
+        """Do nothing: memory is as safe as it gets."""
+
+    def __len__(self) -> int:
+        return len(self.draws)
+
+    def __getitem__(self, index: int) -> Draw:
+        return self.draws[index]
+
+    def __iter__(self) -> Iterator[Draw]:
+        return iter(self.draws)
+
+    def scalars(self) -> Scalars:
+        """Return what is known of every draw without its factors."""
+        return Scalars.of(self.draws, len(self.settings.shape))
+
+
+class Chunk(NamedTuple):
+    """Consecutive draws as arrays, the components of all draws one after another."""
+
+    shape: tuple[int, ...]
+    arrays: Mapping[str, NDArray[Any]]
+
+    @classmethod
+    def of(cls, draws: Sequence[Draw], shape: tuple[int, ...]) -> Self:
+        """Gather draws."""
+        states = [d.state for d in draws]
+        arrays: dict[str, NDArray[Any]] = {
+            "n_components": np.array([s.n_components for s in states], np.int64),
+            "noise": np.array([s.noise for s in states], np.float64),
+            "alpha": np.array([s.alpha for s in states], np.float64),
+            "covered": np.array([s.covered for s in states], np.int64),
+            "sweep": np.array([s.sweep for s in states], np.int64),
+            "log_joint": np.array([d.log_joint for d in draws], np.float64),
+            "log_likelihood": np.array([d.log_likelihood for d in draws], np.float64),
+        }
+        for mode in range(len(shape)):
+            arrays[f"factor_{mode}"] = np.concatenate([s.factors[mode].words for s in states])
+            parts = [s.densities[mode] for s in states]
+            if parts[0].ndim == 0:
+                arrays[f"density_{mode}"] = np.stack(parts)
+            else:  # one for each component
+                arrays[f"own_density_{mode}"] = np.concatenate(parts)
+        return cls(shape, arrays)
+
+    def __len__(self) -> int:
+        return len(self.arrays["n_components"])
+
+    def draws(self) -> list[Draw]:
+        """Return the draws; their arrays are views of this chunk."""
+        ends = np.cumsum(self.arrays["n_components"])
+        starts = ends - self.arrays["n_components"]
+        return [
+            self._draw(i, slice(lo, hi))
+            for i, (lo, hi) in enumerate(zip(starts, ends, strict=True))
+        ]
+
+    def _draw(self, i: int, components: slice) -> Draw:
+        arrays = self.arrays
+
+        def density(mode: int) -> NDArray[np.float64]:
+            shared = arrays.get(f"density_{mode}")
+            return arrays[f"own_density_{mode}"][components] if shared is None else shared[i]
+
+        covered = arrays["covered"][i].tolist()
+        state = State(
+            tuple(Factor(arrays[f"factor_{m}"][components], n) for m, n in enumerate(self.shape)),
+            Noise(*arrays["noise"][i].tolist()),
+            float(arrays["alpha"][i]),
+            tuple(np.asarray(density(m)) for m in range(len(self.shape))),
+            (covered[0], covered[1]),
+            int(arrays["sweep"][i]),
+        )
+        return Draw(state, float(arrays["log_joint"][i]), float(arrays["log_likelihood"][i]))
+
+    def scalars(self) -> Scalars:
+        """Return what is known of every draw without its factors."""
+        return Scalars.of(self.draws(), len(self.shape))

@@ -1,0 +1,101 @@
+"""Files that are either there, whole, or not there at all."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from contextlib import contextmanager
+from hashlib import sha256
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thali.errors import TraceDamaged, TraceMismatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from numpy.typing import NDArray
+
+try:
+    import fcntl
+except ImportError:  # Windows: two writers of one run are then not noticed
+    fcntl = None  # type: ignore[assignment]
+
+
+def write(path: Path, fill: Callable[[BinaryIO], object]) -> None:
+    """Write a file under another name, push it to the disk, then give it its name.
+
+    Whatever happens, the name leads to the whole old file or to the whole new one.
+    """
+    temporary = path.with_name(f"{path.name}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            fill(file)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        msg = (
+            f"{path} could not be written ({error.strerror or error}); make room or choose "
+            "another folder; what was written before is safe, and resume() goes on from there."
+        )
+        raise OSError(error.errno, msg) from error
+
+
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """Write arrays to an npz file; return its digest."""
+    buffer = BytesIO()
+    np.savez(buffer, **arrays)
+    write(path, lambda file: file.write(buffer.getbuffer()))
+    return sha256(buffer.getbuffer()).digest()
+
+
+def read_arrays(path: Path, digest: bytes | None = None) -> dict[str, NDArray[Any]]:
+    """Read the arrays of an npz file, or say that it is damaged."""
+    try:
+        content = path.read_bytes()
+        if digest is not None and sha256(content).digest() != digest:
+            msg = f"{path} is not what was written (it was cut off or altered)."
+            raise TraceDamaged(msg)
+        with np.load(BytesIO(content), allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except FileNotFoundError:
+        msg = f"{path} is missing."
+        raise TraceDamaged(msg) from None
+    except (zipfile.BadZipFile, ValueError, EOFError, KeyError) as error:
+        if isinstance(error, TraceDamaged):
+            raise
+        msg = f"{path} is damaged ({error})."
+        raise TraceDamaged(msg) from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Push the names in a folder to the disk, where the system can."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def only_writer(folder: Path) -> Iterator[None]:
+    """Keep other processes from writing to a run; the lock ends with the process that holds it."""
+    if fcntl is None:
+        yield
+        return
+    with (folder / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            msg = f"{folder} is being written by another process; wait until it ends, or stop it."
+            raise TraceMismatch(msg) from None
+        yield

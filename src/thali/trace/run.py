@@ -1,0 +1,311 @@
+"""A run on disk: settings, data and draws in a folder that survives a power cut.
+
+::
+
+    run/
+    ├── header.json          settings, seed, version, digest of the data
+    ├── data.npz             the data, packed, with their names
+    └── chain-0/
+        ├── draws-00000000.npz   consecutive draws, named by the first
+        └── state.npz            where the chain is, how many draws count, digests of their files
+
+A checkpoint writes the draws since the last one, then the state. The state counts the draws, so
+a file of draws that it does not count is not there; the next checkpoint writes it again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+import thali
+from thali import streams
+from thali.bits import PackedTensor, Unfolding
+from thali.errors import TraceDamaged, TraceMismatch
+from thali.trace.draws import Chunk, Draw, Scalars
+from thali.trace.files import read_arrays, sync_folder, write, write_arrays
+from thali.trace.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+    from numpy.typing import NDArray
+
+    from thali.sampler import Info, State
+
+FORMAT = 1
+_MOST_BYTES = 1 << 27
+"""Draws that wait in memory for the next checkpoint."""
+
+
+class Names(NamedTuple):
+    """What modes and their rows are called."""
+
+    modes: tuple[str, ...]
+    rows: tuple[tuple[str, ...] | None, ...]
+
+
+class Run:
+    """A folder with one run: its settings, data and chains."""
+
+    def __init__(self, folder: Path, settings: Settings, header: dict[str, Any]) -> None:
+        self.folder = folder
+        self.settings = settings
+        self.header = header
+
+    @classmethod
+    def create(
+        cls, folder: str | os.PathLike[str], settings: Settings, tensor: PackedTensor, names: Names
+    ) -> Run:
+        """Make the folder, or refuse if there is something already.
+
+        It is filled under another name first, so that a run that can be found can be read.
+        """
+        path = Path(folder)
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            msg = (
+                f"{path} exists already and is never overwritten; thali.resume({str(path)!r}) "
+                "goes on with it if it is a run; otherwise choose another name or remove it."
+            )
+            raise FileExistsError(msg)
+        header = {
+            "format": FORMAT,
+            "version": thali.__version__,
+            "stream": streams.VERSION,
+            "digest": digest(tensor),
+            "settings": settings.to_json(),
+        }
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        try:
+            temporary.mkdir(parents=True)
+            write(temporary / "data.npz", lambda file: _save_data(file, tensor, names))
+            _write_header(temporary, header)
+            for number in range(settings.chains):
+                (temporary / f"chain-{number}").mkdir()
+            sync_folder(temporary)
+            temporary.replace(path)
+            sync_folder(path.parent)
+        except OSError as error:
+            shutil.rmtree(temporary, ignore_errors=True)
+            reason = error.strerror or error
+            msg = f"{path} could not be made ({reason}); choose a folder that can be written."
+            raise OSError(error.errno, msg) from error
+        return cls(path, settings, header)
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str]) -> Run:
+        """Read the header of a run."""
+        path = Path(folder)
+        if not (path / "header.json").is_file():
+            reason = "has no header.json" if path.is_dir() else "is not a folder"
+            msg = f"{path} {reason}; give the folder that sample(out=…) made."
+            raise FileNotFoundError(msg)
+        try:
+            header = json.loads((path / "header.json").read_text(encoding="utf-8"))
+            version, settings = header["format"], header["settings"]
+            if version == FORMAT:
+                return cls(path, Settings.from_json(settings), header)
+        except (ValueError, KeyError, TypeError) as error:
+            msg = f"{path / 'header.json'} is damaged ({error}); restore it from a copy."
+            raise TraceDamaged(msg) from error
+        msg = (
+            f"{path} was written by thali {header.get('version')} in format {version}, this is "
+            f"thali {thali.__version__} with format {FORMAT}; read it with that version."
+        )
+        raise TraceMismatch(msg)
+
+    def extend(self, draws: int) -> Run:
+        """Return the run with another number of draws asked for, noted on disk."""
+        settings = replace(self.settings, draws=draws)
+        header = self.header | {"settings": settings.to_json()}
+        _write_header(self.folder, header)
+        return Run(self.folder, settings, header)
+
+    def data(self) -> tuple[PackedTensor, Names]:
+        """Read the packed copy of the data."""
+        path = self.folder / "data.npz"
+        arrays = read_arrays(path)
+        try:
+            modes, rows = json.loads(arrays["names"].tobytes().decode())
+            first = Unfolding(arrays["ones"], arrays.get("known"))
+            tensor = PackedTensor.from_unfolding(self.settings.shape, first)
+        except (KeyError, ValueError) as error:
+            msg = f"{path} is damaged ({error})."
+            raise TraceDamaged(msg) from error
+        if digest(tensor) != self.header["digest"]:
+            msg = (
+                f"{path} is not the data of this run (its digest differs); restore it from a copy."
+            )
+            raise TraceDamaged(msg)
+        return tensor, Names(tuple(modes), tuple(None if n is None else tuple(n) for n in rows))
+
+    def chain(self, number: int) -> Stored:
+        """Return the stored draws of one chain."""
+        return Stored(self.folder / f"chain-{number}", self.settings)
+
+
+class Stored:
+    """The draws of one chain on disk: the same interface as :class:`~thali.trace.draws.Kept`.
+
+    Opening checks every file against the digest noted when it was written. ``damage`` says what
+    is wrong, if anything is; the draws before it are there all the same.
+    """
+
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        self.folder = folder
+        self.settings = settings
+        self.state: State | None = None  # where the chain is
+        self.damage: str | None = None
+        self.pending: list[Draw] = []  # not on disk yet
+        self._starts: list[int] = []
+        self._digests: list[bytes] = []
+        self._stops: list[int] = []
+        self._scalars: list[Scalars] = []
+        self._cached: tuple[int, list[Draw]] = (-1, [])
+        self._written_at = monotonic()
+        self._written_sweep = 0
+        self.seconds = 10.0  # between checkpoints
+        self._read()
+
+    # --- writing -------------------------------------------------------------------------------
+
+    def record(self, state: State, info: Info) -> None:
+        """Take note of a sweep, and write a checkpoint when it is time."""
+        self.state = state
+        if self.settings.is_draw(state.sweep):
+            self.pending.append(Draw(state, info.log_joint, info.log_likelihood))
+        is_time = monotonic() - self._written_at >= self.seconds
+        if is_time or sum(d.nbytes for d in self.pending[-1:]) * len(self.pending) > _MOST_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is not on disk yet: first the draws, then the state that counts them."""
+        state = self.state
+        if state is None or state.sweep == self._written_sweep:
+            return
+        start = len(self) - len(self.pending)
+        starts, digests = list(self._starts), list(self._digests)
+        if self.pending:
+            chunk = Chunk.of(self.pending, self.settings.shape)
+            starts.append(start)
+            digests.append(write_arrays(self._chunk_path(start), chunk.arrays))
+        now = Chunk.of([Draw(state, np.nan, np.nan)], self.settings.shape)
+        counter = {
+            "n_draws": np.array(len(self)),
+            "starts": np.array(starts, np.int64),
+            "digests": np.frombuffer(b"".join(digests), np.uint8).reshape(len(digests), 32),
+        }
+        write_arrays(self.folder / "state.npz", {**now.arrays, **counter})
+        if self.pending:
+            self._add(start, digests[-1], Scalars.of(self.pending, len(self.settings.shape)))
+            self.pending = []
+        self._written_at, self._written_sweep = monotonic(), state.sweep
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return (self._stops[-1] if self._stops else 0) + len(self.pending)
+
+    def __getitem__(self, index: int) -> Draw:
+        n_stored = len(self) - len(self.pending)
+        if index >= n_stored:
+            return self.pending[index - n_stored]
+        number = int(np.searchsorted(self._stops, index, side="right"))
+        return self._draws(number)[index - self._starts[number]]
+
+    def __iter__(self) -> Iterator[Draw]:
+        for number in range(len(self._starts)):
+            yield from self._draws(number)
+        yield from self.pending
+
+    def scalars(self) -> Scalars:
+        """Return what is known of every draw without its factors."""
+        last = Scalars.of(self.pending, len(self.settings.shape))
+        return Scalars.concatenate([*self._scalars, last])
+
+    def rewind(self) -> None:
+        """Go back to the last draw that is whole; the chain repeats itself exactly from there."""
+        self.pending = []
+        self.state = self[len(self) - 1].state if len(self) else None
+        self._written_sweep = 0
+        self.damage = None
+
+    def _read(self) -> None:
+        path = self.folder / "state.npz"
+        if not path.exists() and not any(self.folder.glob("draws-*.npz")):
+            return  # the first checkpoint was never written
+        try:
+            arrays = read_arrays(path)
+            starts, digests = arrays["starts"].tolist(), arrays["digests"]
+            state = Chunk(self.settings.shape, arrays).draws()[0].state
+        except (TraceDamaged, KeyError, IndexError, ValueError) as error:
+            self.damage = str(error)
+            self._salvage()
+            return
+        for start, expected in zip(starts, digests, strict=True):
+            try:
+                arrays = read_arrays(self._chunk_path(start), expected.tobytes())
+            except TraceDamaged as error:
+                self.damage = str(error)
+                return
+            scalars = Chunk(self.settings.shape, arrays).scalars()
+            self._add(start, expected.tobytes(), scalars)
+        self.state, self._written_sweep = state, state.sweep
+
+    def _salvage(self) -> None:
+        """Read the draws without the state that counts them; every file has its own checksum."""
+        while (path := self._chunk_path(len(self))).exists():
+            try:
+                scalars = Chunk(self.settings.shape, read_arrays(path)).scalars()
+            except (TraceDamaged, KeyError, IndexError, ValueError):
+                return
+            self._add(len(self), sha256(path.read_bytes()).digest(), scalars)
+
+    def _add(self, start: int, expected: bytes, scalars: Scalars) -> None:
+        self._starts.append(start)
+        self._stops.append(start + len(scalars.n_components))
+        self._digests.append(expected)
+        self._scalars.append(scalars)
+
+    def _draws(self, number: int) -> list[Draw]:
+        """Read a file of draws; the last one read stays in memory."""
+        if self._cached[0] != number:
+            path = self._chunk_path(self._starts[number])
+            arrays = read_arrays(path, self._digests[number])
+            self._cached = (number, Chunk(self.settings.shape, arrays).draws())
+        return self._cached[1]
+
+    def _chunk_path(self, start: int) -> Path:
+        return self.folder / f"draws-{start:08d}.npz"
+
+
+def digest(tensor: PackedTensor) -> str:
+    """Identify data by shape, ones and known entries."""
+    total = sha256(repr(tuple(map(int, tensor.shape))).encode())
+    first = tensor.unfoldings[0]
+    for words in (first.ones, first.known):
+        total.update(b"|" if words is None else np.ascontiguousarray(words, "<u8").data)
+    return total.hexdigest()
+
+
+def _save_data(file: BinaryIO, tensor: PackedTensor, names: Names) -> None:
+    first = tensor.unfoldings[0]
+    arrays: dict[str, NDArray[Any]] = {}
+    arrays |= {"ones": first.ones, "names": np.frombuffer(json.dumps(names).encode(), np.uint8)}
+    if first.known is not None:
+        arrays["known"] = first.known
+    np.savez(file, **arrays)
+
+
+def _write_header(folder: Path, header: dict[str, Any]) -> None:
+    text = json.dumps(header, indent=2, ensure_ascii=False)
+    write(folder / "header.json", lambda file: file.write(text.encode()))

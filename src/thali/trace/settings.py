@@ -1,0 +1,103 @@
+"""All that makes a chain what it is, beside the data: as a value, and as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from thali.checks import count, is_integer
+from thali.model import (
+    AsPublished,
+    Beta,
+    EqualRates,
+    Fixed,
+    FixedRates,
+    Gamma,
+    Model,
+    PerComponent,
+    UnequalRates,
+)
+from thali.sampler import Schedule
+
+_CLASSES = {
+    part.__name__: part
+    for part in (
+        *(Model, Schedule, Gamma, Beta, Fixed, PerComponent),
+        *(UnequalRates, EqualRates, FixedRates, AsPublished),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What was asked for: chains are a function of these and the data.
+
+    Parameters
+    ----------
+    shape
+        Of the data.
+    model, schedule
+        What is sampled and how; the schedule knows the warm-up.
+    seed
+        Of all chains.
+    chains, draws, thin
+        How many chains, draws a chain, and sweeps a draw.
+    """
+
+    shape: tuple[int, ...]
+    model: Model
+    schedule: Schedule
+    seed: int
+    chains: int
+    draws: int
+    thin: int = 1
+
+    def __post_init__(self) -> None:
+        count("chains", self.chains, least=1)
+        count("draws", self.draws, least=1)
+        count("thin", self.thin, least=1)
+        if not is_integer(self.seed) or not 0 <= self.seed < 2**64:
+            msg = f"seed={self.seed!r} was given; allowed are integers from 0 to 2**64 - 1."
+            raise ValueError(msg)
+
+    @property
+    def warmup(self) -> int:
+        """Sweeps before draws count."""
+        return self.schedule.warmup
+
+    @property
+    def n_sweeps(self) -> int:
+        """Sweeps of a whole chain."""
+        return self.warmup + self.draws * self.thin
+
+    def is_draw(self, sweep: int) -> bool:
+        """Whether the state after so many sweeps counts."""
+        return sweep > self.warmup and (sweep - self.warmup) % self.thin == 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain dictionaries, lists, strings and numbers."""
+        return {f.name: _encode(getattr(self, f.name)) for f in dataclasses.fields(self)}
+
+    @classmethod
+    def from_json(cls, plain: dict[str, Any]) -> Settings:
+        """Undo :meth:`to_json`."""
+        return cls(**{name: _decode(value) for name, value in plain.items()})
+
+
+def _encode(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        fields = {f.name: _encode(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {"class": type(value).__name__, **fields}
+    if isinstance(value, tuple):
+        return [_encode(part) for part in value]
+    if is_integer(value):
+        return int(value)
+    return value if value is None or isinstance(value, str) else float(value)
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, dict):
+        fields = {name: _decode(part) for name, part in value.items() if name != "class"}
+        return _CLASSES[value["class"]](**fields)
+    return tuple(map(_decode, value)) if isinstance(value, list) else value
