@@ -7,7 +7,7 @@ import secrets
 import threading
 import warnings
 from collections import deque
-from contextlib import nullcontext
+from contextlib import suppress
 from dataclasses import fields, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -130,7 +130,7 @@ def sample(
         labelled = BinaryTensor.from_any(data)
         names = Names(labelled.mode_names, labelled.row_names)
         tensor = PackedTensor.from_tensor(labelled)
-    given = {"alpha": alpha, "density": density}
+    given: dict[str, Any] = {"alpha": alpha, "density": density}
     model = Model(n_components, noise, **{k: v for k, v in given.items() if v is not None})
     settings = Settings(
         tensor.shape,
@@ -260,7 +260,9 @@ def resume(
     if data is not None:
         given = data if isinstance(data, PackedTensor) else _packed(data)
         if digest(given) != run.header["digest"]:
-            msg = f"the data given are not those of {run.folder}; resume needs none, leave them out."
+            msg = (
+                f"the data given are not those of {run.folder}; resume needs none, leave them out."
+            )
             raise TraceMismatch(msg)
     if draws is not None:
         n_drawn = max(len(run.chain(number)) for number in range(run.settings.chains))
@@ -350,51 +352,62 @@ class _Chain:
         return False
 
 
-def _run(
-    target: Target,
-    settings: Settings,
-    stores: list[Any],
-    n_workers: int,
-    reporter: Reporter,
-) -> tuple[Settings, list[Any], bool]:
-    """Run all chains; return whether the run was interrupted."""
-    chains = [_Chain(number, target, settings, store) for number, store in enumerate(stores)]
-    waiting = deque(chains)
-    stop = threading.Event()
-    failures: list[BaseException] = []
+class _Workers:
+    """Threads that take turns with the chains, a slice of time each, so that all advance."""
 
-    def work() -> None:
+    def __init__(self, chains: list[_Chain], n_workers: int) -> None:
+        self._waiting = deque(chains)
+        self._stop = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._work, daemon=True) for _ in range(n_workers)
+        ]
+        self.failures: list[BaseException] = []
+
+    def run(self, tell: Callable[[], None]) -> None:
+        """Work until all chains are done, telling about it; or until somebody interrupts."""
         try:
-            while not stop.is_set():
-                try:
-                    current = waiting.popleft()
-                except IndexError:
-                    return
-                if current.advance(stop):
-                    waiting.append(current)
-        except BaseException as error:  # noqa: BLE001 - told to the caller by the main thread
-            failures.append(error)
-            stop.set()
+            for thread in self._threads:
+                thread.start()
+            for thread in self._threads:
+                while thread.is_alive():
+                    thread.join(0.1)
+                    tell()
+        finally:
+            self._stop.set()
+            for thread in self._threads:
+                thread.join()
 
-    workers = [threading.Thread(target=work, daemon=True) for _ in range(n_workers)]
+    def _work(self) -> None:
+        try:
+            while not self._stop.is_set():
+                try:
+                    current = self._waiting.popleft()
+                except IndexError:  # as many chains are left as others look after
+                    return
+                if current.advance(self._stop):
+                    self._waiting.append(current)
+        except BaseException as error:  # noqa: BLE001 - raised again in the main thread
+            self.failures.append(error)
+            self._stop.set()
+
+
+def _run(
+    target: Target, settings: Settings, stores: list[Any], n_workers: int, reporter: Reporter
+) -> tuple[Settings, list[Any], bool]:
+    """Run all chains; return whether somebody interrupted them."""
+    chains = [_Chain(number, target, settings, store) for number, store in enumerate(stores)]
+    workers = _Workers(chains, n_workers)
     is_interrupted = False
     try:
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            while worker.is_alive():
-                worker.join(0.1)
-                reporter([c.now for c in chains if c.now is not None])
+        workers.run(lambda: reporter([c.now for c in chains if c.now is not None]))
     except KeyboardInterrupt:
         is_interrupted = True
-        stop.set()
-        for worker in workers:
-            worker.join()
-    finally:
-        stop.set()
-        reporter.close()
-    if failures:
-        raise failures[0]
+    reporter.close()
+    if workers.failures:
+        for store in stores:
+            with suppress(OSError):
+                store.flush()
+        raise workers.failures[0]
     for store in stores:
         store.flush()
     return settings, stores, is_interrupted

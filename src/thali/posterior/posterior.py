@@ -199,7 +199,7 @@ class Posterior:
     # --- what is in them -----------------------------------------------------------------------
 
     def point_estimate(
-        self, *, missed: float = 1.0, false: float = 1.0, at_mode: bool = True
+        self, *, missed: float = 1.0, false: float = 1.0, modal: bool = True
     ) -> PointEstimate:
         """Return the draw whose reconstruction is closest to all others on average.
 
@@ -207,7 +207,7 @@ class Posterior:
         ----------
         missed, false
             Loss of predicting zero where the noise-free entry is one, and one where it is zero.
-        at_mode
+        modal
             Choose among draws with the most probable number of components only.
 
         Returns
@@ -218,10 +218,10 @@ class Posterior:
         from thali.posterior.estimate import point_estimate  # noqa: PLC0415
 
         self._need_draws()
-        key = (float(missed), float(false), bool(at_mode))
+        key = (float(missed), float(false), bool(modal))
         if key not in self._estimates:
             self._estimates[key] = point_estimate(
-                self, self.tensor, missed=missed, false=false, at_mode=at_mode
+                self, self.tensor, missed=missed, false=false, modal=modal
             )
         return self._estimates[key]
 
@@ -278,10 +278,10 @@ class Posterior:
         probabilities
             ``(n_rows, *shape[1:])``, known entries included.
         """
-        from thali.posterior.predict import predictive  # noqa: PLC0415
+        from thali.posterior.predict import predictive, row_numbers  # noqa: PLC0415
 
         self._need_draws()
-        chosen = np.arange(self.shape[0])[slice(None) if rows is None else rows]
+        chosen = row_numbers(slice(None) if rows is None else rows, self.shape[0])
         size = chosen.size * int(np.prod(self.shape[1:]))
         if size > _MOST_ENTRIES:
             msg = (
@@ -360,22 +360,10 @@ class Posterior:
 
     def summary(self) -> pd.DataFrame:
         """Return mean, spread, R-hat and effective sample size of label-free quantities."""
-        from thali.posterior import diagnostics  # noqa: PLC0415
+        from thali.posterior.diagnostics import co_membership, diagnose, sample_pairs  # noqa: PLC0415
 
         self._need_draws()
-        return self._summary(diagnostics)
-
-    def verdict(self) -> str | None:
-        """Say in words why the chains cannot be trusted; None if nothing speaks against them."""
-        from thali.posterior import diagnostics  # noqa: PLC0415
-
-        self._need_draws()
-        return diagnostics.verdict(
-            self.summary(), self.n_components, self.n_chains, self.n_draws, self.settings.warmup
-        )
-
-    def _summary(self, diagnostics: Any) -> pd.DataFrame:
-        quantities = {
+        quantities: dict[str, NDArray[Any]] = {
             "n_components": self.n_components,
             "log_joint": self.log_joint,
             "spurious": self.spurious,
@@ -386,8 +374,20 @@ class Posterior:
         for name, density in zip(self.mode_names, self.densities, strict=True):
             if density is not None:
                 quantities[f"density_{name}"] = density
-        table: pd.DataFrame = diagnostics.diagnose(quantities)
-        return table
+        pairs = sample_pairs(self.shape[0], _N_PAIRS)
+        if len(pairs):
+            shared = co_membership((draw.state.factors for draw in self), pairs)
+            quantities["co_membership"] = shared.reshape(self.n_chains, self.n_draws, -1)
+        return diagnose(quantities)
+
+    def verdict(self) -> str | None:
+        """Say in words why the chains cannot be trusted; None if nothing speaks against them."""
+        from thali.posterior.diagnostics import verdict  # noqa: PLC0415
+
+        self._need_draws()
+        return verdict(
+            self.summary(), self.n_components, self.n_chains, self.n_draws, self.settings.warmup
+        )
 
     # --- other libraries -----------------------------------------------------------------------
 
