@@ -116,8 +116,8 @@ def test_tensors_need_a_number(run, tmp_path):
     """The number of components of a tensor must be given, and the message says so."""
     path = tmp_path / "tensor.npy"
     np.save(path, thali.simulate((6, 5, 4), 2).tensor)
-    code, out, err = run("fit", path)
-    assert (code, out) == (2, "")
+    code, _, err = run("fit", path)
+    assert code == 2
     assert err.startswith("thali: ")
     assert "give n_components" in err
     assert err.count("\n") == 1
@@ -140,6 +140,30 @@ def test_seed_too_large(run, table):
     code, _, err = run("fit", table, "--seed", 2**64)
     assert code == 2
     assert "is not in the range" in err
+
+
+def test_a_run_is_kept_and_continued(run, table, tmp_path):
+    """A folder keeps the run; going on equals a longer run; nothing is overwritten."""
+    out = tmp_path / "run"
+    assert run("fit", table, *FAST, "--out", out)[0] == 0
+    code, told, err = run("fit", table, *FAST, "--out", out)
+    assert code == 2
+    assert "exists already and is never overwritten" in err
+    code, told, err = run("resume", out, "--draws", 30)
+    assert (code, err) == (0, "") or "thali: The 2 chains disagree" in err
+    whole = run("fit", table, *FAST, "--draws", 30)[1]
+    assert told.splitlines()[:-1] == whole.splitlines()[1:-1]
+    code, told, err = run("resume", tmp_path / "nothing")
+    assert (code, told) == (2, "")
+    assert err.startswith("thali: ")
+    assert "give the folder" in err
+
+
+def test_too_few_draws_are_told(run, table):
+    """The answer comes with a warning that says what to do."""
+    code, _, err = run("fit", table, *FAST)
+    assert code == 0
+    assert "thali: 5 draws a chain are too few to judge" in err
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device that is always full")

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
+import warnings
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
 import thali
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from thali.sampler import Target
+    from thali.posterior import Posterior
 
 FAILED, BAD_INPUT = 1, 2
 
@@ -37,7 +39,7 @@ def main() -> None:
 @click.option(
     "--chains",
     type=click.IntRange(1),
-    default=2,
+    default=4,
     show_default=True,
     help="Independent chains, to see whether they agree.",
 )
@@ -77,6 +79,11 @@ def main() -> None:
     show_default=True,
     help="Same seed, same result, on any number of threads.",
 )
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Folder that keeps the run, to go on with `thali resume` or read with thali.load.",
+)
 def fit(
     data: Path,
     components: int | None,
@@ -87,6 +94,7 @@ def fit(
     schedule: str,
     threads: int | None,
     seed: int,
+    out: Path | None,
 ) -> None:
     """Sample the posterior of the components behind DATA and print their number.
 
@@ -98,32 +106,72 @@ def fit(
         thali fit examples/animals.csv
     """  # noqa: D301 - the backslash is for click: it keeps the lines of the example apart
     from thali.data.files import read  # noqa: PLC0415 - --help must stay fast
-    from thali.sampler import Schedule, Target  # noqa: PLC0415
 
-    try:
+    with _errors():
         tensor = read(data)
-        target = Target.prepare(
-            tensor,
-            thali.Model(components, noise),
-            Schedule(schedule, warmup=warmup),
-            threads=threads,
-        )
-    except (ValueError, OSError, NotImplementedError) as error:
-        click.echo(f"thali: {error}", err=True)
-        sys.exit(BAD_INPUT)
     with _writing():
         click.echo(f"{data.name}: {tensor!r}")
+    _answer(
+        lambda: thali.sample(
+            tensor,
+            n_components=components,
+            noise=noise,
+            schedule=schedule,
+            chains=chains,
+            warmup=warmup,
+            draws=draws,
+            threads=threads,
+            seed=seed,
+            out=out,
+        )
+    )
+
+
+@main.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--draws", type=click.IntRange(1), help="Go on to so many draws a chain.")
+@click.option("--threads", type=click.IntRange(1), help="Threads (default: all cores).")
+def resume(run: Path, draws: int | None, threads: int | None) -> None:
+    """Go on with RUN, a folder made by `thali fit --out`, and print the answer.
+
+    \b
+    Example:
+        thali fit examples/animals.csv --out animals.run
+        thali resume animals.run --draws 2000
+    """  # noqa: D301 - as above
+    _answer(lambda: thali.resume(run, draws=draws, threads=threads))
+
+
+def _answer(sample: Callable[[], Posterior]) -> None:
+    """Sample, and say what came out."""
+    from thali.errors import NotConverged  # noqa: PLC0415
+
     start = perf_counter()
     try:
-        results = [_run(target, seed, c, chains, warmup + draws) for c in range(chains)]
+        with _errors(), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", NotConverged)
+            posterior = sample()
     except KeyboardInterrupt:
-        click.echo("thali: stopped before the chains were done; nothing was kept.", err=True)
+        click.echo("thali: stopped before the first draw.", err=True)
         sys.exit(FAILED)
     seconds = perf_counter() - start
     with _writing():
-        if noise == "as-published":
-            click.echo("error rates as published: what follows is not a posterior")
-        _report(results, seconds)
+        _report(posterior, seconds)
+    for warning in caught:
+        click.echo(f"thali: {warning.message}", err=True)
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """Turn errors that have a sentence of their own into that sentence."""
+    try:
+        yield
+    except (ValueError, TypeError, OSError, ImportError, NotImplementedError) as error:
+        told = error.strerror if isinstance(error, OSError) and error.strerror else error
+        click.echo(f"thali: {told}", err=True)
+        # A disk that is full is no fault of the command.
+        is_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        sys.exit(FAILED if is_full else BAD_INPUT)
 
 
 @contextmanager
@@ -140,51 +188,18 @@ def _writing() -> Iterator[None]:
         sys.exit(FAILED)
 
 
-class _Chain(NamedTuple):
-    """What one chain drew after its warm-up."""
-
-    n_components: list[int]
-    rates: list[tuple[float, float]]
-
-
-def _run(target: Target, seed: int, number: int, chains: int, n_sweeps: int) -> _Chain:
-    from thali.sampler import chain  # noqa: PLC0415
-    from thali.streams import chain_key  # noqa: PLC0415
-
-    out = _Chain([], [])
-    sweeps = chain(chain_key(seed, number), target, n_sweeps)
-    label = f"chain {number + 1} of {chains}"
-    with click.progressbar(sweeps, n_sweeps, label, file=sys.stderr) as bar:
-        for state, info in bar:
-            if not info.is_warmup:
-                out.n_components.append(info.n_components)
-                out.rates.append(state.noise)
-    return out
-
-
-def _report(results: list[_Chain], seconds: float) -> None:
+def _report(posterior: Posterior, seconds: float) -> None:
     import numpy as np  # noqa: PLC0415
 
-    numbers = np.array([r.n_components for r in results])
-    values, counts = np.unique(numbers, return_counts=True)
+    if posterior.settings.model.noise == "as-published":
+        click.echo("error rates as published: what follows is not a posterior")
     click.echo("components  probability")
-    for value, share in zip(values, counts / counts.sum(), strict=True):
+    for value, share in posterior.n_components_table().items():
         click.echo(f"{value:>10}  {share:>11.3f}  {'#' * round(40 * share)}")
-    for name, column in (("spurious ones", 0), ("dropped ones", 1)):
-        low, middle, high = np.quantile([r.rates for r in results], [0.05, 0.5, 0.95], (0, 1))[
-            :, column
-        ]
-        click.echo(f"{name}: {middle:.4f} (90% between {low:.4f} and {high:.4f})")
-    # Halves of chains as chains of their own: a chain that still drifts disagrees with itself.
-    halves = numbers[:, : numbers.shape[1] // 2 * 2].reshape(2 * len(numbers), -1)
-    means = halves.mean(axis=1)
-    if halves.shape[1] and np.ptp(means) > max(0.5, halves.std(axis=1).mean()):
-        told = ", ".join(f"{m:.1f}" for m in means)
-        click.echo(
-            f"thali: not converged (means over halves of the chains: {told}); raise --warmup.",
-            err=True,
-        )
-    click.echo(f"{numbers.size} draws in {seconds:.1f} s")
+    for name, rates in (("spurious", posterior.spurious), ("dropped", posterior.dropped)):
+        low, middle, high = np.quantile(rates, [0.05, 0.5, 0.95])
+        click.echo(f"{name} ones: {middle:.4f} (90% between {low:.4f} and {high:.4f})")
+    click.echo(f"{len(posterior)} draws in {seconds:.1f} s")
 
 
 if __name__ == "__main__":
