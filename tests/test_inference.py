@@ -196,13 +196,13 @@ def test_a_stored_run_interrupted_in_warm_up_can_be_read(tmp_path):
 
 def test_an_error_in_a_chain_reaches_the_caller(monkeypatch):
     """A worker that fails stops the others, and its error is raised."""
-    from thali import inference
+    from thali import workers
 
     def fail(*_args):
         yield from ()
         raise ZeroDivisionError("broken")
 
-    monkeypatch.setattr(inference, "chain", fail)
+    monkeypatch.setattr(workers, "chain", fail)
     with pytest.raises(ZeroDivisionError, match="broken"):
         thali.sample(DATA, **SHORT)
 

@@ -21,7 +21,7 @@ LAYERS = [
     {"engines"},
     {"sampler"},
     {"trace"},
-    {"posterior"},
+    {"workers", "posterior"},
     {"inference"},
     {"estimator"},
     {"cli"},

@@ -27,6 +27,8 @@ KERNEL_FILES = (
     "engines/counters.py",
     "engines/columns.py",
     "engines/scan.py",
+    "posterior/coverage.py",
+    "posterior/membership_kernels.py",
 )
 """Every file with compiled code; tests/test_layers.py keeps the list complete."""
 

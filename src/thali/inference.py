@@ -4,46 +4,40 @@ from __future__ import annotations
 
 import logging
 import secrets
-import threading
 import warnings
-from collections import deque
-from contextlib import suppress
 from dataclasses import fields, replace
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from thali.bits import PackedTensor
 from thali.checks import positive
 from thali.data import BinaryTensor
-from thali.engines.cpu import available_cores
+from thali.engines.threads import n_threads
 from thali.errors import NotConverged, TraceDamaged, TraceMismatch
 from thali.model import Model
 from thali.model.simulate import Simulated
 from thali.posterior import Posterior
-from thali.progress import Progress, Reporter
-from thali.sampler import Schedule, Target, chain
-from thali.streams import VERSION, chain_key
+from thali.progress import Reporter
+from thali.sampler import Schedule, Target
+from thali.streams import VERSION
 from thali.trace import Kept, Run, Settings
 from thali.trace.files import only_writer
 from thali.trace.run import Names, digest
+from thali.workers import run_chains
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Sequence
 
     from thali.model import Beta, Fixed, Gamma, PerComponent
     from thali.model.noise import NoisePrior
-    from thali.sampler import Info, State
-    from thali.trace.run import Stored
+    from thali.progress import Progress
+    from thali.trace import Store
 
 log = logging.getLogger("thali")
 
 WARMUP = 500
 DRAWS = 500
 """Sweeps of a chain before and after draws count (docs/how-sure.md says how they were chosen)."""
-
-_SLICE = 0.2
-"""Seconds a thread stays with one chain before it looks after the next that waits."""
 
 
 def sample(
@@ -145,8 +139,9 @@ def sample(
     reporter = Reporter(progress)
     target, n_workers = _prepare(tensor, settings, engine, threads)
     if out is None:
-        stores: list[Kept] | list[Stored] = [Kept(settings) for _ in range(chains)]
-        return _finish(_run(target, settings, stores, n_workers, reporter), tensor, names)
+        stores = [Kept(settings) for _ in range(chains)]
+        is_interrupted = run_chains(target, settings, stores, n_workers, reporter)
+        return _finish(settings, tensor, names, stores, is_interrupted=is_interrupted)
     run = Run.create(out, settings, tensor, names)
     return _go_on(run, target, tensor, names, n_workers, reporter, seconds)
 
@@ -289,7 +284,7 @@ def _prepare(
 
     Chains side by side use threads better than rows side by side; what is left over goes to rows.
     """
-    total = available_cores() if threads is None else threads
+    total = n_threads(threads)
     target = Target.prepare(tensor, settings.model, settings.schedule, engine, total)
     n_workers = min(settings.chains, total)
     if n_workers > 1:
@@ -316,108 +311,19 @@ def _go_on(
             if store.damage:
                 log.warning("%s The chain goes on from its last whole draw.", store.damage)
                 store.rewind()
-        return _finish(_run(target, run.settings, stores, n_workers, reporter), tensor, names)
-
-
-class _Chain:
-    """One chain under way: the generator, and who keeps what it yields."""
-
-    def __init__(self, number: int, target: Target, settings: Settings, store: Any) -> None:
-        self.number = number
-        self.store = store
-        self.n_sweeps = settings.n_sweeps
-        key = chain_key(settings.seed, number)
-        done = 0 if store.state is None else store.state.sweep
-        self.sweeps: Iterator[tuple[State, Info]] = chain(
-            key, target, max(0, self.n_sweeps - done), store.state
-        )
-        self.now: Progress | None = None
-
-    def advance(self, stop: threading.Event) -> bool:
-        """Sweep for a while; return whether there is more to do."""
-        end = monotonic() + _SLICE
-        for state, info in self.sweeps:
-            self.store.record(state, info)
-            self.now = Progress(
-                self.number,
-                state.sweep,
-                self.n_sweeps,
-                info.is_warmup,
-                info.n_components,
-                info.log_joint,
-            )
-            if stop.is_set() or monotonic() > end:
-                return True
-        self.store.flush()
-        return False
-
-
-class _Workers:
-    """Threads that take turns with the chains, a slice of time each, so that all advance."""
-
-    def __init__(self, chains: list[_Chain], n_workers: int) -> None:
-        self._waiting = deque(chains)
-        self._stop = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._work, daemon=True) for _ in range(n_workers)
-        ]
-        self.failures: list[BaseException] = []
-
-    def run(self, tell: Callable[[], None]) -> None:
-        """Work until all chains are done, telling about it; or until somebody interrupts."""
-        try:
-            for thread in self._threads:
-                thread.start()
-            for thread in self._threads:
-                while thread.is_alive():
-                    thread.join(0.1)
-                    tell()
-        finally:
-            self._stop.set()
-            for thread in self._threads:
-                thread.join()
-
-    def _work(self) -> None:
-        try:
-            while not self._stop.is_set():
-                try:
-                    current = self._waiting.popleft()
-                except IndexError:  # as many chains are left as others look after
-                    return
-                if current.advance(self._stop):
-                    self._waiting.append(current)
-        except BaseException as error:  # noqa: BLE001 - raised again in the main thread
-            self.failures.append(error)
-            self._stop.set()
-
-
-def _run(
-    target: Target, settings: Settings, stores: list[Any], n_workers: int, reporter: Reporter
-) -> tuple[Settings, list[Any], bool]:
-    """Run all chains; return whether somebody interrupted them."""
-    chains = [_Chain(number, target, settings, store) for number, store in enumerate(stores)]
-    workers = _Workers(chains, n_workers)
-    is_interrupted = False
-    try:
-        workers.run(lambda: reporter([c.now for c in chains if c.now is not None]))
-    except KeyboardInterrupt:
-        is_interrupted = True
-    reporter.close()
-    if workers.failures:
-        for store in stores:
-            with suppress(OSError):
-                store.flush()
-        raise workers.failures[0]
-    for store in stores:
-        store.flush()
-    return settings, stores, is_interrupted
+        is_interrupted = run_chains(target, run.settings, stores, n_workers, reporter)
+        return _finish(run.settings, tensor, names, stores, is_interrupted=is_interrupted)
 
 
 def _finish(
-    result: tuple[Settings, list[Any], bool], tensor: PackedTensor, names: Names
+    settings: Settings,
+    tensor: PackedTensor,
+    names: Names,
+    stores: Sequence[Store],
+    *,
+    is_interrupted: bool,
 ) -> Posterior:
     """Make a posterior of what was drawn; warn if it cannot be trusted."""
-    settings, stores, is_interrupted = result
     posterior = Posterior(settings, tensor, names, stores)
     if is_interrupted:
         if posterior.n_draws == 0:

@@ -61,8 +61,10 @@ class Reporter:
         if progress is None:
             progress = _is_watched()
         self._bars = Bars() if progress is True else None
-        self._callback = self._bars or (progress or None)
-        if self._callback is not None and not callable(self._callback):
+        self._callback: Callable[[Progress], object] | None = self._bars
+        if callable(progress):
+            self._callback = progress
+        elif not isinstance(progress, bool):
             msg = (
                 f"progress={progress!r} was given; allowed are True, False, None (bars where "
                 "somebody watches) and a function that takes a Progress."

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from thali.bits import Factor
 from thali.bits.words import WORD, count_ones, gather_bits, n_words, scatter_bits
-from thali.checks import count
 from thali.engines import births as birth_kernels
 from thali.engines import columns as vertical
 from thali.engines import rows as horizontal
 from thali.engines import scan as serial
 from thali.engines.base import Births, Moves, RowUpdate
+from thali.engines.threads import n_threads, share
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +54,7 @@ class CpuEngine:
         ``form`` forces the horizontal or vertical kernel, for tests and measurements; both
         draw the same bits.
         """
-        self.threads = available_cores() if threads is None else count("threads", threads, least=1)
+        self.threads = n_threads(threads)
         if form not in FORMS:
             msg = (
                 f"form={form!r} was given; allowed are {', '.join(map(repr, FORMS))}; choose one."
@@ -260,27 +256,7 @@ class CpuEngine:
         self, kernel: Callable[[int, int], Any], n_rows: int, work: int, step: int = 1
     ) -> list[Any]:
         """Run a kernel over ranges of rows, one range a thread."""
-        n_parts = min(self.threads, -(-n_rows // step)) if work >= _MIN_WORK else 1
-        if n_parts <= 1:
-            return [kernel(0, n_rows)]
-        pool = _pool(self.threads - 1, os.getpid())
-        edges = [step * (-(-n_rows // step) * i // n_parts) for i in range(n_parts)] + [n_rows]
-        ranges = list(pairwise(edges))
-        others = [pool.submit(kernel, lo, hi) for lo, hi in ranges[1:]]
-        return [kernel(*ranges[0]), *(other.result() for other in others)]
-
-
-@cache
-def _pool(threads: int, process: int) -> ThreadPoolExecutor:  # noqa: ARG001
-    """Return the threads of this process: a forked child, which inherits none, gets its own."""
-    return ThreadPoolExecutor(threads, thread_name_prefix="thali")
-
-
-def available_cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        return share(kernel, n_rows, self.threads if work >= _MIN_WORK else 1, step=step)
 
 
 def _with_room(words: Words, n_components: int) -> Words:

@@ -278,7 +278,8 @@ class Posterior:
         probabilities
             ``(n_rows, *shape[1:])``, known entries included.
         """
-        from thali.posterior.predict import predictive, row_numbers  # noqa: PLC0415
+        from thali.posterior.passes import row_numbers  # noqa: PLC0415
+        from thali.posterior.predict import predictive  # noqa: PLC0415
 
         self._need_draws()
         chosen = row_numbers(slice(None) if rows is None else rows, self.shape[0])

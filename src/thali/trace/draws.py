@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -66,11 +66,34 @@ class Scalars(NamedTuple):
     @classmethod
     def concatenate(cls, parts: Sequence[Scalars]) -> Scalars:
         """Put draws one after another."""
-        return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        columns: Iterator[Any] = zip(*parts, strict=True)
+        return cls(*(np.concatenate(column) for column in columns))
 
     def first(self, n_draws: int) -> Scalars:
         """Keep the first draws alone."""
-        return Scalars(*(column[:n_draws] for column in self))
+        columns: Iterator[Any] = (column[:n_draws] for column in self)
+        return Scalars(*columns)
+
+
+class Store(Protocol):
+    """Who keeps the draws of one chain, and where it is."""
+
+    state: State | None
+
+    def record(self, state: State, info: Info) -> None:
+        """Take note of a sweep; keep it if it is one that counts."""
+
+    def flush(self) -> None:
+        """Make sure that what was recorded is kept."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int) -> Draw: ...
+
+    def __iter__(self) -> Iterator[Draw]: ...
+
+    def scalars(self) -> Scalars:
+        """Return what is known of every draw without its factors."""
 
 
 class Kept:

@@ -48,7 +48,7 @@ def write(path: Path, fill: Callable[[BinaryIO], object]) -> None:
         raise OSError(error.errno, msg) from error
 
 
-def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> bytes:
+def write_arrays(path: Path, arrays: Mapping[str, Any]) -> bytes:
     """Write arrays to an npz file; return its digest."""
     buffer = BytesIO()
     np.savez(buffer, **arrays)

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
-    from numpy.typing import NDArray
-
     from thali.sampler import Info, State
 
 FORMAT = 1
@@ -299,8 +297,10 @@ def digest(tensor: PackedTensor) -> str:
 
 def _save_data(file: BinaryIO, tensor: PackedTensor, names: Names) -> None:
     first = tensor.unfoldings[0]
-    arrays: dict[str, NDArray[Any]] = {}
-    arrays |= {"ones": first.ones, "names": np.frombuffer(json.dumps(names).encode(), np.uint8)}
+    arrays: dict[str, Any] = {
+        "ones": first.ones,
+        "names": np.frombuffer(json.dumps(names).encode(), np.uint8),
+    }
     if first.known is not None:
         arrays["known"] = first.known
     np.savez(file, **arrays)

@@ -1,0 +1,74 @@
+"""What ``thali.sample`` costs beyond its kernels: ``./dev python benchmarks/sample.py``.
+
+The paper's size: 301 x 21,000, 10 components, 10% of the entries flipped, one chain, 200 sweeps in
+all. Kernel time is the wall time during which compiled row kernels run (on both threads where two
+are used); all else is overhead: packing, host draws, bookkeeping, storage, diagnostics.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import tempfile
+import warnings
+from pathlib import Path
+from time import perf_counter
+
+import thali
+from thali.engines import columns
+from thali.engines.cpu import CpuEngine
+from thali.errors import NotConverged
+
+SHAPE, N_COMPONENTS, FLIPS = (301, 21_000), 10, 0.1
+
+
+class Clock:
+    """Adds up the time spent in a function."""
+
+    def __init__(self, function):
+        self.function = function
+        self.seconds = 0.0
+
+    def __get__(self, instance, owner):
+        return lambda *args, **kwargs: self(instance, *args, **kwargs)
+
+    def __call__(self, *args, **kwargs):
+        start = perf_counter()
+        try:
+            return self.function(*args, **kwargs)
+        finally:
+            self.seconds += perf_counter() - start
+
+
+def main():
+    """Measure, and print ratios."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore", NotConverged)
+    data = thali.simulate(SHAPE, N_COMPONENTS, spurious=FLIPS, seed=0).tensor
+    settings = {"chains": 1, "warmup": 100, "draws": 100, "threads": options.threads}
+    thali.sample(data[:, :3000], **settings, seed=0)  # compile
+    kernels, visits = Clock(CpuEngine._share), Clock(columns.list_visits)
+    CpuEngine._share, columns.list_visits = kernels, visits
+    print(f"{platform.machine()}, {options.threads} threads, {SHAPE}, 200 sweeps")
+    for seed in range(options.rounds):
+        kernels.seconds = visits.seconds = 0.0
+        start = perf_counter()
+        posterior = thali.sample(data, **settings, seed=seed)
+        wall = perf_counter() - start
+        inside = kernels.seconds + visits.seconds
+        with tempfile.TemporaryDirectory() as folder:
+            start = perf_counter()
+            thali.sample(data, **settings, seed=seed, out=Path(folder) / "run")
+            stored = perf_counter() - start
+        print(
+            f"wall {wall:.2f} s, kernels {inside:.2f} s, wall / kernels {wall / inside:.2f}; "
+            f"stored on disk {stored:.2f} s; "
+            f"{posterior.n_components_table().idxmax()} components"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""Numbers become zeros, ones and unknown entries by a threshold."""
+
+from __future__ import annotations
+
+from math import isfinite
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def unmask(values: Any) -> Any:
+    """Write NaN where entries are masked, for libraries that use what is below the mask.
+
+    Lists become arrays, as their rows may be masked and their entries None. Anything else comes
+    back as it is.
+    """
+    if isinstance(values, list | tuple):
+        has_mask = any(isinstance(row, np.ma.MaskedArray) for row in values)
+        values = np.ma.stack(values) if has_mask else np.asarray(values)
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    plain = np.array(values.data, np.float64 if values.dtype.kind in "biuf" else object)
+    plain[np.ma.getmaskarray(values)] = np.nan
+    return plain
+
+
+def binarize(values: Any, threshold: float | None) -> Any:
+    """Make everything above a threshold a one and the rest a zero; NaN stays.
+
+    Parameters
+    ----------
+    values
+        Numbers: an array, or a sparse matrix in compressed rows. Neither is changed.
+    threshold
+        None for data that must hold 0, 1 and NaN already.
+
+    Returns
+    -------
+    values
+        Zeros, ones and NaN, sparse if the values are.
+
+    Raises
+    ------
+    ValueError
+        If there is no threshold and a value is something else; if the threshold is not a finite
+        number, or a negative one would turn the zeros of a sparse matrix into ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> binarize(np.array([[0.2, 3.0, np.nan]]), 1.0)
+    array([[ 0.,  1., nan]])
+    """
+    if threshold is not None and (
+        not isinstance(threshold, Real) or isinstance(threshold, bool) or not isfinite(threshold)
+    ):
+        msg = (
+            f"binarize={threshold!r} was given; allowed are None, for data of 0 and 1, and a "
+            "finite number, above which everything is a one; choose one."
+        )
+        raise ValueError(msg)
+    if isinstance(values, np.ndarray):
+        return _read(values, threshold)
+    if threshold is not None and threshold < 0.0:
+        msg = (
+            f"binarize={threshold!r} was given with a sparse matrix, whose zeros would all "
+            "become ones; give a threshold from 0 on, or a dense array."
+        )
+        raise ValueError(msg)
+    if not values.has_canonical_format:
+        values = values.copy()  # the caller's own
+        values.sum_duplicates()
+    stored = _read(values.data[: values.indptr[-1]], threshold)
+    parts = (stored, values.indices[: len(stored)], values.indptr)
+    return type(values)(parts, shape=values.shape)
+
+
+def _read(values: NDArray[Any], threshold: float | None) -> NDArray[Any]:
+    is_unknown = np.isnan(values)
+    if threshold is not None:
+        ones = values > threshold
+        return np.where(is_unknown, np.nan, ones) if is_unknown.any() else ones
+    is_bad = (values != 0) & (values != 1) & ~is_unknown
+    if is_bad.any():
+        shown = values.flat[int(is_bad.argmax())].item()
+        msg = (
+            f"X holds {shown!r}; allowed are 0, 1 and NaN for unknown; give `binarize=`, a number "
+            "above which everything is a one, or threshold X yourself."
+        )
+        raise ValueError(msg)
+    return values

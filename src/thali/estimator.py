@@ -1,0 +1,295 @@
+"""The factorization as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+from math import prod
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from scipy import sparse
+from scipy.special import logit
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import (
+    check_array,
+    check_is_fitted,
+    check_random_state,
+    validate_data,
+)
+
+from thali import inference
+from thali.bits import Unfolding, pack
+from thali.data import BinaryTensor
+from thali.data.binarize import binarize, unmask
+from thali.data.binary import _own_names
+from thali.inference import DRAWS, WARMUP
+from thali.model import Noise
+from thali.posterior.membership import Components, log_scores, memberships, predictive
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from thali.model import Beta, Fixed, Gamma, PerComponent
+    from thali.model.noise import NoisePrior
+    from thali.posterior import Posterior
+    from thali.progress import Progress
+    from thali.sampler import Schedule
+
+
+class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Describe every row of a binary matrix as the union of a few components.
+
+    ``fit`` samples the posterior (:func:`thali.sample`) and keeps its point estimate;
+    ``transform`` gives the probability that a row has each component, for new rows too. It is
+    deterministic, and a row's result does not depend on the other rows.
+
+    Parameters
+    ----------
+    n_components
+        None infers their number; an integer fixes it.
+    noise, alpha, density, schedule, chains, warmup, draws, thin
+        As for :func:`thali.sample`.
+    binarize
+        None accepts 0, 1 and missing values (NaN, None, masked) only. A number makes everything
+        above it a one and the rest a zero; what is missing stays missing.
+    engine, threads, out, checkpoint, progress
+        As for :func:`thali.sample`. A folder ``out`` holds one fit: give none where the
+        estimator is fitted again, as in a grid search.
+    random_state
+        The seed of the chains; None or a ``RandomState`` draws one.
+
+    Attributes
+    ----------
+    posterior_ : Posterior
+        All draws, with their summaries.
+    components_ : ndarray of bool, (n_components_, n_features_in_)
+        The columns of each component, in the point estimate.
+    n_components_ : int
+        Number of components of the point estimate; it can be 0.
+    noise_ : Noise
+        Posterior mean of the rates of spurious and dropped ones.
+    prior_odds_ : ndarray, (n_components_,)
+        Log odds that a row of which nothing is known has a component.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of str
+        Their names, if the data had any.
+
+    Examples
+    --------
+    >>> import thali
+    >>> from thali.estimator import BooleanFactorization
+    >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
+    >>> model = BooleanFactorization(chains=2, warmup=150, draws=50, random_state=1)
+    >>> Z = model.fit_transform(data.tensor)
+    >>> Z.shape, model.components_.shape
+    ((60, 3), (3, 80))
+    >>> float((model.inverse_transform(Z > 0.5) == data.noise_free).mean())
+    1.0
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        noise: str | NoisePrior = "unequal",
+        alpha: float | Gamma | None = None,
+        density: float | Beta | Fixed | PerComponent | tuple[Any, ...] | None = None,
+        schedule: str | Schedule = "parallel",
+        chains: int = 4,
+        warmup: int = WARMUP,
+        draws: int = DRAWS,
+        thin: int = 1,
+        binarize: float | None = None,
+        engine: str = "auto",
+        threads: int | None = None,
+        out: str | os.PathLike[str] | None = None,
+        checkpoint: float = 10.0,
+        progress: bool | Callable[[Progress], object] | None = False,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.noise = noise
+        self.alpha = alpha
+        self.density = density
+        self.schedule = schedule
+        self.chains = chains
+        self.warmup = warmup
+        self.draws = draws
+        self.thin = thin
+        self.binarize = binarize
+        self.engine = engine
+        self.threads = threads
+        self.out = out
+        self.checkpoint = checkpoint
+        self.progress = progress
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002, N803 - scikit-learn's signature
+        """Sample the posterior of the components behind ``X``.
+
+        Parameters
+        ----------
+        X
+            ``(n_rows, n_features)``: an array, a masked array, a data frame or a SciPy sparse
+            matrix of zeros, ones and missing values, or of numbers if ``binarize`` is given.
+        y
+            Ignored.
+        """
+        values = self._read(X, reset=True)
+        _, (rows, columns) = _own_names(X, 2)
+        names = (rows, getattr(self, "feature_names_in_", columns))
+        given = {k: v for k, v in self.get_params(deep=False).items() if k not in _OWN}
+        posterior: Posterior = inference.sample(
+            BinaryTensor.from_any(values, row_names=names), seed=self._seed(), **given
+        )
+        users, codes = (factor.dense() for factor in posterior.point_estimate().factors)
+        self.posterior_ = posterior
+        self.components_ = np.ascontiguousarray(codes.T)
+        self.n_components_ = len(self.components_)
+        self.noise_ = Noise(float(posterior.spurious.mean()), float(posterior.dropped.mean()))
+        self.prior_odds_ = _prior_odds(posterior, users)
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """Compute the probability that each row has each component.
+
+        Parameters
+        ----------
+        X
+            ``(n_rows, n_features)``, as in ``fit``.
+
+        Returns
+        -------
+        memberships
+            ``(n_rows, n_components_)``; a row of which nothing is known gets the prior.
+        """
+        return memberships(*self._new_rows(X), threads=self.threads)
+
+    # Not `predict_proba`: for scikit-learn that gives a probability for every class of a row,
+    # and its checks of sparse input fail for a transformer that has it.
+    def reconstruct(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """Compute the probability that each entry reads one, were it read anew.
+
+        For a missing entry this is what the known entries of its row say about it.
+
+        Parameters
+        ----------
+        X
+            ``(n_rows, n_features)``, as in ``fit``.
+
+        Returns
+        -------
+        probabilities
+            ``(n_rows, n_features)``.
+        """
+        return predictive(*self._new_rows(X), threads=self.threads)
+
+    def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002, N803
+        """Score how well known entries are predicted from other entries of their row.
+
+        Every fifth column is predicted from the remaining ones, then the next fifth, and so on.
+
+        Returns
+        -------
+        score
+            Mean log probability of a known entry: higher is better, 0 is perfect.
+        """
+        total, n_known = log_scores(*self._new_rows(X), threads=self.threads)
+        if not n_known.any():
+            msg = "all entries of X are unknown; a score needs at least one known 0 or 1."
+            raise ValueError(msg)
+        return float(total.sum() / n_known.sum())
+
+    def inverse_transform(self, Z: Any) -> NDArray[np.float64]:  # noqa: N803
+        """Compute the probability that each entry is covered, for independent memberships.
+
+        Parameters
+        ----------
+        Z
+            ``(n_rows, n_components_)``, from 0 to 1.
+
+        Returns
+        -------
+        covered
+            ``(n_rows, n_features)``: before noise. For memberships of 0 and 1 it is the Boolean
+            product of memberships and components.
+
+        Notes
+        -----
+        ``1 - prod(1 - Z[:, l] * components_[l] for l in range(n_components_))``
+        """
+        check_is_fitted(self)
+        has = check_array(Z, dtype=np.float64, ensure_min_features=0, ensure_all_finite=False)
+        if has.shape[1] != self.n_components_:
+            msg = (
+                f"Z has {has.shape[1]} columns; it needs one for each of the "
+                f"{self.n_components_} components, as `transform` returns it."
+            )
+            raise ValueError(msg)
+        if not ((has >= 0.0) & (has <= 1.0)).all():
+            msg = "Z holds something outside of 0 to 1; memberships are probabilities; clip them."
+            raise ValueError(msg)
+        missed = np.ones((len(has), self.n_features_in_))
+        for column, code in zip(has.T, self.components_, strict=True):
+            missed[:, code] *= 1.0 - column[:, None]
+        return 1.0 - missed
+
+    # --- what scikit-learn asks ------------------------------------------------------------
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+    # --- from X to bits --------------------------------------------------------------------
+
+    def _seed(self) -> int:
+        """Return the seed of the chains: an integer is taken as it is, as in ``sample``."""
+        generator = check_random_state(self.random_state)
+        if isinstance(self.random_state, Integral):
+            return int(self.random_state)
+        return int(generator.randint(2**31 - 1))
+
+    def _new_rows(self, X: Any) -> tuple[BinaryTensor | Unfolding, Components]:  # noqa: N803
+        """Read rows to be described by the components that have been learned."""
+        check_is_fitted(self)
+        values = self._read(X, reset=False)
+        components = Components(self.components_.T, self.prior_odds_, self.noise_)
+        stored = values.data if sparse.issparse(values) else values
+        if stored.size == prod(values.shape) and np.isnan(stored).all():
+            nothing = pack(np.zeros(values.shape, np.bool_))  # which no tensor may hold
+            return Unfolding(nothing, nothing), components
+        return BinaryTensor.from_any(values), components
+
+    def _read(self, X: Any, *, reset: bool) -> Any:  # noqa: N803
+        """Validate X and return zeros, ones and NaN, sparse if X is."""
+        values = validate_data(
+            self, unmask(X), reset=reset, accept_sparse="csr", ensure_all_finite="allow-nan"
+        )
+        return binarize(values, self.binarize)
+
+
+_OWN = {"binarize", "random_state"}
+"""Parameters that `sample` does not have under that name."""
+
+
+def _prior_odds(posterior: Posterior, users: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return the log odds that a new row has each component.
+
+    In the buffet a component that m of N rows have has the weight Beta(m, N - m + 1) (P5), whose
+    mean is m / (N + 1).
+    """
+    n_rows, n_components = users.shape
+    densities = posterior.densities[0]
+    if densities is None:
+        return np.asarray(logit(users.sum(axis=0) / (n_rows + 1.0)), np.float64)
+    return np.full(n_components, logit(densities.mean()))

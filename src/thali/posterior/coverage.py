@@ -1,0 +1,295 @@
+"""What draws cover, in compiled code.
+
+Some draws at a time are laid one after another: packed codes, members and starts, as in
+:class:`thali.posterior.passes.Batch`. A kernel passes over the rows and combines the codes of the
+components that each draw gives a row. Covers of eight
+draws are handled together: as eight one-bit numbers to count, or as the bits of a byte, which
+looks up the sum of eight numbers.
+"""
+
+from __future__ import annotations
+
+from math import log
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from thali._jit import jit
+from thali.bits.words import WORD, popcount
+from thali.engines.counters import TILE, add_eight, read_out
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thali.bits import Index, Words
+
+GROUP = 8
+"""Draws handled together: their covers of an entry make a byte."""
+
+SEGMENT = 8 * TILE
+"""Words of a row for which the components of a draw are looked up once."""
+
+_ZERO, _ONE, _BYTE = np.uint64(0), np.uint64(1), np.uint64(255)
+_EIGHT = np.uint64(GROUP)
+_PLANES = np.uint64(GROUP * TILE)
+
+
+@jit
+def _cover_row(
+    codes: Words,
+    members: Words,
+    first: int,
+    last: int,
+    row: int,
+    at: int,
+    n: int,
+    s: Words,
+    line: int,
+    stride: int,
+) -> None:
+    """Combine the codes of the components ``first:last`` that have a row.
+
+    ``n`` words from ``at`` on go to ``s``, a tile to a line; lines are ``stride`` words apart.
+    """
+    word = row >> 6
+    shift = np.uint64(row & 63)
+    n_tiles = (n + TILE - 1) // TILE
+    for tile in range(n_tiles):
+        out = s[line + tile * stride : line + tile * stride + TILE]
+        for t in range(TILE):
+            out[t] = _ZERO
+    for component in range(first, last):
+        if (members[component, word] >> shift) & _ONE != _ZERO:
+            for tile in range(n_tiles):
+                start = tile * TILE
+                out = s[line + tile * stride : line + tile * stride + TILE]
+                code = codes[component, at + start : at + min(start + TILE, n)]
+                for t in range(code.shape[0]):
+                    out[t] |= code[t]
+
+
+@jit
+def _cover_group(
+    codes: Words,
+    members: Words,
+    starts: Index,
+    first: int,
+    row: int,
+    at: int,
+    n: int,
+    s: Words,
+    stride: int,
+) -> None:
+    """Cover a row by eight draws, a line of each tile; draws beyond the last cover nothing."""
+    n_draws = starts.shape[0] - 1
+    for j in range(GROUP):
+        begin = starts[min(first + j, n_draws)]
+        end = starts[min(first + j + 1, n_draws)]
+        _cover_row(codes, members, begin, end, row, at, n, s, j * TILE, stride)
+
+
+@jit
+def count_covers(
+    lo: int, hi: int, codes: Words, members: Words, starts: Index, planes: Words
+) -> None:
+    """Add the draws that cover each entry to bit-sliced counters.
+
+    One thread per range of rows; a segment of words at a time, so that its counters stay in the
+    cache while the draws pass. ``planes`` is ``(n_rows, n_planes, n_words)``.
+    """
+    width, n_planes = codes.shape[1], planes.shape[1]
+    stride = (GROUP + n_planes) * TILE
+    s = np.zeros(SEGMENT // TILE * stride, np.uint64)
+    for row in range(lo, hi):
+        for at in range(0, width, SEGMENT):
+            n = min(SEGMENT, width - at)
+            for plane in range(n_planes):
+                for t in range(n):
+                    s[t // TILE * stride + (GROUP + plane) * TILE + t % TILE] = planes[
+                        row, plane, at + t
+                    ]
+            for first in range(0, starts.shape[0] - 1, GROUP):
+                _cover_group(codes, members, starts, first, row, at, n, s, stride)
+                for start in range(0, n, TILE):
+                    group = np.uint64(start // TILE * stride)
+                    length = np.uint64(min(TILE, n - start))
+                    add_eight(s, group, group + _PLANES, length, np.uint64(n_planes))
+            for plane in range(n_planes):
+                for t in range(n):
+                    planes[row, plane, at + t] = s[
+                        t // TILE * stride + (GROUP + plane) * TILE + t % TILE
+                    ]
+
+
+@jit
+def sum_counts(
+    lo: int, hi: int, codes: Words, members: Words, starts: Index, planes: Words
+) -> Index:
+    """Return, for every draw, how many entries of rows it covers and the sum of their counts.
+
+    One thread per range of rows. The result is ``(n_draws, 2)``.
+    """
+    sums = np.zeros((starts.shape[0] - 1, 2), np.int64)
+    width, n_planes = codes.shape[1], planes.shape[1]
+    s = np.zeros(SEGMENT, np.uint64)
+    for row in range(lo, hi):
+        for at in range(0, width, SEGMENT):
+            n = min(SEGMENT, width - at)
+            for draw in range(starts.shape[0] - 1):
+                begin, end = starts[draw], starts[draw + 1]
+                _cover_row(codes, members, begin, end, row, at, n, s, 0, TILE)
+                covered = _ZERO
+                for t in range(n):
+                    covered += popcount(s[t])
+                counted = _ZERO
+                for plane in range(n_planes):
+                    line = planes[row, plane, at : at + n]
+                    common = _ZERO
+                    for t in range(n):
+                        common += popcount(s[t] & line[t])
+                    counted += common << np.uint64(plane)
+                sums[draw, 0] += np.int64(covered)
+                sums[draw, 1] += np.int64(counted)
+    return sums
+
+
+@jit
+def add_values(
+    lo: int,
+    hi: int,
+    codes: Words,
+    members: Words,
+    starts: Index,
+    tables: NDArray[np.float64],
+    ones: Words,
+    sums: NDArray[np.float64],
+) -> None:
+    """Add to every entry of rows what each draw gives it.
+
+    One thread per range of rows; a byte has the covers of an entry by eight draws.
+
+    Parameters
+    ----------
+    lo, hi
+        The rows.
+    codes, members, starts
+        A batch.
+    tables
+        ``(n_groups, 2, 256)``: the sum over eight draws by datum and byte.
+    ones
+        The data, one line a row; without lines every datum is one.
+    sums
+        ``(n_rows, 64 * n_words)``, with padding.
+    """
+    width = codes.shape[1]
+    has_data = ones.shape[0] > 0
+    stride = GROUP * TILE
+    s = np.zeros(GROUP * SEGMENT, np.uint64)
+    octets = np.zeros(2 * GROUP, np.uint64)
+    for row in range(lo, hi):
+        for at in range(0, width, SEGMENT):
+            n = min(SEGMENT, width - at)
+            for group in range(tables.shape[0]):
+                _cover_group(codes, members, starts, group * GROUP, row, at, n, s, stride)
+                for t in range(n):
+                    tile = np.uint64(t // TILE * stride)
+                    read_out(s, tile, np.uint64(t % TILE), _EIGHT, octets)
+                    out = sums[row, (at + t) * WORD : (at + t + 1) * WORD]
+                    if has_data:
+                        data = ones[row, at + t]
+                        for i in range(WORD):
+                            byte = (octets[i & 7] >> np.uint64(i & 56)) & _BYTE
+                            out[i] += tables[group, (data >> np.uint64(i)) & _ONE, byte]
+                    else:
+                        table = tables[group, 1]
+                        for i in range(WORD):
+                            out[i] += table[(octets[i & 7] >> np.uint64(i & 56)) & _BYTE]
+
+
+@jit
+def add_entry_values(
+    lo: int,
+    hi: int,
+    lines: Words,
+    firsts: Index,
+    positions: Index,
+    table: NDArray[np.float64],
+    sums: NDArray[np.float64],
+) -> None:
+    """Add to listed entries what each of eight draws gives them.
+
+    One thread per range of entries; the components of a row in eight draws lie together.
+
+    Parameters
+    ----------
+    lo, hi
+        The entries.
+    lines
+        ``(n_rows of all modes, n_words, 8)``: the components of a row in eight draws.
+    firsts
+        Where the rows of each mode begin.
+    positions
+        ``(n_entries, arity)``.
+    table
+        ``(256,)``: the sum over the draws by byte.
+    sums
+        ``(n_entries,)``.
+    """
+    shared = np.zeros(GROUP, np.uint64)
+    for entry in range(lo, hi):
+        byte = 0
+        for w in range(lines.shape[1]):
+            first = lines[positions[entry, 0], w]
+            for j in range(GROUP):
+                shared[j] = first[j]
+            for mode in range(1, firsts.shape[0]):
+                line = lines[firsts[mode] + positions[entry, mode], w]
+                for j in range(GROUP):
+                    shared[j] &= line[j]
+            for j in range(GROUP):
+                byte |= np.int64(shared[j] != _ZERO) << j
+        sums[entry] += table[byte]
+
+
+@jit
+def sum_logs(
+    lo: int,
+    hi: int,
+    sums: NDArray[np.float64],
+    known: Words,
+    n_draws: int,
+    out: NDArray[np.float64],
+) -> None:
+    """Sum over the known entries of each row the logarithm of a mean over draws."""
+    for row in range(lo, hi):
+        total = 0.0
+        for w in range(known.shape[1]):
+            word = known[row, w]
+            if word == _ZERO:
+                continue
+            for i in range(WORD):
+                if (word >> np.uint64(i)) & _ONE != _ZERO:
+                    total += log(sums[row, w * WORD + i] / n_draws)
+        out[row] = total
+
+
+@jit
+def overlaps(left: Words, right: Words) -> Index:
+    """Count the ones that every line of one array shares with every line of another."""
+    out = np.zeros((left.shape[0], right.shape[0]), np.int64)
+    for i in range(left.shape[0]):
+        for j in range(right.shape[0]):
+            total = _ZERO
+            for w in range(left.shape[1]):
+                total += popcount(left[i, w] & right[j, w])
+            out[i, j] = np.int64(total)
+    return out
+
+
+@jit
+def add_bits(words: Words, line: int, counts: Index) -> None:
+    """Add the bits of a line of words to counts, one a bit."""
+    for w in range(words.shape[1]):
+        word = words[line, w]
+        for i in range(WORD):
+            counts[w * WORD + i] += np.int64((word >> np.uint64(i)) & _ONE)

@@ -1,0 +1,186 @@
+"""One draw to stand for all: the one with the least expected loss."""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+from fractions import Fraction
+from itertools import compress, islice
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from thali.bits import khatri_rao
+from thali.bits.words import count_ones
+from thali.checks import positive
+from thali.engines.counters import TILE
+from thali.engines.cpu import CpuEngine
+from thali.engines.threads import n_threads, share
+from thali.posterior.coverage import count_covers, sum_counts
+from thali.posterior.passes import (
+    batches,
+    check_passes,
+    checked,
+    unfolded_width,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from thali.bits import Confusion, Factor, Index, PackedTensor, Words
+    from thali.trace import Draw
+
+_BLOCK_WORDS = 1 << 23
+"""Words of counters at a time, 64 MB: every block of rows is two passes over the draws."""
+
+_FEWEST_PLANES = 3  # what adding eight numbers at once needs
+
+
+class PointEstimate(NamedTuple):
+    """The draw with the least expected loss, and how it fits the data."""
+
+    draw: int  # position among all draws, chain after chain
+    expected_loss: float
+    factors: tuple[Factor, ...]
+    confusion: Confusion  # of the known entries
+    error: float  # fraction of known entries that it predicts wrongly
+
+
+def point_estimate(
+    draws: Iterable[Draw],
+    tensor: PackedTensor,
+    *,
+    missed: float = 1.0,
+    false: float = 1.0,
+    modal: bool = True,
+    threads: int | None = None,
+) -> PointEstimate:
+    """Choose the draw whose product is closest to the products of all draws.
+
+    Other than a mean it is a product of few components; other than the draw of highest density
+    it is typical. All entries count, known or not.
+
+    Parameters
+    ----------
+    draws
+        Draws that can be passed over more than once.
+    tensor
+        The data, which only describe the chosen draw.
+    missed, false
+        Loss of a one that is not predicted, and of a predicted one that is none.
+    modal
+        Choose only among draws with the most frequent number of components (of equally frequent
+        numbers the smallest).
+    threads
+        Default: the cores this process may use. The result does not depend on it.
+
+    Returns
+    -------
+    estimate
+        Of equally good draws the first.
+
+    Raises
+    ------
+    ValueError
+        If there are no draws, their shape is not the tensor's, or a loss is not positive.
+
+    Notes
+    -----
+    With P the fraction of draws that cover an entry and f whether this draw does, the loss is
+    the sum over entries of ``missed * P * (1 - f) + false * (1 - P) * f``. It is computed from
+    counts, in exact arithmetic, so ties are ties on every machine.
+
+    Examples
+    --------
+    >>> from thali.bits import Factor, PackedTensor
+    >>> from thali.data import BinaryTensor
+    >>> from thali.model import Noise
+    >>> from thali.sampler import State
+    >>> from thali.trace import Draw
+    >>> def draw(row, column):
+    ...     factors = tuple(Factor.from_dense(np.array(f, bool)[:, None]) for f in (row, column))
+    ...     return Draw(State(factors, Noise(0.1, 0.2), 1.0, (), (0, 0), 0), 0.0, 0.0)
+    >>> draws = [draw([1, 1], [1, 0, 0]), draw([1, 1], [1, 1, 0]), draw([1, 1], [1, 1, 1])]
+    >>> tensor = PackedTensor.from_tensor(BinaryTensor.from_any([[1, 1, 0], [1, 1, 1]]))
+    >>> estimate = point_estimate(draws, tensor)
+    >>> estimate.draw, round(estimate.expected_loss, 3), estimate.confusion
+    (1, 1.333, Confusion(tp=4, fp=0, tn=1, fn=1))
+    """
+    missed, false = positive("missed", missed), positive("false", false)
+    check_passes(draws)
+    workers = n_threads(threads)
+    n_draws = len(draws) if isinstance(draws, Sized) else sum(1 for _ in draws)
+    if n_draws == 0:
+        msg = "no draws were given; at least one is needed to choose from; give some."
+        raise ValueError(msg)
+    sizes = np.zeros(n_draws, np.int64)
+    is_candidate = np.ones(n_draws, np.bool_)
+    n_covers = 0
+    of_blocks = []
+    mode, n_planes = row_mode(tensor.shape), max(_FEWEST_PLANES, n_draws.bit_length())
+    for rows in _blocks(tensor.shape, mode, n_planes):
+        planes = np.zeros((len(rows), n_planes, unfolded_width(tensor.shape, mode)), np.uint64)
+        noted = _noting(checked(draws, tensor.shape), sizes)
+        for batch in batches(noted, mode, rows):
+            share(count_covers, len(rows), workers, *batch[:3], planes)
+        if modal:
+            is_candidate = sizes == np.bincount(sizes).argmax()
+        # Every draw's cover counts once in the counters, so their sum is that of all covers.
+        n_covers += _sum(planes)
+        parts = [
+            sum(share(sum_counts, len(rows), workers, *batch[:3], planes))
+            for batch in batches(compress(draws, is_candidate), mode, rows)
+        ]
+        of_blocks.append(np.concatenate(parts))
+    # Missed are the covers by other draws that this one lacks, false its own that others lack.
+    losses = [
+        Fraction(missed) * (n_covers - a) + Fraction(false) * (n_draws * c - a)
+        for c, a in np.sum(of_blocks, axis=0).tolist()
+    ]
+    best = min(range(len(losses)), key=losses.__getitem__)
+    draw = int(np.flatnonzero(is_candidate)[best])
+    factors = next(islice(draws, draw, None)).state.factors
+    confusion = confusion_of(factors, tensor, workers)
+    error = (confusion.fp + confusion.fn) / tensor.n_known
+    return PointEstimate(draw, float(losses[best] / n_draws), factors, confusion, error)
+
+
+def confusion_of(
+    factors: tuple[Factor, ...], tensor: PackedTensor, threads: int | None = None
+) -> Confusion:
+    """Count the known entries by what the product of factors predicts and what they are."""
+    engine = CpuEngine(n_threads(threads)).load(tensor)
+    tp, fp = engine.count(0, None, khatri_rao(factors, 0), factors[0]).sum(axis=0)
+    return tensor.confusion(int(tp), int(fp))
+
+
+def row_mode(shape: tuple[int, ...]) -> int:
+    """Choose the mode whose rows are passed over: codes long enough to fill tiles, but no longer.
+
+    The loss is the same for all. Longer modes as rows mean shorter codes.
+    """
+    widths = {mode: unfolded_width(shape, mode) for mode in range(len(shape))}
+    long_enough = [mode for mode, width in widths.items() if width >= TILE]
+    if long_enough:
+        return max(long_enough, key=lambda mode: shape[mode])
+    return max(widths, key=widths.__getitem__)
+
+
+def _blocks(shape: tuple[int, ...], mode: int, n_planes: int) -> Iterator[Index]:
+    """Cut the rows of a mode so that the counters of a block are bounded."""
+    step = max(1, _BLOCK_WORDS // (n_planes * unfolded_width(shape, mode)))
+    for start in range(0, shape[mode], step):
+        yield np.arange(start, min(start + step, shape[mode]))
+
+
+def _noting(draws: Iterable[Draw], sizes: Index) -> Iterator[Draw]:
+    """Pass draws on and note their numbers of components."""
+    for i, draw in enumerate(draws):
+        sizes[i] = draw.state.n_components
+        yield draw
+
+
+def _sum(planes: Words) -> int:
+    """Sum all bit-sliced counters."""
+    n_planes = planes.shape[1]
+    ones = count_ones(planes.reshape(-1, planes.shape[2])).reshape(-1, n_planes).sum(axis=0)
+    return sum(int(n) << plane for plane, n in enumerate(ones))

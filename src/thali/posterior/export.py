@@ -1,0 +1,299 @@
+"""The posterior for ArviZ, xarray and disk: a tree of labelled arrays.
+
+Groups follow the conventions of ArviZ: ``posterior`` (quantities that can be compared between
+draws), ``sample_stats``, ``observed_data`` and ``constant_data``. The factors have a group of
+their own: their components have no labels, so that averages by position mean nothing, and
+functions that summarize the posterior shall not try.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import thali
+from thali.bits.tensor import unfold_back
+from thali.errors import EngineUnavailable, require
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import xarray as xr
+    from numpy.typing import NDArray
+
+    from thali.bits import Words
+    from thali.posterior.posterior import Posterior
+
+MOST_DENSE = 1 << 22
+"""Entries up to which the data are exported dense (a byte each, four with unknown ones)."""
+
+_DRAW = ("chain", "draw")
+_TAKEN = (*_DRAW, "component", "byte", "tensor", "ones_bits", "known_bits")
+
+
+def to_datatree(posterior: Posterior, *, factors: bool = True, data: bool = True) -> xr.DataTree:
+    """Return the posterior as a tree of labelled arrays, as ArviZ 1.x takes it.
+
+    Parameters
+    ----------
+    posterior
+        A :class:`~thali.posterior.Posterior`.
+    factors
+        Whether to include the factors, a bit an entry: ``n_chains * n_draws * n_components *
+        n_rows / 8`` bytes a mode, in memory.
+    data
+        Whether to include the data.
+
+    Returns
+    -------
+    tree
+        With the groups
+
+        ``posterior``
+            ``(chain, draw)``: ``n_components``, ``spurious``, ``dropped``, ``alpha`` if the
+            number of components is inferred, ``density_<mode>`` for modes that have one.
+        ``sample_stats``
+            ``(chain, draw)``: ``lp`` (log joint density), ``log_likelihood_total`` and ``sweep``.
+            Not ``log_likelihood``, which ArviZ would take for one value an entry.
+        ``factors``
+            ``factor_<mode>_bits``, ``(chain, draw, component, byte_<mode>)``: eight rows a byte,
+            the lowest bit first, padded with zeros to the largest number of components. Read them
+            with :func:`factors_of`.
+        ``observed_data``
+            ``tensor``, one axis a mode, NaN where unknown; beyond four million entries packed
+            instead: ``ones_bits`` and, if some entries are unknown, ``known_bits``, rows of the
+            first mode in the layout of :class:`thali.bits.Unfolding`.
+        ``constant_data``
+            ``row_names_<mode>`` for modes whose rows have names.
+
+        ``<mode>`` is the name of the mode, with underscores for all but letters and digits.
+
+    Notes
+    -----
+    Zarr: ``tree.to_zarr(path, consolidated=False)`` keeps to what the format specifies. ArviZ
+    gives NaN, with a NumPy warning, for what never changes, such as a fixed number of components.
+
+    Examples
+    --------
+    >>> import thali
+    >>> from thali.posterior.export import factors_of, to_datatree
+    >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
+    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> tree = to_datatree(posterior)
+    >>> float(tree["posterior"]["n_components"].mean())
+    3.0
+    >>> [factor.shape for factor in factors_of(tree, chain=0, draw=49)]
+    [(60, 3), (80, 3)]
+    """
+    xarray = require("xarray", extra="bayes")
+    labels = _labels(posterior.mode_names)
+    library = {"inference_library": "thali", "inference_library_version": thali.__version__}
+    coordinates = {"chain": np.arange(posterior.n_chains), "draw": np.arange(posterior.n_draws)}
+    bits, sweeps = _factors(posterior, labels if factors else [])
+    groups: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+        "posterior": (_parameters(posterior, labels), coordinates),
+        "sample_stats": (
+            {
+                "lp": (_DRAW, posterior.log_joint),
+                "log_likelihood_total": (_DRAW, posterior.log_likelihood),
+                "sweep": (_DRAW, sweeps),
+            },
+            coordinates,
+        ),
+    }
+    if factors:
+        groups["factors"] = (bits, coordinates)
+    if data:
+        groups["observed_data"] = _observed(posterior, labels)
+        names = _names(posterior, labels)
+        if names:
+            groups["constant_data"] = (names, {})
+    tree = xarray.DataTree.from_dict(
+        {
+            name: xarray.Dataset(variables, coords, attrs=library)
+            for name, (variables, coords) in groups.items()
+        }
+    )
+    settings = json.dumps(posterior.settings.to_json())
+    modes = json.dumps(list(posterior.mode_names))
+    tree.attrs.update(library | {"settings": settings, "mode_names": modes})
+    return tree  # type: ignore[no-any-return]
+
+
+def factors_of(tree: xr.DataTree, chain: int, draw: int) -> tuple[NDArray[np.bool_], ...]:
+    """Return the factors of one draw of an exported posterior.
+
+    Parameters
+    ----------
+    tree
+        What :func:`to_datatree` returned, or a part or stored copy of it.
+    chain, draw
+        As in the coordinates ``chain`` and ``draw`` of the tree: a draw keeps its number when
+        others are cut off.
+
+    Returns
+    -------
+    factors
+        One Boolean ``(n_rows, n_components)`` array a mode.
+    """
+    if "factors" not in tree.children:
+        msg = "this tree has no group 'factors'; export it anew with factors=True."
+        raise ValueError(msg)
+    group, at = tree.children["factors"].dataset, {"chain": chain, "draw": draw}
+    try:
+        n_components = int(tree.children["posterior"].dataset["n_components"].sel(at))
+        bits = sorted(group.sel(at).data_vars.values(), key=_mode_of)
+    except KeyError:
+        msg = (
+            f"chain={chain!r} and draw={draw!r} were given; this tree has chains "
+            f"{_range_of(group['chain'])} and draws {_range_of(group['draw'])}; choose of those."
+        )
+        raise ValueError(msg) from None
+    return tuple(_unpack(part, n_components) for part in bits)
+
+
+def to_inferencedata(posterior: Posterior, *, factors: bool = True, data: bool = True) -> Any:
+    """Return the posterior as ``arviz.InferenceData``, for ArviZ before 1.0.
+
+    Parameters
+    ----------
+    posterior, factors, data
+        As for :func:`to_datatree`.
+
+    Returns
+    -------
+    inference_data
+        The groups of :func:`to_datatree`.
+
+    Raises
+    ------
+    EngineUnavailable
+        If ArviZ is missing, or is 1.0 or later.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # 0.23 announces 1.0 whenever imported
+        arviz = require("arviz", extra="bayes")
+    # 1.x answers for InferenceData with the class DataTree, so that its presence says nothing.
+    if int(arviz.__version__.split(".")[0]) >= 1:
+        msg = (
+            f"ArviZ {arviz.__version__} is installed, which has no InferenceData any more; use "
+            "to_datatree(), which it takes as it is, or install 'arviz<1'."
+        )
+        raise EngineUnavailable(msg, name="arviz")
+    return arviz.InferenceData.from_datatree(to_datatree(posterior, factors=factors, data=data))
+
+
+# --- groups --------------------------------------------------------------------------------
+
+
+def _labels(mode_names: Sequence[str]) -> list[str]:
+    """Return names of modes that can be part of the name of a variable, all different."""
+    labels: list[str] = []
+    for mode, name in enumerate(mode_names):
+        label = re.sub(r"\W", "_", name) or "mode"
+        while label in (*labels, *_TAKEN):
+            label = f"{label}_{mode}"
+        labels.append(label)
+    return labels
+
+
+def _parameters(posterior: Posterior, labels: list[str]) -> dict[str, Any]:
+    variables: dict[str, Any] = {
+        name: (_DRAW, getattr(posterior, name)) for name in ("n_components", "spurious", "dropped")
+    }
+    if not posterior.settings.model.is_finite:
+        variables["alpha"] = (_DRAW, posterior.alpha)
+    for label, density in zip(labels, posterior.densities, strict=True):
+        if density is not None:
+            variables[f"density_{label}"] = (_DRAW, density)
+    return variables
+
+
+def _factors(posterior: Posterior, labels: list[str]) -> tuple[dict[str, Any], NDArray[np.int64]]:
+    """Gather packed factors, and the sweeps, in one pass over the draws."""
+    shape = (posterior.n_chains, posterior.n_draws)
+    n_components = int(posterior.n_components.max(initial=0))
+    rows = posterior.tensor.shape
+    bits = [
+        np.zeros((*shape, n_components, -(-n_rows // 8)), np.uint8)
+        for n_rows, _ in zip(rows, labels, strict=False)
+    ]
+    sweeps = np.zeros(shape, np.int64)
+    for at, draw in zip(np.ndindex(shape), posterior, strict=True):
+        sweeps[at] = draw.state.sweep
+        for out, factor in zip(bits, draw.state.factors, strict=False):
+            out[(*at, slice(factor.n_components))] = _octets(factor.words)[:, : out.shape[-1]]
+    variables = {}
+    for mode, (label, part) in enumerate(zip(labels, bits, strict=True)):
+        attributes = {
+            "mode": mode,
+            "mode_name": posterior.mode_names[mode],
+            "n_rows": rows[mode],
+            "bitorder": "little",
+        }
+        dims = (*_DRAW, "component", f"byte_{label}")
+        variables[f"factor_{label}_bits"] = (dims, part, attributes)
+    return variables, sweeps
+
+
+def _observed(posterior: Posterior, labels: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the data, dense if small."""
+    tensor = posterior.tensor
+    ones, known = tensor.unfoldings[0]
+    if np.prod(tensor.shape) <= MOST_DENSE:
+        dense: NDArray[Any] = unfold_back(ones, tensor.shape).astype(np.int8)
+        if known is not None:
+            is_known = unfold_back(known, tensor.shape)
+            dense = np.where(is_known, dense, np.float32(np.nan)).astype(np.float32)
+        coordinates = {label: (label, values) for label, values in _row_names(posterior, labels)}
+        return {"tensor": (labels, dense)}, coordinates
+    attributes = {"shape": list(tensor.shape), "bitorder": "little"}
+    variables = {}
+    for name, words in (("ones_bits", ones), ("known_bits", known)):
+        if words is not None:
+            variables[name] = ((labels[0], "byte"), _octets(words), attributes)
+    return variables, {}
+
+
+def _names(posterior: Posterior, labels: list[str]) -> dict[str, Any]:
+    return {
+        f"row_names_{label}": (label, values) for label, values in _row_names(posterior, labels)
+    }
+
+
+def _row_names(
+    posterior: Posterior, labels: list[str]
+) -> Iterator[tuple[str, NDArray[np.object_]]]:
+    """Yield the names of rows where there are some."""
+    for label, names in zip(labels, posterior.row_names, strict=True):
+        if names is not None:
+            # As objects: strings of fixed length have no specification in Zarr.
+            yield label, np.array(names, object)
+
+
+# --- bits ----------------------------------------------------------------------------------
+
+
+def _octets(words: Words) -> NDArray[np.uint8]:
+    """Return words as bytes, the lowest first."""
+    return np.ascontiguousarray(words).astype("<u8", copy=False).view(np.uint8)
+
+
+def _unpack(bits: xr.DataArray, n_components: int) -> NDArray[np.bool_]:
+    octets = np.ascontiguousarray(bits.to_numpy()[:n_components], np.uint8)
+    n_rows = int(bits.attrs["n_rows"])
+    dense = np.unpackbits(octets, axis=-1, count=n_rows, bitorder="little").view(np.bool_)
+    return np.ascontiguousarray(dense.T)
+
+
+def _mode_of(bits: xr.DataArray) -> int:
+    return int(bits.attrs["mode"])
+
+
+def _range_of(coordinate: xr.DataArray) -> str:
+    values = coordinate.to_numpy()
+    return f"{values.min()} to {values.max()}" if values.size else "(none)"

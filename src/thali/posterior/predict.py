@@ -1,0 +1,352 @@
+"""Prediction from draws: averages of Boolean products, for which labels do not matter."""
+
+from __future__ import annotations
+
+from itertools import islice
+from math import fsum, prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from thali.bits import PackedTensor, inner_mode, unpack
+from thali.bits.codes import outer_modes
+from thali.bits.words import WORD, count_ones, n_words, pack, transpose
+from thali.engines.threads import n_threads, share
+from thali.posterior.coverage import GROUP, add_entry_values, add_values, sum_logs
+from thali.posterior.passes import (
+    batches,
+    check_passes,
+    checked,
+    row_numbers,
+    unfolded_width,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from thali.bits import Factor, Index, Words
+    from thali.data import BinaryTensor
+    from thali.trace import Draw
+
+_BLOCK_ENTRIES = 1 << 25
+"""Entries whose probabilities are summed at a time, 256 MB: every block is a pass over draws."""
+
+_BLOCK_POSITIONS = 1 << 24
+_NO_DATA = np.zeros((0, 0), np.uint64)
+_BITS = (np.arange(256)[:, None] >> np.arange(GROUP)) & 1  # (byte, draw)
+
+
+class Score(NamedTuple):
+    """How well known entries are predicted; higher is better."""
+
+    total: float  # sum of log predictive probabilities
+    n_entries: int
+    mean: float
+
+
+def predictive(
+    draws: Iterable[Draw],
+    shape: Sequence[int],
+    rows: slice | ArrayLike,
+    *,
+    noise_free: bool = False,
+    threads: int | None = None,
+) -> NDArray[np.float64]:
+    """Return the probability of a one at every entry of some rows of the first mode.
+
+    Exact given the draws; entries that were unknown are predicted like all others. One pass over
+    the draws; memory is that of the result, twice if its last mode does not fill whole words.
+
+    Parameters
+    ----------
+    draws
+        Draws with their error rates.
+    shape
+        Rows of each mode.
+    rows
+        Rows of the first mode: a slice or row numbers.
+    noise_free
+        Return the probability that an entry is covered instead, before errors.
+    threads
+        Default: the cores this process may use. The result does not depend on it.
+
+    Returns
+    -------
+    probabilities
+        ``(len(rows), *shape[1:])``.
+
+    Notes
+    -----
+    The mean over draws of ``1 - dropped`` where an entry is covered and ``spurious`` where not.
+
+    Examples
+    --------
+    >>> from thali.bits import Factor
+    >>> from thali.model import Noise
+    >>> from thali.sampler import State
+    >>> from thali.trace import Draw
+    >>> factors = tuple(Factor.from_dense(np.eye(2, n, dtype=bool).T) for n in (2, 3))
+    >>> draw = Draw(State(factors, Noise(0.1, 0.2), 1.0, (), (0, 0), 0), 0.0, 0.0)
+    >>> predictive([draw], (2, 3), slice(None)).tolist()
+    [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1]]
+    """
+    shape = tuple(shape)
+    index = row_numbers(rows, shape[0])
+    threads = n_threads(threads)
+    sums = np.zeros((len(index), WORD * unfolded_width(shape, 0)))
+    n_draws = _accumulate(
+        checked(draws, shape), index, sums, _NO_DATA, threads, noise_free=noise_free
+    )
+    sums /= n_draws
+    return _without_padding(sums, shape, WORD)
+
+
+def predictive_entries(
+    draws: Iterable[Draw],
+    shape: Sequence[int],
+    positions: ArrayLike,
+    *,
+    noise_free: bool = False,
+    threads: int | None = None,
+) -> NDArray[np.float64]:
+    """Return the probability of a one at listed entries.
+
+    The same numbers as :func:`predictive`, bit for bit. One pass over the draws; memory is that
+    of the result and of eight draws.
+
+    Parameters
+    ----------
+    draws, shape, noise_free, threads
+        As for :func:`predictive`.
+    positions
+        ``(n_entries, arity)`` row numbers, one a mode.
+
+    Returns
+    -------
+    probabilities
+        ``(n_entries,)``.
+
+    Examples
+    --------
+    >>> from thali.bits import Factor
+    >>> from thali.model import Noise
+    >>> from thali.sampler import State
+    >>> from thali.trace import Draw
+    >>> factors = tuple(Factor.from_dense(np.eye(2, n, dtype=bool).T) for n in (2, 3))
+    >>> draw = Draw(State(factors, Noise(0.1, 0.2), 1.0, (), (0, 0), 0), 0.0, 0.0)
+    >>> predictive_entries([draw], (2, 3), [[0, 0], [0, 2]]).tolist()
+    [0.8, 0.1]
+    """
+    shape = tuple(shape)
+    positions = _checked_positions(positions, shape)
+    threads = n_threads(threads)
+    sums = np.zeros(len(positions))
+    firsts = np.cumsum([0, *shape[:-1]])
+    n_draws = 0
+    waiting = checked(draws, shape)
+    while group := list(islice(waiting, GROUP)):
+        lines = _row_lines([d.state.factors for d in group], shape)
+        rates = np.array([d.state.noise for d in group])
+        table = _tables(rates, noise_free=noise_free)[0, 1]
+        job = (lines, firsts, positions, table, sums)
+        share(add_entry_values, len(positions), threads, *job)
+        n_draws += len(group)
+    return sums / _some(n_draws)
+
+
+def log_scores(
+    draws: Iterable[Draw],
+    shape: Sequence[int],
+    tensor: BinaryTensor | PackedTensor,
+    *,
+    threads: int | None = None,
+) -> Score:
+    """Score the known entries of a tensor, for instance one that was held out.
+
+    Probabilities are averaged over draws before the logarithm is taken: this is the log
+    predictive density of each entry by itself.
+
+    Parameters
+    ----------
+    draws
+        Draws with their error rates; passed over once for every 33 million entries.
+    shape
+        Rows of each mode of the draws.
+    tensor
+        Data of the same shape; unknown entries do not count.
+    threads
+        Default: the cores this process may use. The result does not depend on it.
+
+    Examples
+    --------
+    >>> from thali.bits import Factor
+    >>> from thali.model import Noise
+    >>> from thali.sampler import State
+    >>> from thali.trace import Draw
+    >>> factors = tuple(Factor.from_dense(np.eye(2, n, dtype=bool).T) for n in (2, 3))
+    >>> draw = Draw(State(factors, Noise(0.1, 0.2), 1.0, (), (0, 0), 0), 0.0, 0.0)
+    >>> from thali.data import BinaryTensor
+    >>> tensor = BinaryTensor.from_any([[1, 0, None], [None, 1, 0]])
+    >>> score = log_scores([draw], (2, 3), tensor)
+    >>> bool(np.isclose(score.total, 2 * np.log(0.8) + 2 * np.log(0.9))), score.n_entries
+    (True, 4)
+    """
+    shape = tuple(shape)
+    if tuple(tensor.shape) != shape:
+        msg = (
+            f"a tensor of shape {tuple(tensor.shape)} was given to score draws of shape {shape}; "
+            "both must agree; fill it up with unknown entries."
+        )
+        raise ValueError(msg)
+    check_passes(draws)
+    threads = n_threads(threads)
+    packed = tensor if isinstance(tensor, PackedTensor) else PackedTensor.from_tensor(tensor)
+    ones, known = packed.unfoldings[0]
+    has_entries = np.ones(shape[0], np.bool_) if known is None else known.any(axis=1)
+    index = np.flatnonzero(has_entries)
+    step = max(1, _BLOCK_ENTRIES // (WORD * unfolded_width(shape, 0)))
+    parts = []
+    for start in range(0, len(index), step):
+        rows = index[start : start + step]
+        sums = np.zeros((len(rows), WORD * unfolded_width(shape, 0)))
+        n_draws = _accumulate(checked(draws, shape), rows, sums, ones[rows], threads)
+        mask = np.repeat(_all_known(shape), len(rows), 0) if known is None else known[rows]
+        logs = np.zeros(len(rows))
+        share(sum_logs, len(rows), threads, sums, mask, n_draws, logs)
+        parts.extend(logs.tolist())
+    total = fsum(parts)
+    return Score(total, packed.n_known, total / packed.n_known)
+
+
+def unknown_entries(tensor: PackedTensor) -> Iterator[Index]:
+    """Yield the positions of unknown entries in C order, millions at a time.
+
+    Yields
+    ------
+    positions
+        ``(n_entries, arity)``; whole rows of the first mode, at most 16 million entries unless
+        one row has more.
+
+    Examples
+    --------
+    >>> from thali.data import BinaryTensor
+    >>> tensor = PackedTensor.from_tensor(BinaryTensor.from_any([[0, None, 1], [None, 1, 1]]))
+    >>> [block.tolist() for block in unknown_entries(tensor)]
+    [[[0, 1], [1, 0]]]
+    """
+    known = tensor.unfoldings[0].known
+    if known is None:
+        return
+    shape = tensor.shape
+    n_columns = prod(shape[1:])
+    before = np.concatenate([[0], np.cumsum(n_columns - count_ones(known))])
+    rows_at_once = max(1, _BLOCK_POSITIONS // n_columns)  # Booleans while looking
+    start = 0
+    while start < shape[0]:
+        stop = int(np.searchsorted(before, before[start] + _BLOCK_POSITIONS, side="right")) - 1
+        stop = max(stop, start + 1)
+        found = []
+        for first in range(start, stop, rows_at_once):
+            last = min(first + rows_at_once, stop)
+            inner = shape[inner_mode(shape, 0)]
+            lines = known[first:last].reshape(-1, n_words(inner))
+            is_known = unpack(lines, inner).reshape(last - first, -1)
+            found.append(np.argwhere(~_without_padding(is_known, shape, 1)))
+            found[-1][:, 0] += first
+        if before[stop] > before[start]:
+            yield np.concatenate(found)
+        start = stop
+
+
+def _accumulate(
+    draws: Iterable[Draw],
+    rows: Index,
+    sums: NDArray[np.float64],
+    ones: Words,
+    threads: int,
+    *,
+    noise_free: bool = False,
+) -> int:
+    """Add what all draws give to entries of rows; return the number of draws."""
+    n_draws = 0
+    for batch in batches(draws, 0, rows):
+        tables = _tables(batch.rates, noise_free=noise_free)
+        share(add_values, len(rows), threads, *batch[:3], tables, ones, sums)
+        n_draws += batch.n_draws
+    return _some(n_draws)
+
+
+def _tables(rates: NDArray[np.float64], *, noise_free: bool) -> NDArray[np.float64]:
+    """Sum the probability of a datum over groups of eight draws: ``(n_groups, 2, 256)``.
+
+    The probability of a zero is not one minus that of a one: the difference would be lost when
+    errors are rare.
+    """
+    spurious, dropped = rates.T
+    if noise_free:
+        spurious, dropped = np.zeros_like(spurious), np.zeros_like(dropped)
+    values = np.array([[1.0 - spurious, dropped], [spurious, 1.0 - dropped]])  # datum, cover, draw
+    n_groups = -(-len(rates) // GROUP)
+    padded = np.zeros((2, 2, n_groups * GROUP))
+    padded[:, :, : len(rates)] = values
+    table = np.zeros((n_groups, 2, 256))
+    for j in range(GROUP):  # one draw after another: the same order of sums everywhere
+        table += padded[:, _BITS[:, j], j::GROUP].transpose(2, 0, 1)
+    return table
+
+
+def _row_lines(draws: list[tuple[Factor, ...]], shape: tuple[int, ...]) -> Words:
+    """Lay the components of every row of all modes out, eight draws side by side."""
+    width = max(1, *(n_words(factors[0].n_components) for factors in draws))
+    lines = np.zeros((sum(shape), width, GROUP), np.uint64)
+    for j, factors in enumerate(draws):
+        first = 0
+        for factor in factors:
+            words = transpose(factor.words, factor.n_rows)
+            lines[first : first + factor.n_rows, : words.shape[1], j] = words
+            first += factor.n_rows
+    return lines
+
+
+def _all_known(shape: tuple[int, ...]) -> Words:
+    """Return one row of the first mode's unfolding with everything but padding on."""
+    inner = pack(np.ones((1, shape[inner_mode(shape, 0)]), np.bool_))
+    return np.tile(inner, prod(shape[m] for m in outer_modes(shape, 0)))
+
+
+def _without_padding(
+    unfolded: NDArray[Any], shape: tuple[int, ...], multiple: int
+) -> NDArray[Any]:
+    """Turn rows of an unfolding, its inner mode padded to a multiple, into C order."""
+    inner, outer = inner_mode(shape, 0), outer_modes(shape, 0)
+    padded = -(-shape[inner] // multiple) * multiple
+    split = unfolded.reshape(len(unfolded), *(shape[m] for m in outer), padded)
+    return np.ascontiguousarray(np.moveaxis(split[..., : shape[inner]], -1, inner))
+
+
+def _checked_positions(positions: ArrayLike, shape: tuple[int, ...]) -> Index:
+    given = np.asarray(positions)
+    if given.ndim != 2 or given.shape[1] != len(shape) or given.dtype.kind not in "iu":
+        msg = (
+            f"positions of shape {given.shape} and type {given.dtype} were given; allowed are "
+            f"integers with {len(shape)} columns, one a mode; reshape them."
+        )
+        raise ValueError(msg)
+    is_outside = ((given < 0) | (given >= np.array(shape))).any(axis=1)
+    if is_outside.any():
+        first = given[is_outside.argmax()].tolist()
+        msg = (
+            f"the position {first} was given for a tensor of shape {shape}; allowed are numbers "
+            "from 0 up to one less than the shape; drop it."
+        )
+        raise ValueError(msg)
+    return given.astype(np.int64, copy=False)
+
+
+def _some(n_draws: int) -> int:
+    if n_draws == 0:
+        msg = "no draws were given; at least one is needed to predict; give some."
+        raise ValueError(msg)
+    return n_draws

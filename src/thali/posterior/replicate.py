@@ -1,0 +1,300 @@
+"""Does the model fit? Data replicated from the posterior, compared with the data.
+
+For draws spread over all chains, new data are simulated from the draw's factors and error rates,
+with the same entries unknown. Where a statistic of the data lies outside its range over the
+replicates, the model misses what the statistic measures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sized
+from functools import partial
+from math import isnan, nan
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from thali.bits import khatri_rao
+from thali.bits.tensor import unfold_back
+from thali.bits.words import gather_bits, unpack
+from thali.checks import count
+from thali.posterior.diagnostics import sample_pairs
+from thali.streams import Site, Stream, simulation_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from thali.bits import Index, PackedTensor
+    from thali.trace import Draw
+
+    Block: TypeAlias = NDArray[np.float64]
+    Statistic: TypeAlias = Callable[[Block], Any]
+
+MOST_ENTRIES = 1 << 22
+"""Entries simulated a replicate: of larger tensors, evenly spaced rows of the first mode."""
+
+N_PAIRS = 100
+"""Pairs of rows whose overlap is measured."""
+
+_PAIR_ENTRIES = 1 << 20  # entries of the pairs that are multiplied at once: 8 MB
+
+_COLUMNS = ("observed", "replicated", "q05", "q95", "p_value")
+
+
+def check(
+    draws: Iterable[Draw],
+    tensor: PackedTensor,
+    *,
+    statistics: Mapping[str, Statistic] | None = None,
+    n_replicates: int = 100,
+    seed: int = 0,
+    mode_names: Sequence[str] | None = None,
+) -> pd.DataFrame:
+    """Compare statistics of the data with those of data replicated from the posterior.
+
+    Parameters
+    ----------
+    draws
+        Draws of all chains; traversed once, in order, and held if they have no length.
+    tensor
+        The data.
+    statistics
+        Functions by name, of a dense array of zeros and ones, NaN where unknown; each returns a
+        number. By default those of :func:`default_statistics`.
+    n_replicates
+        Replicated data sets, from evenly spread draws; more replicates than draws use draws again.
+    seed
+        Same seed, same replicates.
+    mode_names
+        Names for the modes in the names of the default statistics.
+
+    Returns
+    -------
+    table
+        A row a statistic: ``observed``, mean over replicates (``replicated``), their 5 % and 95 %
+        quantiles (``q05``, ``q95``) and ``p_value``, twice the share of replicates at least as
+        extreme on the nearer side, the data counted as one of them: at least
+        ``2 / (n_replicates + 1)``. Small values tell a misfit.
+
+    Notes
+    -----
+    The model has seen the data that it is compared with, so that p-values lie closer to the
+    middle than uniform ones would: a small one is a stronger sign than it looks.
+
+    References
+    ----------
+    Gelman, Meng & Stern (1996). Posterior predictive assessment of model fitness via realized
+    discrepancies. Statistica Sinica 6, 733-807.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thali import BinaryTensor, simulate
+    >>> from thali.bits import Factor, PackedTensor
+    >>> from thali.model import Noise
+    >>> from thali.posterior.replicate import check
+    >>> from thali.sampler import State
+    >>> from thali.trace import Draw
+    >>> data = simulate((50, 40), 3, spurious=0.1, seed=1)
+    >>> factors = tuple(Factor.from_dense(f) for f in data.factors)
+    >>> draw = Draw(State(factors, Noise(0.1, 0.1), 1.0, (), (0, 0), 0), 0.0, 0.0)
+    >>> tensor = PackedTensor.from_tensor(BinaryTensor.from_any(data.tensor))
+    >>> list(check([draw], tensor, statistics={"ones": np.nansum}).index)
+    ['ones']
+    """
+    import pandas as pd  # noqa: PLC0415 - heavy
+
+    count("n_replicates", n_replicates, least=1)
+    if statistics is None:
+        statistics = default_statistics(len(tensor.shape), mode_names)
+    _check_statistics(statistics)
+    rows = _rows_in_use(tensor.shape)
+    observed_block = _observed(tensor, rows)
+    is_unknown = np.isnan(observed_block)
+    observed = [_measure(name, f, observed_block) for name, f in statistics.items()]
+    replicated = np.empty((n_replicates, len(statistics)))
+    key = simulation_key(seed)
+    for replicate, draw in enumerate(_spread(draws, n_replicates)):
+        block = _replicate(Stream(key, np.uint64(replicate)), draw, tensor.shape, rows)
+        block[is_unknown] = np.nan
+        replicated[replicate] = [_measure(name, f, block) for name, f in statistics.items()]
+    return pd.DataFrame(
+        [_row(*pair) for pair in zip(observed, replicated.T, strict=True)],
+        index=pd.Index(statistics, name="statistic"),
+        columns=list(_COLUMNS),
+        dtype=np.float64,
+    )
+
+
+def default_statistics(
+    arity: int, mode_names: Sequence[str] | None = None
+) -> dict[str, Statistic]:
+    """Return the statistics that a check measures if none are given.
+
+    The fraction of ones; and for every mode the standard deviation of its rows' shares of ones,
+    and mean and standard deviation of the overlap of pairs of rows: the share of entries that are
+    one in both. The model fits the first by its error rates alone; the others need components.
+
+    Parameters
+    ----------
+    arity
+        Number of modes.
+    mode_names
+        Their names, ``mode 0`` and so on by default.
+
+    Returns
+    -------
+    statistics
+        Functions of a dense array with NaN where unknown, by name.
+
+    Examples
+    --------
+    >>> from thali.posterior.replicate import default_statistics
+    >>> list(default_statistics(2, ["cells", "genes"]))[:3]
+    ['fraction of ones', 'sd of shares, cells', 'mean overlap, cells']
+    """
+    names = [f"mode {mode}" for mode in range(arity)] if mode_names is None else list(mode_names)
+    if len(names) != arity:
+        msg = f"{len(names)} mode_names were given for {arity} modes; give one a mode."
+        raise ValueError(msg)
+    statistics: dict[str, Statistic] = {"fraction of ones": _fraction}
+    for mode, name in enumerate(names):
+        statistics[f"sd of shares, {name}"] = partial(_sd_of_shares, mode=mode)
+        statistics[f"mean overlap, {name}"] = partial(_mean_overlap, mode=mode)
+        statistics[f"sd of overlap, {name}"] = partial(_sd_of_overlap, mode=mode)
+    return statistics
+
+
+# --- statistics ----------------------------------------------------------------------------
+
+
+def _fraction(block: Block) -> float:
+    return float(_shares(block.reshape(1, -1))[0])
+
+
+def _sd_of_shares(block: Block, mode: int) -> float:
+    return _sd(_shares(np.moveaxis(block, mode, 0)))
+
+
+def _mean_overlap(block: Block, mode: int) -> float:
+    overlaps = _overlaps(block, mode)
+    overlaps = overlaps[~np.isnan(overlaps)]
+    return float(overlaps.mean()) if overlaps.size else nan
+
+
+def _sd_of_overlap(block: Block, mode: int) -> float:
+    return _sd(_overlaps(block, mode))
+
+
+def _overlaps(block: Block, mode: int) -> Block:
+    """Return the share of entries, of those known in both rows, that are one in both."""
+    lines = np.ascontiguousarray(np.moveaxis(block, mode, 0))
+    left, right = sample_pairs(len(lines), N_PAIRS).T
+    step = max(1, _PAIR_ENTRIES // max(1, lines[0].size))
+    parts = [slice(start, start + step) for start in range(0, len(left), step)]
+    shares = (_shares(lines[left[part]] * lines[right[part]]) for part in parts)
+    return np.concatenate([np.empty(0), *shares])
+
+
+def _shares(lines: Block) -> Block:
+    """Return the share of ones of every line, NaN where nothing is known."""
+    others = tuple(range(1, lines.ndim))
+    is_known = ~np.isnan(lines)
+    n_known = is_known.sum(axis=others)
+    n_ones = lines.sum(axis=others, where=is_known)
+    shares: Block = np.divide(n_ones, n_known, out=np.full(len(lines), nan), where=n_known > 0)
+    return shares
+
+
+def _sd(values: Block) -> float:
+    values = values[~np.isnan(values)]
+    return float(values.std()) if values.size else nan
+
+
+# --- data and replicates -------------------------------------------------------------------
+
+
+def _rows_in_use(shape: tuple[int, ...]) -> Index:
+    """Return evenly spaced rows of the first mode, as many as may be simulated; at least two."""
+    n_rows = shape[0]
+    n_used = min(n_rows, max(2, MOST_ENTRIES // int(np.prod(shape[1:]))))
+    return np.arange(n_used) * n_rows // n_used
+
+
+def _observed(tensor: PackedTensor, rows: Index) -> Block:
+    """Return rows of the data, NaN where unknown."""
+    ones, known = tensor.unfoldings[0]
+    block = np.ascontiguousarray(unfold_back(ones[rows], tensor.shape), np.float64)
+    if known is not None:
+        block[~unfold_back(known[rows], tensor.shape)] = np.nan
+    return block
+
+
+def _replicate(stream: Stream, draw: Draw, shape: tuple[int, ...], rows: Index) -> Block:
+    """Simulate rows of the data, given a draw."""
+    factors, noise = draw.state.factors, draw.state.noise
+    found = tuple(factor.n_rows for factor in factors)
+    if found != shape:
+        msg = f"a draw of factors with {found} rows was given for data of shape {shape}."
+        raise ValueError(msg)
+    codes = khatri_rao(factors, 0)
+    members = unpack(gather_bits(factors[0].words, rows), len(rows))
+    words = np.zeros((len(rows), codes.shape[1]), np.uint64)
+    for component, code in zip(members, codes, strict=True):
+        words[component] |= code
+    is_covered = unfold_back(words, shape)
+    uniforms = stream.uniforms(Site.REPLICATE, is_covered.size).reshape(is_covered.shape)
+    rates = np.where(is_covered, 1.0 - noise.dropped, noise.spurious)
+    return (uniforms < rates).astype(np.float64)
+
+
+def _spread(draws: Iterable[Draw], n: int) -> Iterable[Draw]:
+    """Yield ``n`` evenly spread draws in order; a draw twice if there are fewer."""
+    if not isinstance(draws, Sized):
+        draws = list(draws)
+    total = len(draws)
+    if total == 0:
+        msg = "no draws were given; replicates need at least one."
+        raise ValueError(msg)
+    replicate = 0
+    for index, draw in enumerate(draws):
+        while replicate < n and (2 * replicate + 1) * total // (2 * n) == index:
+            yield draw
+            replicate += 1
+
+
+def _check_statistics(statistics: Any) -> None:
+    is_filled = isinstance(statistics, Mapping) and statistics
+    if not is_filled or not all(map(callable, statistics.values())):
+        msg = (
+            f"statistics={statistics!r} was given; a dictionary from names to functions of an "
+            "array is needed, such as {'ones': np.nansum}."
+        )
+        raise TypeError(msg)
+
+
+def _measure(name: str, statistic: Statistic, block: Block) -> float:
+    value = np.asarray(statistic(block))
+    if value.size != 1 or value.dtype.kind not in "biuf":
+        msg = (
+            f"statistic {name!r} returned {value!r:.80}; one number is needed; reduce it, for "
+            "example by np.nanmean."
+        )
+        raise ValueError(msg)
+    return float(value.item())
+
+
+def _row(observed: float, replicated: Block) -> tuple[float, ...]:
+    """Return a row of the table; NaN if the statistic is not defined everywhere."""
+    if isnan(observed) or np.isnan(replicated).any():
+        return observed, nan, nan, nan, nan
+    # The data are one of n + 1 values that are exchangeable under a perfect model: the share is
+    # then at most p with probability at most p (and never 0, which no simulation can show).
+    above = 1 + int((replicated >= observed).sum())
+    below = 1 + int((replicated <= observed).sum())
+    p_value = min(1.0, 2.0 * min(above, below) / (len(replicated) + 1))
+    low, high = np.quantile(replicated, (0.05, 0.95))
+    return observed, float(replicated.mean()), float(low), float(high), p_value

@@ -1,0 +1,120 @@
+"""Chains side by side on the threads of one process."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from contextlib import suppress
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from thali.progress import Progress, Reporter
+from thali.sampler import chain
+from thali.streams import chain_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from thali.sampler import Info, State, Target
+    from thali.trace import Settings, Store
+
+_SLICE = 0.2
+"""Seconds a thread stays with one chain before it looks after the next that waits."""
+
+
+class _Chain:
+    """One chain under way: the generator, and who keeps what it yields."""
+
+    def __init__(self, number: int, target: Target, settings: Settings, store: Store) -> None:
+        self.number = number
+        self.store = store
+        self.n_sweeps = settings.n_sweeps
+        key = chain_key(settings.seed, number)
+        done = 0 if store.state is None else store.state.sweep
+        self.sweeps: Iterator[tuple[State, Info]] = chain(
+            key, target, max(0, self.n_sweeps - done), store.state
+        )
+        self.now: Progress | None = None
+
+    def advance(self, stop: threading.Event) -> bool:
+        """Sweep for a while; return whether there is more to do."""
+        end = monotonic() + _SLICE
+        for state, info in self.sweeps:
+            self.store.record(state, info)
+            self.now = Progress(
+                self.number,
+                state.sweep,
+                self.n_sweeps,
+                info.is_warmup,
+                info.n_components,
+                info.log_joint,
+            )
+            if stop.is_set() or monotonic() > end:
+                return True
+        self.store.flush()
+        return False
+
+
+class _Workers:
+    """Threads that take turns with the chains, a slice of time each, so that all advance."""
+
+    def __init__(self, chains: list[_Chain], n_workers: int) -> None:
+        self._waiting = deque(chains)
+        self._stop = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._work, daemon=True) for _ in range(n_workers)
+        ]
+        self.failures: list[BaseException] = []
+
+    def run(self, tell: Callable[[], None]) -> None:
+        """Work until all chains are done, telling about it; or until somebody interrupts."""
+        try:
+            for thread in self._threads:
+                thread.start()
+            for thread in self._threads:
+                while thread.is_alive():
+                    thread.join(0.1)
+                    tell()
+        finally:
+            self._stop.set()
+            for thread in self._threads:
+                thread.join()
+
+    def _work(self) -> None:
+        try:
+            while not self._stop.is_set():
+                try:
+                    current = self._waiting.popleft()
+                except IndexError:  # as many chains are left as others look after
+                    return
+                if current.advance(self._stop):
+                    self._waiting.append(current)
+        except BaseException as error:  # noqa: BLE001 - raised again in the main thread
+            self.failures.append(error)
+            self._stop.set()
+
+
+def run_chains(
+    target: Target,
+    settings: Settings,
+    stores: Sequence[Store],
+    n_workers: int,
+    reporter: Reporter,
+) -> bool:
+    """Run all chains to their end; return whether somebody interrupted them."""
+    chains = [_Chain(number, target, settings, store) for number, store in enumerate(stores)]
+    workers = _Workers(chains, n_workers)
+    is_interrupted = False
+    try:
+        workers.run(lambda: reporter([c.now for c in chains if c.now is not None]))
+    except KeyboardInterrupt:
+        is_interrupted = True
+    reporter.close()
+    if workers.failures:
+        for store in stores:
+            with suppress(OSError):
+                store.flush()
+        raise workers.failures[0]
+    for store in stores:
+        store.flush()
+    return is_interrupted
