@@ -7,9 +7,9 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from scipy import sparse
 from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
     check_array,
     check_is_fitted,
@@ -21,7 +21,7 @@ from thali import inference
 from thali.bits import Unfolding, pack
 from thali.data import BinaryTensor
 from thali.data.binarize import binarize, unmask
-from thali.data.binary import _own_names
+from thali.data.binary import own_names
 from thali.inference import DRAWS, WARMUP
 from thali.model import Noise
 from thali.posterior.membership import Components, log_scores, memberships, predictive
@@ -37,6 +37,13 @@ if TYPE_CHECKING:
     from thali.posterior import Posterior
     from thali.progress import Progress
     from thali.sampler import Schedule
+
+
+def _has_binary_entries(estimator: BooleanFactorization) -> bool:
+    if estimator.binarize is not None:
+        msg = "predict_proba() speaks of binary entries, binarize=None; use reconstruct() instead."
+        raise AttributeError(msg)
+    return True
 
 
 class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -140,7 +147,7 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             Ignored.
         """
         values = self._read(X, reset=True)
-        _, (rows, columns) = _own_names(X, 2)
+        _, (rows, columns) = own_names(X, 2)
         names = (rows, getattr(self, "feature_names_in_", columns))
         given = {k: v for k, v in self.get_params(deep=False).items() if k not in _OWN}
         posterior: Posterior = inference.sample(
@@ -169,8 +176,6 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         """
         return memberships(*self._new_rows(X), threads=self.threads)
 
-    # Not `predict_proba`: for scikit-learn that gives a probability for every class of a row,
-    # and its checks of sparse input fail for a transformer that has it.
     def reconstruct(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Compute the probability that each entry reads one, were it read anew.
 
@@ -187,6 +192,27 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             ``(n_rows, n_features)``.
         """
         return predictive(*self._new_rows(X), threads=self.threads)
+
+    # scikit-learn knows `predict_proba` as a probability for every class of a row and wants two
+    # or four columns of any estimator that has it. Here the entries are the binary variables, so
+    # it is there when X holds these and not numbers behind a threshold.
+    @available_if(_has_binary_entries)
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """Compute the probability that each entry is one: :meth:`reconstruct` by another name.
+
+        Only if ``binarize`` is None: the entries of ``X`` are then the binary variables.
+
+        Parameters
+        ----------
+        X
+            ``(n_rows, n_features)``, as in ``fit``; missing entries are the ones of interest.
+
+        Returns
+        -------
+        probabilities
+            ``(n_rows, n_features)``.
+        """
+        return self.reconstruct(X)
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002, N803
         """Score how well known entries are predicted from other entries of their row.
@@ -264,7 +290,7 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         check_is_fitted(self)
         values = self._read(X, reset=False)
         components = Components(self.components_.T, self.prior_odds_, self.noise_)
-        stored = values.data if sparse.issparse(values) else values
+        stored = values if isinstance(values, np.ndarray) else values.data
         if stored.size == prod(values.shape) and np.isnan(stored).all():
             nothing = pack(np.zeros(values.shape, np.bool_))  # which no tensor may hold
             return Unfolding(nothing, nothing), components

@@ -86,12 +86,11 @@ def test_score_predicts_every_entry_from_the_other_parts(n_columns):
 
 
 def test_gibbs_agrees_with_enumeration():
-    """The chain is near the exact answer at 12 components, where a third is uncertain.
+    """The chain is near the exact answer at 12 components, where nearly all are uncertain.
 
     An average of 1000 conditional probabilities whose chain has an autocorrelation time of tau
-    errs by at most sqrt(tau / 1000) / 2: 0.03 for tau of 4, about what single-bit updates of
-    overlapping components have here; the root mean square over all rows, certain ones
-    included, must be below that, and no row may be off by ten of these.
+    has a standard error of at most sqrt(tau / 1000) / 2: 0.03 for tau of 4. The root mean square
+    over all rows must be below that, and the largest of 2400 errors below five of them.
     """
     dense, components = make(200, 40, 12, seed=3, noise=Noise(0.1, 0.15))
     rows = BinaryTensor.from_any(dense)
@@ -99,13 +98,55 @@ def test_gibbs_agrees_with_enumeration():
     assert ((exact > 0.02) & (exact < 0.98)).mean() > 0.2
     error = memberships(rows, components, method="gibbs") - exact
     assert np.sqrt((error**2).mean()) < 0.03
-    assert np.abs(error).max() < 0.3
-    assert np.abs(error.mean(axis=0)).max() < 0.03
+    assert np.abs(error).max() < 0.15
     exact = predictive(rows, components, method="enumeration")
     error = predictive(rows, components, method="gibbs") - exact
     assert np.sqrt((error**2).mean()) < 0.03
     scores = [log_scores(rows, components, method=m).total.sum() for m in METHODS]
     assert scores[0] == pytest.approx(scores[1], rel=0.01)
+
+
+@pytest.mark.parametrize("n_components", [2, 13])
+def test_gibbs_moves_between_twins(n_components, monkeypatch):
+    """Of two rare components with the same columns a row has either, never both or none.
+
+    Single bits change one for the other every exp(6) sweeps. An exchange with the twin, which
+    forgets the past, is tried at least once in two sweeps (by each of the two, one time in
+    four or more): an autocorrelation time of at most 3 sweeps and a standard error of
+    sqrt(3 / 1000) / 2 = 0.027, over 8 chains 0.010, of which four are allowed.
+    """
+    codes = np.zeros((60, n_components), bool)
+    codes[:40, :2] = True
+    codes[40:, 2:] = True
+    components = Components(codes, np.full(n_components, -6.0), Noise(0.1, 0.1))
+    row = BinaryTensor.from_any((np.arange(60) < 40).astype(float)[None])
+    exact = memberships(row, components, method="enumeration")
+    np.testing.assert_allclose(exact[0, :2], 0.5, atol=0.01)
+    numbers = membership._numbers
+    found = []
+    for key in range(8):
+        monkeypatch.setattr(membership, "_numbers", lambda n, key=key: numbers(n, key))
+        found.append(memberships(row, components, method="gibbs"))
+    np.testing.assert_allclose(np.mean(found, axis=0), exact, atol=0.04)
+
+
+def test_gibbs_starts_every_row_anew():
+    """A chain that cannot leave its start does not start from where the row before ended.
+
+    One component or two others explain the second row equally well, with nothing in between; the
+    columns in which the first row differs are unknown there.
+    """
+    codes = np.zeros((100, 3), bool)
+    codes[:60, 0] = codes[:30, 1] = codes[30:60, 2] = True
+    codes[60:80, 1] = codes[80:, 2] = True
+    components = Components(codes, np.array([-30.0, -15.0, -15.0]), Noise(0.01, 0.01))
+    dense = np.ones((2, 100))
+    dense[1, 60:] = np.nan
+    both = memberships(BinaryTensor.from_any(dense), components, method="gibbs", threads=1)
+    alone = memberships(BinaryTensor.from_any(dense[1:]), components, method="gibbs")
+    np.testing.assert_allclose(both[0], [0.0, 1.0, 1.0], atol=1e-9)
+    np.testing.assert_allclose(both[1], [1.0, 0.0, 0.0], atol=1e-6)  # what gains most comes first
+    np.testing.assert_array_equal(both[1], alone[0])
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -168,7 +168,7 @@ class BinaryTensor:
             modes, rows = tensor.mode_names, tensor.row_names
         else:
             ones, unknown = _read(tensor)
-            modes, rows = _own_names(tensor, len(ones.shape))
+            modes, rows = own_names(tensor, len(ones.shape))
         rows = _labels(row_names, _labels) or rows
         return cls(ones, unknown, _labels(mode_names) or modes, rows)
 
@@ -359,7 +359,7 @@ def _check_dtype(dtype: Any, owner: str) -> None:
         )
 
 
-def _own_names(tensor: Any, arity: int) -> tuple[tuple[str, ...], _RowNames]:
+def own_names(tensor: Any, arity: int) -> tuple[tuple[str, ...], _RowNames]:
     """Take the names that the tensor brings, and number the modes that have none."""
     axes = (tensor.index, tensor.columns) if _is_frame(tensor) else (None,) * arity
     own = (getattr(axis, "name", None) for axis in axes)

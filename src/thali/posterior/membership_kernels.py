@@ -12,7 +12,7 @@ import numpy as np
 
 from thali._jit import jit
 from thali.bits.words import popcount
-from thali.decide import SCALE, exp_neg, is_unlikely
+from thali.decide import SCALE, is_unlikely
 from thali.engines.rows import add_code, count_free, cover_row
 
 if TYPE_CHECKING:
@@ -212,9 +212,9 @@ def sample_rows(
 ) -> None:
     """Average the conditional probabilities along a chain of every row (eq. 10).
 
-    A sweep draws every membership given the others, then tries to exchange those of every
-    component and a random partner (Metropolis): where two components explain a row equally well,
-    single bits would seldom find from one to the other.
+    A sweep draws every membership given the others. Then it draws for every component and a
+    random partner, if the row has one of them, which one it has: where two components explain a
+    row equally well, single bits would seldom find from one to the other.
 
     Parameters
     ----------
@@ -299,8 +299,9 @@ def sample_rows(
                     add_code(codes[on], once, twice)
                     gains[on, off] = new - kept
                     gained[on, off] = version
+                # Not Metropolis: exchanges that are always accepted would undo each other.
                 gain = gains[on, off]
-                if gain < 0 and swap_uniforms[sweep, component] >= exp_neg(-gain):
+                if (gain >= 0) == is_unlikely(gain, swap_uniforms[sweep, component]):
                     continue
                 version += 1
                 active[on] = False

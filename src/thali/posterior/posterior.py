@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from functools import cached_property
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thali.checks import is_integer
 from thali.data import BinaryTensor
-from thali.trace.draws import Scalars
+from thali.posterior.draws import Draws
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import pandas as pd
     import xarray as xr
     from numpy.typing import NDArray
 
-    from thali.bits import Index, PackedTensor
+    from thali.bits import Index
     from thali.posterior.align import Alignment
     from thali.posterior.estimate import PointEstimate
     from thali.posterior.predict import Score
-    from thali.trace import Draw, Settings
-    from thali.trace.run import Names
 
 _MOST_ENTRIES = 1 << 27
 """Entries (1 GB of probabilities) that are returned at once."""
@@ -33,7 +29,7 @@ _N_PAIRS = 20
 """Pairs of rows whose shared components are followed to see whether chains agree."""
 
 
-class Posterior:
+class Posterior(Draws):
     """Draws from the posterior, and what they say.
 
     Made by :func:`thali.sample`, :func:`thali.load` and :func:`thali.resume`. Arrays have the
@@ -62,112 +58,12 @@ class Posterior:
     Posterior(2 chains of 50 draws, data (60, 80), 3 components with probability 1.00)
     """
 
-    def __init__(
-        self, settings: Settings, tensor: PackedTensor, names: Names, chains: Sequence[Any]
-    ) -> None:
-        self.settings = settings
-        self.tensor = tensor
-        self.shape = tensor.shape
-        self.mode_names, self.row_names = names
-        self._chains = chains
-        self.n_chains = len(chains)
-        self.n_draws = min(map(len, chains))
-
     def __repr__(self) -> str:
         told = f"Posterior({self.n_chains} chains of {self.n_draws} draws, data {self.shape}"
         if self.n_draws == 0:
             return f"{told})"
         table = self.n_components_table()
         return f"{told}, {table.idxmax()} components with probability {table.max():.2f})"
-
-    def __iter__(self) -> Iterator[Draw]:
-        """Go through all draws, chain after chain."""
-        for draws in self._chains:
-            yield from islice(draws, self.n_draws)
-
-    def __len__(self) -> int:
-        """Return the number of draws of all chains together."""
-        return self.n_chains * self.n_draws
-
-    # --- draws ---------------------------------------------------------------------------------
-
-    @cached_property
-    def _scalars(self) -> Scalars:
-        parts = [chain.scalars().first(self.n_draws) for chain in self._chains]
-        return Scalars(*(np.stack(column) for column in zip(*parts, strict=True)))
-
-    @property
-    def n_components(self) -> NDArray[np.int64]:
-        """Number of components of every draw."""
-        return self._scalars.n_components
-
-    @property
-    def spurious(self) -> NDArray[np.float64]:
-        """Probability that an entry no component covers reads one."""
-        return self._scalars.spurious
-
-    @property
-    def dropped(self) -> NDArray[np.float64]:
-        """Probability that an entry some component covers reads zero."""
-        return self._scalars.dropped
-
-    @property
-    def alpha(self) -> NDArray[np.float64]:
-        """Concentration of the buffet (zero where the number of components is fixed)."""
-        return self._scalars.alpha
-
-    @property
-    def densities(self) -> tuple[NDArray[np.float64] | None, ...]:
-        """Density of each mode's factor; None for the mode of the buffet, which has none.
-
-        Where every component has its own density, their mean: components have no labels.
-        """
-        priors = self.settings.model.priors(len(self.shape)).densities
-        return tuple(
-            None if prior is None else self._scalars.densities[:, :, mode]
-            for mode, prior in enumerate(priors)
-        )
-
-    @property
-    def log_joint(self) -> NDArray[np.float64]:
-        """Log density of data and everything drawn."""
-        return self._scalars.log_joint
-
-    @property
-    def log_likelihood(self) -> NDArray[np.float64]:
-        """Log probability of the known entries."""
-        return self._scalars.log_likelihood
-
-    @property
-    def error(self) -> NDArray[np.float64]:
-        """Share of known entries that a draw's components get wrong."""
-        covered = self._scalars.covered
-        wrong = self.tensor.n_ones - covered[:, :, 0] + covered[:, :, 1]
-        return wrong / self.tensor.n_known
-
-    def draw(self, chain: int, draw: int) -> Draw:
-        """Return one draw: the packed state and its log densities."""
-        for name, value, end in (("chain", chain, self.n_chains), ("draw", draw, self.n_draws)):
-            if not is_integer(value) or not 0 <= value < end:
-                msg = f"{name}={value!r} was given; there are {end}, numbered from 0; choose one."
-                raise IndexError(msg)
-        drawn: Draw = self._chains[chain][draw]
-        return drawn
-
-    def factors(self, chain: int, draw: int) -> tuple[NDArray[np.bool_], ...]:
-        """Return the factors of one draw, one a mode.
-
-        Parameters
-        ----------
-        chain, draw
-            Which draw.
-
-        Returns
-        -------
-        factors
-            Boolean ``(n_rows, n_components)`` arrays; the order of components means nothing.
-        """
-        return tuple(factor.dense() for factor in self.draw(chain, draw).state.factors)
 
     # --- how many ------------------------------------------------------------------------------
 
@@ -356,7 +252,12 @@ class Posterior:
 
         self._need_draws()
         return check(
-            self, self.tensor, statistics=statistics, n_replicates=n_replicates, seed=seed
+            self,
+            self.tensor,
+            statistics=statistics,
+            n_replicates=n_replicates,
+            seed=seed,
+            mode_names=self.mode_names,
         )
 
     def summary(self) -> pd.DataFrame:
@@ -392,21 +293,22 @@ class Posterior:
 
     # --- other libraries -----------------------------------------------------------------------
 
-    def to_datatree(self) -> xr.DataTree:
-        """Return everything as a DataTree, as ArviZ 1.x expects it (needs ``thali[bayes]``)."""
+    def to_datatree(self, *, factors: bool = True, data: bool = True) -> xr.DataTree:
+        """Return everything as a DataTree, as ArviZ 1.x expects it (needs ``thali[bayes]``).
+
+        Parameters
+        ----------
+        factors, data
+            Whether the packed factors of all draws, and the data, go with it.
+        """
         from thali.posterior.export import to_datatree  # noqa: PLC0415
 
         self._need_draws()
-        return to_datatree(self)
+        return to_datatree(self, factors=factors, data=data)
 
-    def to_inferencedata(self) -> Any:
-        """Return everything as InferenceData for ArviZ below 1.0 (needs ``thali[bayes]``)."""
+    def to_inferencedata(self, *, factors: bool = True, data: bool = True) -> Any:
+        """Return the same as InferenceData, for ArviZ below 1.0 (needs ``thali[bayes]``)."""
         from thali.posterior.export import to_inferencedata  # noqa: PLC0415
 
         self._need_draws()
-        return to_inferencedata(self)
-
-    def _need_draws(self) -> None:
-        if self.n_draws == 0:
-            msg = "there are no draws yet; go on with resume() until the warm-up is over."
-            raise ValueError(msg)
+        return to_inferencedata(self, factors=factors, data=data)

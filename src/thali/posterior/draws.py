@@ -1,0 +1,128 @@
+"""The draws of all chains, as arrays and one by one."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thali.checks import is_integer
+from thali.trace.draws import Scalars
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from thali.bits import PackedTensor
+    from thali.trace import Draw, Settings, Store
+    from thali.trace.run import Names
+
+
+class Draws:
+    """What was drawn, without a word on what it means."""
+
+    def __init__(
+        self, settings: Settings, tensor: PackedTensor, names: Names, chains: Sequence[Store]
+    ) -> None:
+        self.settings = settings
+        self.tensor = tensor
+        self.shape = tensor.shape
+        self.mode_names, self.row_names = names
+        self._chains = chains
+        self.n_chains = len(chains)
+        self.n_draws = min(map(len, chains))
+
+    def __iter__(self) -> Iterator[Draw]:
+        """Go through all draws, chain after chain."""
+        for draws in self._chains:
+            yield from islice(draws, self.n_draws)
+
+    def __len__(self) -> int:
+        """Return the number of draws of all chains together."""
+        return self.n_chains * self.n_draws
+
+    @cached_property
+    def _scalars(self) -> Scalars:
+        parts = [chain.scalars().first(self.n_draws) for chain in self._chains]
+        columns: Iterator[Any] = zip(*parts, strict=True)
+        return Scalars(*(np.stack(column) for column in columns))
+
+    @property
+    def n_components(self) -> NDArray[np.int64]:
+        """Number of components of every draw."""
+        return self._scalars.n_components
+
+    @property
+    def spurious(self) -> NDArray[np.float64]:
+        """Probability that an entry no component covers reads one."""
+        return self._scalars.spurious
+
+    @property
+    def dropped(self) -> NDArray[np.float64]:
+        """Probability that an entry some component covers reads zero."""
+        return self._scalars.dropped
+
+    @property
+    def alpha(self) -> NDArray[np.float64]:
+        """Concentration of the buffet (zero where the number of components is fixed)."""
+        return self._scalars.alpha
+
+    @property
+    def densities(self) -> tuple[NDArray[np.float64] | None, ...]:
+        """Density of each mode's factor; None for the mode of the buffet, which has none.
+
+        Where every component has its own density, their mean: components have no labels.
+        """
+        priors = self.settings.model.priors(len(self.shape)).densities
+        return tuple(
+            None if prior is None else self._scalars.densities[:, :, mode]
+            for mode, prior in enumerate(priors)
+        )
+
+    @property
+    def log_joint(self) -> NDArray[np.float64]:
+        """Log density of data and everything drawn."""
+        return self._scalars.log_joint
+
+    @property
+    def log_likelihood(self) -> NDArray[np.float64]:
+        """Log probability of the known entries."""
+        return self._scalars.log_likelihood
+
+    @property
+    def error(self) -> NDArray[np.float64]:
+        """Share of known entries that a draw's components get wrong."""
+        covered = self._scalars.covered
+        wrong = self.tensor.n_ones - covered[:, :, 0] + covered[:, :, 1]
+        return wrong / self.tensor.n_known
+
+    def draw(self, chain: int, draw: int) -> Draw:
+        """Return one draw: the packed state and its log densities."""
+        for name, value, end in (("chain", chain, self.n_chains), ("draw", draw, self.n_draws)):
+            if not is_integer(value) or not 0 <= value < end:
+                msg = f"{name}={value!r} was given; there are {end}, numbered from 0; choose one."
+                raise IndexError(msg)
+        return self._chains[chain][draw]
+
+    def factors(self, chain: int, draw: int) -> tuple[NDArray[np.bool_], ...]:
+        """Return the factors of one draw, one a mode.
+
+        Parameters
+        ----------
+        chain, draw
+            Which draw.
+
+        Returns
+        -------
+        factors
+            Boolean ``(n_rows, n_components)`` arrays; the order of components means nothing.
+        """
+        return tuple(factor.dense() for factor in self.draw(chain, draw).state.factors)
+
+    def _need_draws(self) -> None:
+        if self.n_draws == 0:
+            msg = "there are no draws yet; go on with resume() until the warm-up is over."
+            raise ValueError(msg)
