@@ -22,11 +22,13 @@ KERNEL_FILES = (
     "bits/codes.py",
     "decide.py",
     "model/births.py",
+    "model/marginals.py",
     "engines/births.py",
     "engines/rows.py",
     "engines/counters.py",
     "engines/columns.py",
     "engines/scan.py",
+    "engines/tally.py",
     "posterior/coverage.py",
     "posterior/membership_kernels.py",
 )

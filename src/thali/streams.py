@@ -47,6 +47,16 @@ class Site(IntEnum):
     MEMBERSHIP = 20  # memberships of new rows, given components
     REPLICATE = 21  # replicated data, given a draw
 
+    SPLIT = 22  # split or merge: what is tried, and whether it is accepted
+    SPLIT_ROWS = 23  # where every user goes
+    SPLIT_CODES = 24  # what is in the components concerned
+    GUIDED = 25  # guided birth or death, likewise
+    GUIDED_ROWS = 26
+    GUIDED_CODES = 27
+    RESIDUAL = 28  # residual birth or death, likewise
+    RESIDUAL_ROWS = 29
+    RESIDUAL_CODES = 30
+
 
 VERSION = 1
 """Of the random stream: raised whenever the same seed gives another chain than before."""

@@ -68,6 +68,12 @@ class Engine(Protocol):
     ) -> NDArray[np.int64]:
         """Count covered ones and covered zeros of rows: ``(n_rows, 2)``."""
 
+    def tally(self, mode: int, codes: Words, factor: Factor, classes: Words) -> Index:
+        """Count free ones and zeros of every row by class of columns: ``(n_rows, n_classes, 2)``.
+
+        Free is what is known and covered by none of the given components.
+        """
+
     def births(self, job: RowUpdate, factor: Factor, tables: BirthTables) -> Births:
         """Draw all single-row components of the rows of a work order anew."""
 

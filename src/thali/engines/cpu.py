@@ -13,6 +13,7 @@ from thali.engines import births as birth_kernels
 from thali.engines import columns as vertical
 from thali.engines import rows as horizontal
 from thali.engines import scan as serial
+from thali.engines import tally as counting
 from thali.engines.base import Births, Moves, RowUpdate
 from thali.engines.threads import n_threads, share
 
@@ -118,6 +119,19 @@ class CpuEngine:
             lambda lo, hi: horizontal.count_rows(ones, known, index, lo, hi, codes, words, counts),
             len(index),
             len(index) * codes.size,
+        )
+        return counts
+
+    def tally(self, mode: int, codes: Words, factor: Factor, classes: Words) -> Index:
+        """Count free ones and zeros of every row by class of columns."""
+        ones, known = self._unfolding(mode)
+        n_rows = len(ones)
+        counts = np.empty((n_rows, len(classes), 2), np.int64)
+        job = (ones, known, codes, factor.words, classes, counts)
+        self._share(
+            lambda lo, hi: counting.tally_rows(lo, hi, *job),
+            n_rows,
+            n_rows * ones.shape[1] * (len(codes) + 2 * len(classes)),
         )
         return counts
 

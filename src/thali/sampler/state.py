@@ -43,3 +43,4 @@ class Info(NamedTuple):
     log_likelihood: float
     confusion: Confusion
     is_warmup: bool
+    moves: tuple[tuple[int, int], ...] = ()  # tried and accepted, of every kind

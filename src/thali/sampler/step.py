@@ -12,6 +12,7 @@ from thali.decide import fixed
 from thali.engines.base import RowUpdate
 from thali.model.priors import log_bernoulli, log_buffet, log_repeats
 from thali.sampler.buffet import sweep_blocks, sweep_serial
+from thali.sampler.moves import move
 from thali.sampler.state import Info, State
 from thali.streams import Site, Stream, site_of
 
@@ -41,6 +42,9 @@ def step(key: np.uint64, state: State, target: Target) -> tuple[State, Info]:
         state = sweep_blocks(stream, state, target, n_blocks)
     else:
         state = sweep_serial(stream, state, target)
+    told: tuple[tuple[int, int], ...] = ()
+    if priors.buffet is not None and state.densities[1].ndim == 0:
+        state, told = move(stream, state, target)
     for mode in range(1, len(state.factors)):
         if priors.buffet is not None:
             # A fresh random order, for the reason given in sampler/buffet.py.
@@ -52,7 +56,7 @@ def step(key: np.uint64, state: State, target: Target) -> tuple[State, Info]:
         noise = priors.noise.draw(counts, stream.uniforms(Site.NOISE, 2))
         state = state._replace(noise=noise)
     state = state._replace(sweep=state.sweep + 1)
-    return state, report(state, target, is_warmup=is_warmup)
+    return state, report(state, target, is_warmup=is_warmup)._replace(moves=told)
 
 
 def update_mode(stream: Stream, state: State, target: Target, mode: int) -> State:

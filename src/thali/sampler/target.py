@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from thali.engines.base import Engine
     from thali.model.model import Priors
 
+MOVES = ("split_merge", "guided", "residual")
 SCHEDULES = ("parallel", "serial", "serial-integrated")
 
 
@@ -49,6 +50,9 @@ class Schedule:
     hold
         First sweeps (of the warm-up) in which the error rates stay at their start. Otherwise,
         with no component yet, they would say that everything is noise, and nothing would be born.
+    split_merge, guided, residual
+        How often each move that changes whole components is tried in a sweep
+        (:mod:`thali.sampler.moves`).
     """
 
     kind: str = "parallel"
@@ -56,14 +60,19 @@ class Schedule:
     warmup_blocks: int = 20
     blocks: int = 8
     hold: int = 20
+    split_merge: int = 5
+    guided: int = 5
+    residual: int = 2
 
     def __post_init__(self) -> None:
         if self.kind not in SCHEDULES:
             allowed = ", ".join(map(repr, SCHEDULES))
             msg = f"schedule={self.kind!r} was given; allowed are {allowed}; choose one of those."
             raise ValueError(msg)
-        for name, least in (("warmup", 0), ("hold", 0), ("warmup_blocks", 2), ("blocks", 2)):
-            count(name, getattr(self, name), least)
+        for name in ("warmup", "hold", *MOVES):
+            count(name, getattr(self, name))
+        for name in ("warmup_blocks", "blocks"):
+            count(name, getattr(self, name), least=2)
 
 
 class Target(NamedTuple):
