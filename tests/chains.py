@@ -21,9 +21,18 @@ def hide(x, *cells):
     return np.where(known, x.astype(float), np.nan), known
 
 
-def run(tensor, model, n_sweeps, *, kind="parallel", blocks=2, seed=1, burn=200, module=chain):
-    """Return the number of components and the prediction (a bit mask) after every sweep."""
-    target = Target.prepare(tensor, model, Schedule(kind, blocks=blocks, hold=0), threads=1)
+NO_MOVES = {"split_merge": 0, "guided": 0, "residual": 0}
+
+
+def run(
+    tensor, model, n_sweeps, *, kind="parallel", blocks=2, seed=1, burn=200, module=chain, **moves
+):
+    """Return the number of components and the prediction (a bit mask) after every sweep.
+
+    Moves of whole components are off unless asked for: they would repair mistakes elsewhere.
+    """
+    schedule = Schedule(kind, blocks=blocks, hold=0, **NO_MOVES | moves)
+    target = Target.prepare(tensor, model, schedule, threads=1)
     return draws(target, n_sweeps, seed=seed, burn=burn, module=module)
 
 

@@ -182,3 +182,24 @@ def swapped_counts(patch):
     ]
     draw = mutate("thali.model.noise", edits).UnequalRates.draw
     patch(module("thali.model.noise").UnequalRates, "draw", draw)
+
+
+WRONG_RATIOS = {
+    "split_merge": (
+        "        - _log_division(count_ones(np.stack([only_first, only_second, both])))\n",
+        "",
+    ),
+    "guided": ("        - _log_guess(count_ones(quarters), count_ones(inside))\n", ""),
+    # The seed row that was drawn, not all that could have been.
+    "residual": ("logsumexp(log_code) - log(n_rows)", "log_code.max() - log(n_rows)"),
+}
+
+
+def wrong_ratio(move):
+    """A move whose proposal probability is left out of the acceptance ratio, or is wrong."""
+
+    def patched(patch):
+        mutant = mutate("thali.sampler.moves", [WRONG_RATIOS[move]])
+        patch(module("thali.sampler.step"), "move", mutant.move)
+
+    return patched
