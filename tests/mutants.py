@@ -186,7 +186,7 @@ def swapped_counts(patch):
 
 WRONG_RATIOS = {
     "split_merge": (
-        "        - _log_division(count_ones(np.stack([only_first, only_second, both])))\n",
+        "        - _log_division(count_ones(classes))\n",
         "",
     ),
     "guided": ("        - _log_guess(count_ones(quarters), count_ones(inside))\n", ""),

@@ -12,98 +12,128 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from thali._jit import jit
-from thali.bits.words import pack
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from thali.bits import Words
+    from thali.bits import Index, Words
 
 _NEGLIGIBLE = 40.0
 """Terms so much below the largest do not change a double."""
 
+_ONE = np.uint64(1)
 
-class Patterns(NamedTuple):
-    """Log weights of the bit patterns of some components, for every column (eq. 17).
 
-    Pattern p has bit i on where component i has the column.
+class Marginal(NamedTuple):
+    """The bits of some components in every column, weighed by prior and likelihood (eq. 17).
+
+    Pattern p of a column has bit i on where component i has the column.
     """
 
-    weights: NDArray[np.float64]  # (n_columns, 2 ** n_components)
+    counts: Index  # (n_columns, n_classes, 2): free ones and zeros of classes of rows
+    covers: Index  # (n_patterns,): the set of classes that a pattern covers, as bits
+    prior: NDArray[np.float64]  # (n_patterns,): log prior probabilities
+    weights: tuple[float, float]  # what covering a one and a zero gains
 
     @classmethod
     def of(
-        cls, scores: NDArray[np.float64], members: Sequence[int], density: float
-    ) -> Patterns:
-        """Weigh all patterns.
+        cls, counts: Index, members: Sequence[int], density: float, weights: tuple[float, float]
+    ) -> Marginal:
+        """Prepare the sums over patterns.
 
         Parameters
         ----------
-        scores
-            ``(n_columns, n_classes)``: what covering the free entries of a class of rows gains.
+        counts
+            Free ones and zeros of every column, by class of rows.
         members
             For each component the set of classes that use it, bit ``c`` for class ``c``.
         density
             Prior probability of a bit.
+        weights
+            What covering a one and a zero gains.
         """
         n = len(members)
-        weights = np.empty((len(scores), 1 << n))
+        covers, prior = np.zeros(1 << n, np.int64), np.zeros(1 << n)
         for pattern in range(1 << n):
-            covered = 0
-            for i in range(n):
-                if pattern >> i & 1:
-                    covered |= members[i]
             on = pattern.bit_count()
-            prior = on * log(density) + (n - on) * log(1.0 - density)
-            chosen = [c for c in range(scores.shape[1]) if covered >> c & 1]
-            weights[:, pattern] = prior + scores[:, chosen].sum(axis=1)
-        return cls(weights)
+            prior[pattern] = on * log(density) + (n - on) * log(1.0 - density)
+            for i, classes in enumerate(members):
+                if pattern >> i & 1:
+                    covers[pattern] |= classes
+        return cls(counts, covers, prior, weights)
 
     def total(self) -> float:
         """Return the log marginal likelihood of all columns, relative to covering nothing."""
-        return float(_log_sums(self.weights))
+        return float(_total(self.counts, self.covers, self.prior, *self.weights))
 
     def draw(self, uniforms: NDArray[np.float64]) -> Words:
         """Draw the bits of the components: packed, ``(n_components, n_words)``."""
-        n = int(self.weights.shape[1]).bit_length() - 1
-        drawn = _choose(self.weights, uniforms)
-        bits = (drawn[None, :] >> np.arange(n)[:, None]) & 1
-        return pack(bits.astype(np.bool_))
+        n = len(self.prior).bit_length() - 1
+        codes = np.zeros((n, -(-len(self.counts) // 64)), np.uint64)
+        _draw(self.counts, self.covers, self.prior, *self.weights, uniforms, codes)
+        return codes
 
 
 @jit
-def _log_sums(weights: NDArray[np.float64]) -> float:
-    """Sum log(sum(exp)) over the rows, in their order."""
+def _weigh(
+    counts: Index, covers: Index, prior: NDArray[np.float64], w1: float, w0: float,
+    column: int, scores: NDArray[np.float64], out: NDArray[np.float64],
+) -> float:  # fmt: skip
+    """Fill in the log weights of a column's patterns; return the largest."""
+    n_classes = counts.shape[1]
+    for c in range(n_classes):
+        scores[c] = w1 * counts[column, c, 0] + w0 * counts[column, c, 1]
+    largest = -np.inf
+    for pattern in range(prior.shape[0]):
+        weight = prior[pattern]
+        for c in range(n_classes):
+            if (covers[pattern] >> c) & 1:
+                weight += scores[c]
+        out[pattern] = weight
+        largest = max(largest, weight)
+    return largest
+
+
+@jit
+def _total(
+    counts: Index, covers: Index, prior: NDArray[np.float64], w1: float, w0: float
+) -> float:
+    """Sum log(sum(exp)) over the columns, in their order."""
+    scores, weights = np.empty(counts.shape[1]), np.empty(prior.shape[0])
     total = 0.0
-    for row in range(weights.shape[0]):
-        largest = weights[row].max()
+    for column in range(counts.shape[0]):
+        largest = _weigh(counts, covers, prior, w1, w0, column, scores, weights)
         rest = 0.0
-        for k in range(weights.shape[1]):
-            below = largest - weights[row, k]
-            if below < _NEGLIGIBLE:
-                rest += exp(-below)
+        for weight in weights:
+            if largest - weight < _NEGLIGIBLE:
+                rest += exp(weight - largest)
         total += largest + log(rest)
     return total
 
 
 @jit
-def _choose(weights: NDArray[np.float64], uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Draw a pattern for every row."""
-    n = weights.shape[1]
-    out = np.empty(weights.shape[0], np.int64)
-    for row in range(weights.shape[0]):
-        largest = weights[row].max()
+def _draw(
+    counts: Index, covers: Index, prior: NDArray[np.float64], w1: float, w0: float,
+    uniforms: NDArray[np.float64], codes: Words,
+) -> None:  # fmt: skip
+    """Draw a pattern for every column and set its bits."""
+    scores, weights = np.empty(counts.shape[1]), np.empty(prior.shape[0])
+    n_patterns = prior.shape[0]
+    for column in range(counts.shape[0]):
+        largest = _weigh(counts, covers, prior, w1, w0, column, scores, weights)
         total = 0.0
-        for k in range(n):
-            total += exp(weights[row, k] - largest)
-        left = uniforms[row] * total
-        chosen = n - 1
-        for k in range(n):
-            left -= exp(weights[row, k] - largest)
+        for pattern in range(n_patterns):
+            weights[pattern] = exp(weights[pattern] - largest)
+            total += weights[pattern]
+        left = uniforms[column] * total
+        chosen = n_patterns - 1
+        for pattern in range(n_patterns):
+            left -= weights[pattern]
             if left < 0.0:
-                chosen = k
+                chosen = pattern
                 break
-        out[row] = chosen
-    return out
+        for i in range(codes.shape[0]):
+            if (chosen >> i) & 1:
+                codes[i, column >> 6] |= _ONE << np.uint64(column & 63)

@@ -17,7 +17,7 @@ from scipy.special import expit, gammaln, logit, logsumexp
 
 from thali.bits.words import count_ones, pack, unpack
 from thali.decide import SCALE, fixed
-from thali.model.marginals import Patterns
+from thali.model.marginals import Marginal
 from thali.streams import Site
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from thali.streams import Stream
 
 
-def move(stream: Stream, state: State, target: Target) -> tuple[State, tuple[tuple[int, int], ...]]:
+def move(
+    stream: Stream, state: State, target: Target
+) -> tuple[State, tuple[tuple[int, int], ...]]:
     """Try every kind of move as often as the schedule says; count what was tried and accepted."""
     told = []
     for name, kind in _KINDS.items():
@@ -68,10 +70,10 @@ def split_merge(stream: Stream, state: State, target: Target, number: int) -> St
     whole = pair[:1] | pair[1:]
     only_first, only_second, both = pair[0] & ~pair[1], pair[1] & ~pair[0], pair[0] & pair[1]
     rest = np.delete(np.arange(n), old)
-    scores = _scores(state, target, rest, np.stack([only_first, only_second, both]))
-    density = float(state.densities[1])
-    two = Patterns.of(scores, [0b101, 0b110], density)
-    one = Patterns.of(scores, [0b111], density)
+    classes = np.stack([only_first, only_second, both])
+    counts = _counts(state, target, rest, classes)
+    two = _marginal(state, counts, [0b101, 0b110])
+    one = _marginal(state, counts, [0b111])
     n_rows, n_small = target.tensor.shape[0], n if is_split else n - 1
     ratio = (
         log(state.alpha)
@@ -79,13 +81,13 @@ def split_merge(stream: Stream, state: State, target: Target, number: int) -> St
         - _log_rate(count_ones(whole), n_rows)
         + two.total()
         - one.total()
-        - _log_division(count_ones(np.stack([only_first, only_second, both])))
+        - _log_division(count_ones(classes))
         - log(n_small + 1)
     )
     if not log(uniforms[6]) < (ratio if is_split else -ratio):
         return None
-    after, patterns = (pair, two) if is_split else (whole, one)
-    codes = patterns.draw(stream.uniforms(Site.SPLIT_CODES, len(scores), row=number))
+    after, marginal = (pair, two) if is_split else (whole, one)
+    codes = marginal.draw(stream.uniforms(Site.SPLIT_CODES, len(counts), row=number))
     return _replace(state, rest, after, codes)
 
 
@@ -145,12 +147,11 @@ def guided(stream: Stream, state: State, target: Target, number: int) -> State |
     # Classes of rows by (a, b, c), without those that use none of them.
     inside, outside = quarters & c, quarters & ~c
     classes = np.concatenate([outside[1:], inside])
-    scores = _scores(state, target, rest, classes)
+    counts = _counts(state, target, rest, classes)
     in_a, in_b, in_c = 0b1010101, 0b1100110, 0b1111000  # of a, b, ab, c, ac, bc, abc
     members = [in_a] if first == second else [in_a, in_b]
-    density = float(state.densities[1])
-    without = Patterns.of(scores, members, density)
-    with_c = Patterns.of(scores, [*members, in_c], density)
+    without = _marginal(state, counts, members)
+    with_c = _marginal(state, counts, [*members, in_c])
     n_small = n if is_birth else n - 1
     ratio = (
         log(state.alpha)
@@ -163,10 +164,10 @@ def guided(stream: Stream, state: State, target: Target, number: int) -> State |
     if not log(uniforms[8]) < (ratio if is_birth else -ratio):
         return None
     after = users[references]
-    patterns = with_c if is_birth else without
     if is_birth:
         after = np.concatenate([after, c[None]])
-    codes = patterns.draw(stream.uniforms(Site.GUIDED_CODES, len(scores), row=number))
+    marginal = with_c if is_birth else without
+    codes = marginal.draw(stream.uniforms(Site.GUIDED_CODES, len(counts), row=number))
     return _replace(state, rest, after, codes)
 
 
@@ -277,21 +278,21 @@ def _log_rate(sizes: Index, n_rows: int) -> float:
     return float(terms.sum()) - len(sizes) * lgamma(n_rows + 1.0)
 
 
-def _scores(
-    state: State, target: Target, rest: NDArray[np.intp], classes: Words
-) -> NDArray[np.float64]:
-    """Return what covering the free entries of each class of rows gains, for every column."""
+def _counts(state: State, target: Target, rest: NDArray[np.intp], classes: Words) -> Index:
+    """Count the free entries of every column by class of rows, if only ``rest`` covered any."""
     users, codes = state.factors
-    counts = target.engine.tally(1, users.words[rest], codes.take(rest), classes)
-    return np.asarray(counts @ _weights(state), np.float64)
+    return target.engine.tally(1, users.words[rest], codes.take(rest), classes)
+
+
+def _marginal(state: State, counts: Index, members: list[int]) -> Marginal:
+    w1, w0 = _weights(state)
+    return Marginal.of(counts, members, float(state.densities[1]), (float(w1), float(w0)))
 
 
 def _replace(state: State, rest: NDArray[np.intp], users: Words, codes: Words) -> State:
     """Return the state with the components ``rest`` and new ones; covered is not updated."""
     kept = state.take(rest)
-    return kept._replace(
-        factors=(kept.factors[0].append(users), kept.factors[1].append(codes))
-    )
+    return kept._replace(factors=(kept.factors[0].append(users), kept.factors[1].append(codes)))
 
 
 _KINDS = {"split_merge": split_merge, "guided": guided, "residual": residual}
