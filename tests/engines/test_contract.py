@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 import oracle
+from chains import NO_MOVES
+from thali.bits import Factor, PackedTensor, pack
+from thali.data import BinaryTensor
 from thali.engines.cpu import CpuEngine
 from thali.model import FixedRates, Model, PerComponent
 from thali.sampler import Schedule, Target, chain, step
@@ -40,7 +43,7 @@ def assert_same(engine, kind, values, known, start, noise_kind, *, n_sweeps, see
     is_finite = kind == "finite"
     key = chain_key(seed)
     model = Model(start[0].shape[1] if is_finite else None, noise=noise_kind)
-    schedule = Schedule("parallel" if is_finite else kind, blocks=blocks)
+    schedule = Schedule("parallel" if is_finite else kind, blocks=blocks, **NO_MOVES)
     target = Target.prepare(as_input(values, known), model, schedule, engine)
     state = target.initial(key, start)
     slow = oracle.Chain(
@@ -242,3 +245,27 @@ def test_threads_survive_fork_and_pickle(method, monkeypatch):
         warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of forks with threads
         with ProcessPoolExecutor(1, mp_context=get_context(method)) as pool:
             assert pool.submit(_last, target).result(timeout=120) == expected
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("has_unknown", [False, True])
+@pytest.mark.parametrize("mode", [0, 1])
+def test_tally(mode, has_unknown, threads, monkeypatch):
+    """Free ones and zeros of every row by class of columns, against plain loops."""
+    monkeypatch.setattr("thali.engines.cpu._MIN_WORK", 0)
+    values, known, start = make((9, 70), 3, seed=6, has_unknown=has_unknown)
+    rng = np.random.default_rng(2)
+    tensor = PackedTensor.from_tensor(BinaryTensor.from_any(as_input(values, known)))
+    factors = [Factor.from_dense(f) for f in start]
+    classes = rng.random((3, values.shape[1 - mode])) < 0.5
+    counts = (
+        CpuEngine(threads)
+        .load(tensor)
+        .tally(mode, factors[1 - mode].words, factors[mode], pack(classes))
+    )
+    covered = (start[0].astype(int) @ start[1].T.astype(int)) > 0
+    for row in range(values.shape[mode]):
+        for k in range(3):
+            cells = [(row, c) if mode == 0 else (c, row) for c in np.flatnonzero(classes[k])]
+            free = [bool(values[c]) for c in cells if known[c] and not covered[c]]
+            assert counts[row, k].tolist() == [sum(free), len(free) - sum(free)]

@@ -5,7 +5,7 @@ import pytest
 
 import compare
 import exact
-from chains import X32, X33, X222, X223, as_exact, hide, run
+from chains import NO_MOVES, X32, X33, X222, X223, as_exact, hide, run
 from thali.model import Beta, EqualRates, FixedRates, Gamma, Model, PerComponent, UnequalRates
 from thali.sampler import Schedule, Target, chain
 from thali.streams import chain_key
@@ -31,6 +31,7 @@ BUFFETS = {
         ),
     ),
 }
+ALL_MOVES = {"split_merge": 2, "guided": 2, "residual": 1}
 SCHEDULES = [("parallel", 2), ("parallel", 3), ("serial", 2), ("serial-integrated", 2)]
 
 
@@ -110,13 +111,20 @@ def test_finite(name, n_sweeps):
     compare.assert_matches(None, fs, expected)
 
 
-@pytest.mark.parametrize(("kind", "blocks"), SCHEDULES)
-def test_whole_states(kind, blocks):
+@pytest.mark.parametrize(
+    ("kind", "blocks", "moves"),
+    [
+        *((*s, {}) for s in SCHEDULES),
+        ("parallel", 2, {"split_merge": 2, "guided": 2, "residual": 1}),
+    ],
+)
+def test_whole_states(kind, blocks, moves):
     """Not only what is predicted: users and codes of every component, as a set."""
     x = np.array([[1, 0], [1, 1]])
     model = Model(noise=FixedRates(0.1, 0.2), alpha=0.9, density=0.3)
     expected = exact.posterior_states(x, np.ones(x.shape, bool), as_exact(model), 3)
-    target = Target.prepare(x, model, Schedule(kind, blocks=blocks, hold=0), threads=1)
+    schedule = Schedule(kind, blocks=blocks, hold=0, **NO_MOVES | moves)
+    target = Target.prepare(x, model, schedule, threads=1)
     keys = [
         exact.canonical([f.dense() for f in state.factors]).key
         for state, info in chain(chain_key(5), target, QUICK)

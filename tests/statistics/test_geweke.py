@@ -5,6 +5,7 @@ import pytest
 
 import compare
 import mutants
+from chains import NO_MOVES
 from thali.bits import Factor, PackedTensor
 from thali.bits.words import count_ones
 from thali.data import BinaryTensor
@@ -91,13 +92,13 @@ def prior_samples(n, model, seed=7):
     return np.array(out, float)
 
 
-def chain_samples(n, model, kind, blocks, seed=3):
+def chain_samples(n, model, kind, blocks, seed=3, **moves):
     """Alternate a sweep of the sampler and new data given its state."""
     rng = np.random.default_rng(seed)
     key = chain_key(seed)
     z, u, alpha, densities, _, rates = draw_prior(rng, model)
     x, _ = draw_data(rng, z, u, *rates)
-    schedule = Schedule(kind, blocks=blocks, hold=0)
+    schedule = Schedule(kind, blocks=blocks, hold=0, **NO_MOVES | moves)
     target = Target.prepare(np.where(KNOWN, x.astype(float), np.nan), model, schedule, threads=1)
     noise = target.priors.noise.initial()._replace(spurious=rates[0], dropped=rates[1])
     factors = (Factor.from_dense(z), Factor.from_dense(u))
@@ -151,3 +152,22 @@ def test_geweke_rejects(mutation, kind, n, monkeypatch):
     """The same test rejects samplers with a known mistake."""
     mutation(monkeypatch.setattr)
     assert compare.geweke_rejects(prior_samples(4 * n, MODEL), chain_samples(n, MODEL, kind, 2))
+
+
+MOVES = ["split_merge", "guided", "residual"]
+
+
+@pytest.mark.parametrize("n", [3_000, pytest.param(30_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("move", MOVES)
+def test_geweke_with_moves(move, n):
+    """Each move of whole components leaves the joint distribution as it is."""
+    sampled = chain_samples(n, MODEL, "parallel", 2, **{move: 3})
+    compare.assert_geweke(prior_samples(4 * n, MODEL), sampled, NAMES)
+
+
+@pytest.mark.parametrize("move", MOVES)
+def test_geweke_rejects_a_wrong_ratio(move, monkeypatch):
+    """The same test, at the same length, rejects a move with a wrong acceptance ratio."""
+    mutants.wrong_ratio(move)(monkeypatch.setattr)
+    sampled = chain_samples(3_000, MODEL, "parallel", 2, **{move: 3})
+    assert compare.geweke_rejects(prior_samples(12_000, MODEL), sampled)

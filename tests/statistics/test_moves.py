@@ -7,7 +7,7 @@ import exact
 import mutants
 from chains import X33, as_exact, hide, run
 from thali.model import Beta, FixedRates, Gamma, Model, UnequalRates
-from thali.sampler import Target, chain, Schedule
+from thali.sampler import Schedule, Target, chain
 from thali.streams import chain_key
 
 FIXED = (X33, ((0, 2),), Model(noise=FixedRates(0.1, 0.25), alpha=1.4, density=0.3))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import compare
+from chains import NO_MOVES
 from thali.bits import PackedTensor, Unfolding
 from thali.model import FixedRates, Gamma, Model
 from thali.sampler import Schedule, Target, chain
@@ -20,13 +21,21 @@ def nothing_known():
 
 
 @pytest.mark.parametrize(
-    ("kind", "blocks"),
-    [("parallel", 2), ("parallel", 6), ("serial", 2), ("serial-integrated", 2)],
+    ("kind", "blocks", "moves"),
+    [
+        ("parallel", 2, {}),
+        ("parallel", 6, {}),
+        ("serial", 2, {}),
+        ("serial-integrated", 2, {}),
+        ("parallel", 2, {"split_merge": 2, "guided": 2, "residual": 1}),
+    ],
 )
-def test_number_of_components_and_of_ones(kind, blocks):
+def test_number_of_components_and_of_ones(kind, blocks, moves):
     """The mean number of components is alpha H_N, of ones alpha N; the first is Poisson."""
     model = Model(noise=FixedRates(0.1, 0.2), alpha=ALPHA, density=0.3)
-    target = Target.prepare(nothing_known(), model, Schedule(kind, blocks=blocks), threads=1)
+    target = Target.prepare(
+        nothing_known(), model, Schedule(kind, blocks=blocks, **NO_MOVES | moves), threads=1
+    )
     sampled = np.array(
         [
             (i.n_components, i.n_components**2, s.factors[0].sizes().sum())
@@ -44,7 +53,7 @@ def test_number_of_components_and_of_ones(kind, blocks):
 def test_learned_concentration_returns_to_its_prior():
     """Alpha and the number of components follow their joint prior."""
     model = Model(noise=FixedRates(0.1, 0.2), alpha=Gamma(4.0, 3.0), density=0.3)
-    target = Target.prepare(nothing_known(), model, Schedule(blocks=3), threads=1)
+    target = Target.prepare(nothing_known(), model, Schedule(blocks=3, **NO_MOVES), threads=1)
     sampled = np.array(
         [(s.alpha, i.n_components) for s, i in chain(chain_key(4), target, 12_000)][200:]
     )
