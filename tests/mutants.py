@@ -199,7 +199,9 @@ def wrong_ratio(move):
     """A move whose proposal probability is left out of the acceptance ratio, or is wrong."""
 
     def patched(patch):
-        mutant = mutate("thali.sampler.moves", [WRONG_RATIOS[move]])
+        mutant = mutate(
+            "thali.sampler.moves", [WRONG_RATIOS[move], ("_BLOCK = 128", "_BLOCK = 1")]
+        )
         patch(module("thali.sampler.step"), "move", mutant.move)
 
     return patched

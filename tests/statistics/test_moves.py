@@ -21,6 +21,12 @@ LEARNED = (
 MOVES = ("split_merge", "guided", "residual")
 
 
+@pytest.fixture(autouse=True)
+def _two_stages(monkeypatch):
+    """Three columns are enough for a first decision by one of them, then by all."""
+    monkeypatch.setattr("thali.sampler.moves._BLOCK", 1)
+
+
 def compared(problem, n_sweeps, kind, **moves):
     x, hidden, model = problem
     tensor, known = hide(x, *hidden)

@@ -68,10 +68,13 @@ class Engine(Protocol):
     ) -> NDArray[np.int64]:
         """Count covered ones and covered zeros of rows: ``(n_rows, 2)``."""
 
-    def tally(self, mode: int, codes: Words, factor: Factor, classes: Words) -> Index:
-        """Count free ones and zeros of every row by class of columns: ``(n_rows, n_classes, 2)``.
+    def tally(
+        self, mode: int, rows: tuple[int, int], codes: Words, factor: Factor, classes: Words
+    ) -> Index:
+        """Count free ones and zeros of a range of rows by class of columns.
 
-        Free is what is known and covered by none of the given components.
+        Free is what is known and covered by none of the given components. Returns
+        ``(n_rows, n_classes, 2)``.
         """
 
     def births(self, job: RowUpdate, factor: Factor, tables: BirthTables) -> Births:

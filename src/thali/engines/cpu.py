@@ -122,12 +122,14 @@ class CpuEngine:
         )
         return counts
 
-    def tally(self, mode: int, codes: Words, factor: Factor, classes: Words) -> Index:
-        """Count free ones and zeros of every row by class of columns."""
+    def tally(
+        self, mode: int, rows: tuple[int, int], codes: Words, factor: Factor, classes: Words
+    ) -> Index:
+        """Count free ones and zeros of a range of rows by class of columns."""
         ones, known = self._unfolding(mode)
-        n_rows = len(ones)
+        n_rows = rows[1] - rows[0]
         counts = np.empty((n_rows, len(classes), 2), np.int64)
-        job = (ones, known, codes, factor.words, classes, counts)
+        job = (rows[0], ones, known, codes, factor.words, classes, counts)
         self._share(
             lambda lo, hi: counting.tally_rows(lo, hi, *job),
             n_rows,

@@ -21,15 +21,15 @@ _ZERO = np.uint64(0)
 
 @jit
 def tally_rows(
-    lo: int, hi: int, ones: Words, known: Words, codes: Words, factor: Words, classes: Words,
-    counts: Index,
+    lo: int, hi: int, first: int, ones: Words, known: Words, codes: Words, factor: Words,
+    classes: Words, counts: Index,
 ) -> None:  # fmt: skip
     """Count ones and zeros that no component covers, in each class of columns.
 
     Parameters
     ----------
     lo, hi
-        Range of rows.
+        Range of rows, counted from ``first``.
     ones, known
         Unfolding of the mode; ``known`` has no rows if all entries are known.
     codes, factor
@@ -42,7 +42,8 @@ def tally_rows(
     n_components, width = codes.shape
     n_classes = classes.shape[0]
     free = np.empty(width, np.uint64)
-    for row in range(lo, hi):
+    for i in range(lo, hi):
+        row = first + i
         for w in range(width):
             free[w] = known[row, w] if known.shape[0] else ~_ZERO
         for component in range(n_components):
@@ -56,5 +57,5 @@ def tally_rows(
                 part = free[w] & classes[k, w]
                 n_free += popcount(part)
                 n_ones += popcount(part & ones[row, w])
-            counts[row, k, 0] = np.int64(n_ones)
-            counts[row, k, 1] = np.int64(n_free) - np.int64(n_ones)
+            counts[i, k, 0] = np.int64(n_ones)
+            counts[i, k, 1] = np.int64(n_free) - np.int64(n_ones)

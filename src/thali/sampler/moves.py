@@ -13,17 +13,20 @@ from math import lgamma, log
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import expit, gammaln, logit, logsumexp
+from scipy.special import expit, logit, logsumexp
 
 from thali.bits.words import count_ones, pack, unpack
 from thali.decide import SCALE, fixed
 from thali.model.marginals import Marginal
 from thali.streams import Site
 
+_BLOCK = 128
+"""Columns that may rule a move out before all are looked at."""
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from thali.bits import Index, Words
+    from thali.bits import Words
     from thali.sampler.state import State
     from thali.sampler.target import Target
     from thali.streams import Stream
@@ -51,130 +54,114 @@ def move(
 
 def split_merge(stream: Stream, state: State, target: Target, number: int) -> State | None:
     """Split a component's users in two, or unite those of two components."""
-    uniforms = stream.uniforms(Site.SPLIT, 7, row=number)
-    n, users = state.n_components, state.factors[0].words
+    uniforms = stream.uniforms(Site.SPLIT, 9, row=number).tolist()
+    n, users, n_rows = state.n_components, state.factors[0].words, target.tensor.shape[0]
     is_split = uniforms[0] < 0.5
     if n < (1 if is_split else 2):
         return None
+    first = _pick(uniforms[1], n)
     if is_split:
-        old = [_pick(uniforms[1], n)]
-        pair = _divide(stream, users[old[0]], target.tensor.shape[0], uniforms[3:6], number)
+        old = [first]
+        pair = _divide(stream, users[first], n_rows, uniforms[2:5], number)
     else:
-        first = _pick(uniforms[1], n)
         second = _pick(uniforms[2], n - 1)
         old = [first, second + (second >= first)]
         pair = users[old]
-    sizes = count_ones(pair)
-    if not sizes.all():
+    both = pair[:1] & pair[1:]
+    classes = np.concatenate([pair & ~both, both])
+    only_first, only_second, shared = sizes = count_ones(classes).tolist()
+    n_users = (only_first + shared, only_second + shared)
+    if 0 in n_users:
         return None
-    whole = pair[:1] | pair[1:]
-    only_first, only_second, both = pair[0] & ~pair[1], pair[1] & ~pair[0], pair[0] & pair[1]
-    rest = np.delete(np.arange(n), old)
-    classes = np.stack([only_first, only_second, both])
-    counts = _counts(state, target, rest, classes)
-    two = _marginal(state, counts, [0b101, 0b110])
-    one = _marginal(state, counts, [0b111])
-    n_rows, n_small = target.tensor.shape[0], n if is_split else n - 1
     ratio = (
         log(state.alpha)
-        + _log_rate(sizes, n_rows)
-        - _log_rate(count_ones(whole), n_rows)
-        + two.total()
-        - one.total()
-        - _log_division(count_ones(classes))
-        - log(n_small + 1)
+        + sum(_log_rate(m, n_rows) for m in n_users)
+        - _log_rate(sum(sizes), n_rows)
+        - _log_division(sizes)
+        - log(n + is_split)
     )
-    if not log(uniforms[6]) < (ratio if is_split else -ratio):
+    move = _Move(state, target, old, classes, [0b111], [0b101, 0b110])
+    if not move.is_accepted(ratio, uniforms[6:], is_forward=is_split):
         return None
-    after, marginal = (pair, two) if is_split else (whole, one)
-    codes = marginal.draw(stream.uniforms(Site.SPLIT_CODES, len(counts), row=number))
-    return _replace(state, rest, after, codes)
+    after = pair if is_split else pair[:1] | pair[1:]
+    draws = stream.uniforms(Site.SPLIT_CODES, target.tensor.shape[1], row=number)
+    return move.carry_out(after, draws, is_forward=is_split)
 
 
 def _divide(
-    stream: Stream, users: Words, n_rows: int, uniforms: NDArray[np.float64], number: int
+    stream: Stream, users: Words, n_rows: int, uniforms: list[float], number: int
 ) -> Words:
     """Send every user to the first, the second or both, at rates drawn from Dirichlet(1, 1, 1)."""
-    shares = -np.log(uniforms)
-    edges = np.cumsum(shares / shares.sum())
+    shares = [-log(u) for u in uniforms]
+    to_first, to_second = shares[0] / sum(shares), (shares[0] + shares[1]) / sum(shares)
     rows = np.flatnonzero(unpack(users, n_rows))
     draws = stream.uniforms(Site.SPLIT_ROWS, len(rows), row=number)
     dense = np.zeros((2, n_rows), np.bool_)
-    dense[0, rows] = (draws < edges[0]) | (draws >= edges[1])
-    dense[1, rows] = draws >= edges[0]
+    dense[0, rows] = (draws < to_first) | (draws >= to_second)
+    dense[1, rows] = draws >= to_first
     return pack(dense)
 
 
-def _log_division(sizes: Index) -> float:
+def _log_division(sizes: list[int]) -> float:
     """Return the log probability of one division in classes of these sizes (eq. 18)."""
-    return lgamma(3.0) + float(gammaln(sizes + 1.0).sum()) - lgamma(float(sizes.sum()) + 3.0)
+    return lgamma(3.0) + sum(lgamma(m + 1.0) for m in sizes) - lgamma(sum(sizes) + 3.0)
 
 
 # --- guided birth and death (eq. 20 and 21) ----------------------------------------------------
 
+_IN_A, _IN_B, _IN_C = 0b1010101, 0b1100110, 0b1111000
+"""Classes of rows that use a component, of a, b, ab, c, ac, bc, abc in this order."""
+
 
 def guided(stream: Stream, state: State, target: Target, number: int) -> State | None:
     """Add a component whose users follow those of two others, or delete one."""
-    uniforms = stream.uniforms(Site.GUIDED, 9, row=number)
-    n, users = state.n_components, state.factors[0].words
-    n_rows = target.tensor.shape[0]
+    uniforms = stream.uniforms(Site.GUIDED, 11, row=number).tolist()
+    n, users, n_rows = state.n_components, state.factors[0].words, target.tensor.shape[0]
     is_birth = uniforms[0] < 0.5
     if n < (1 if is_birth else 2):
         return None
-    if is_birth:
-        gone: list[int] = []
-        first, second = _pick(uniforms[1], n), _pick(uniforms[2], n)
-    else:
-        gone = [_pick(uniforms[3], n)]
-        others = np.delete(np.arange(n), gone)
-        first, second = (int(others[_pick(u, n - 1)]) for u in uniforms[1:3])
+    gone = n if is_birth else _pick(uniforms[3], n)
+    n_small = n - (not is_birth)
+    first, second = (_pick(u, n_small) for u in uniforms[1:3])
+    first, second = first + (first >= gone), second + (second >= gone)
     a, b = users[first], users[second]
-    everybody = pack(np.ones(n_rows, np.bool_))
-    quarters = np.stack([everybody & ~a & ~b, a & ~b, b & ~a, a & b])
+    neither = target.everybody & ~(a | b)
+    quarters = np.stack([neither, a & ~b, b & ~a, a & b])
     if is_birth:
-        dense = np.zeros(n_rows, np.bool_)
+        rates = np.array(uniforms[4:8])
         draws = stream.uniforms(Site.GUIDED_ROWS, n_rows, row=number)
-        for quarter, rate in zip(unpack(quarters, n_rows), uniforms[4:8], strict=True):
-            dense |= quarter & (draws < rate)
-        c = pack(dense)
+        joins: NDArray[np.bool_] = unpack(quarters, n_rows) & (draws < rates[:, None])
+        c = pack(np.logical_or.reduce(joins))
     else:
-        c = users[gone[0]]
-    size = count_ones(c[None])
-    if not size[0]:
+        c = users[gone]
+    inside = quarters & c
+    joined, sizes = count_ones(inside).tolist(), count_ones(quarters).tolist()
+    if not any(joined):
         return None
-    references = [first] if first == second else [first, second]
-    rest = np.delete(np.arange(n), [*references, *gone])
-    # Classes of rows by (a, b, c), without those that use none of them.
-    inside, outside = quarters & c, quarters & ~c
-    classes = np.concatenate([outside[1:], inside])
-    counts = _counts(state, target, rest, classes)
-    in_a, in_b, in_c = 0b1010101, 0b1100110, 0b1111000  # of a, b, ab, c, ac, bc, abc
-    members = [in_a] if first == second else [in_a, in_b]
-    without = _marginal(state, counts, members)
-    with_c = _marginal(state, counts, [*members, in_c])
-    n_small = n if is_birth else n - 1
+    old = [first] if first == second else [first, second]
+    members = [_IN_A] if first == second else [_IN_A, _IN_B]
     ratio = (
         log(state.alpha)
-        + _log_rate(size, n_rows)
+        + _log_rate(sum(joined), n_rows)
         - log(n_small + 1)
-        + with_c.total()
-        - without.total()
-        - _log_guess(count_ones(quarters), count_ones(inside))
+        - _log_guess(sizes, joined)
     )
-    if not log(uniforms[8]) < (ratio if is_birth else -ratio):
+    classes = np.concatenate([quarters[1:] & ~c, inside])
+    concerned = old if is_birth else [*old, gone]
+    move = _Move(state, target, concerned, classes, members, [*members, _IN_C])
+    if not move.is_accepted(ratio, uniforms[8:], is_forward=is_birth):
         return None
-    after = users[references]
-    if is_birth:
-        after = np.concatenate([after, c[None]])
-    marginal = with_c if is_birth else without
-    codes = marginal.draw(stream.uniforms(Site.GUIDED_CODES, len(counts), row=number))
-    return _replace(state, rest, after, codes)
+    after = np.concatenate([users[old], c[None]]) if is_birth else users[old]
+    draws = stream.uniforms(Site.GUIDED_CODES, target.tensor.shape[1], row=number)
+    return move.carry_out(after, draws, is_forward=is_birth)
 
 
-def _log_guess(sizes: Index, joined: Index) -> float:
+def _log_guess(sizes: list[int], joined: list[int]) -> float:
     """Return the log probability of a set of users with uniform rates in four classes (eq. 20)."""
-    terms = gammaln(joined + 1.0) + gammaln(sizes - joined + 1.0) - gammaln(sizes + 2.0)
-    return float(terms.sum())
+    return sum(
+        lgamma(k + 1.0) + lgamma(m - k + 1.0) - lgamma(m + 2.0)
+        for m, k in zip(sizes, joined, strict=True)
+    )
 
 
 # --- residual birth and death (eq. 22) ---------------------------------------------------------
@@ -182,7 +169,7 @@ def _log_guess(sizes: Index, joined: Index) -> float:
 
 def residual(stream: Stream, state: State, target: Target, number: int) -> State | None:
     """Add a component that looks like what is left of a row, or delete any component."""
-    uniforms = stream.uniforms(Site.RESIDUAL, 3, row=number)
+    uniforms = stream.uniforms(Site.RESIDUAL, 3, row=number).tolist()
     n, (users, codes) = state.n_components, state.factors
     n_rows, n_columns = target.tensor.shape
     is_birth = uniforms[0] < 0.5
@@ -199,7 +186,7 @@ def residual(stream: Stream, state: State, target: Target, number: int) -> State
         chances = _chances(state)
         code = codes.words[gone]
     classes = np.stack([code, pack(np.ones(n_columns, np.bool_)) & ~code])
-    counts = target.engine.tally(0, codes.words[rest], users.take(rest), classes)
+    counts = target.engine.tally(0, (0, n_rows), codes.words[rest], users.take(rest), classes)
     # Entries of every row by what they are (free one, free zero, neither) inside and outside.
     sizes = count_ones(classes)
     neither = sizes - counts.sum(axis=2)
@@ -219,7 +206,7 @@ def residual(stream: Stream, state: State, target: Target, number: int) -> State
     n_small = n if is_birth else n - 1
     ratio = (
         log(state.alpha)
-        + _log_rate(np.array([joins.sum()]), n_rows)
+        + _log_rate(int(joins.sum()), n_rows)
         + sizes[0] * log(density)
         + sizes[1] * log(1.0 - density)
         + float(gains[joins].sum())
@@ -272,24 +259,71 @@ def _weights(state: State) -> NDArray[np.float64]:
     return fixed(np.array(state.noise.weights())) / SCALE
 
 
-def _log_rate(sizes: Index, n_rows: int) -> float:
-    """Return the sum of log rho(m) over components of these sizes (P1)."""
-    terms = gammaln(n_rows - sizes + 1.0) + gammaln(sizes)
-    return float(terms.sum()) - len(sizes) * lgamma(n_rows + 1.0)
+def _log_rate(size: int, n_rows: int) -> float:
+    """Return log rho(m) of a component with m users (P1)."""
+    return lgamma(n_rows - size + 1.0) + lgamma(float(size)) - lgamma(n_rows + 1.0)
 
 
-def _counts(state: State, target: Target, rest: NDArray[np.intp], classes: Words) -> Index:
-    """Count the free entries of every column by class of rows, if only ``rest`` covered any."""
-    users, codes = state.factors
-    return target.engine.tally(1, users.words[rest], codes.take(rest), classes)
+class _Move:
+    """A step between few and many components with the same rows, their codes summed out.
+
+    Forward leads from ``few`` to ``many``; both are sets of classes of rows that use a component.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        target: Target,
+        concerned: list[int],
+        classes: Words,
+        few: list[int],
+        many: list[int],
+    ) -> None:
+        self.state = state
+        self.target = target
+        self.is_rest = np.ones(state.n_components, np.bool_)
+        self.is_rest[concerned] = False
+        self.classes = classes
+        self.sides = (few, many)
+        self.marginals: tuple[Marginal, Marginal] | None = None
+
+    def is_accepted(self, ratio: float, uniforms: list[float], *, is_forward: bool) -> bool:
+        """Decide, first by a block of columns, then by all (delayed acceptance).
+
+        A step that a block rules out, as most are on large data, costs no more than the block.
+        Both stages are accepted with their own ratio, whose product is the whole: exact
+        (Christen & Fox 2005). The block does not depend on the state.
+        """
+        n_columns = self.target.tensor.shape[1]
+        sign = 1.0 if is_forward else -1.0
+        part = 0.0
+        if n_columns > 2 * _BLOCK:
+            start = _pick(uniforms[0], n_columns - _BLOCK + 1)
+            part = self._gain((start, start + _BLOCK))
+            if not log(uniforms[1]) < sign * part:
+                return False
+        whole = self._gain((0, n_columns))
+        return log(uniforms[2]) < sign * (ratio + whole - part)
+
+    def carry_out(self, users: Words, draws: NDArray[np.float64], *, is_forward: bool) -> State:
+        """Return the state with the new users and with codes drawn given them."""
+        assert self.marginals is not None
+        return _replace(self.state, self.is_rest, users, self.marginals[is_forward].draw(draws))
+
+    def _gain(self, columns: tuple[int, int]) -> float:
+        """Return the log marginal likelihood of some columns, many over few."""
+        users, codes = (factor.take(self.is_rest) for factor in self.state.factors)
+        counts = self.target.engine.tally(1, columns, users.words, codes, self.classes)
+        density = float(self.state.densities[1])
+        w1, w0 = _weights(self.state).tolist()
+        few, many = (Marginal.of(counts, side, density, (w1, w0)) for side in self.sides)
+        self.marginals = few, many
+        return many.total() - few.total()
 
 
-def _marginal(state: State, counts: Index, members: list[int]) -> Marginal:
-    w1, w0 = _weights(state)
-    return Marginal.of(counts, members, float(state.densities[1]), (float(w1), float(w0)))
-
-
-def _replace(state: State, rest: NDArray[np.intp], users: Words, codes: Words) -> State:
+def _replace(
+    state: State, rest: NDArray[np.intp] | NDArray[np.bool_], users: Words, codes: Words
+) -> State:
     """Return the state with the components ``rest`` and new ones; covered is not updated."""
     kept = state.take(rest)
     return kept._replace(factors=(kept.factors[0].append(users), kept.factors[1].append(codes)))
