@@ -185,11 +185,8 @@ def swapped_counts(patch):
 
 
 WRONG_RATIOS = {
-    "split_merge": (
-        "        - _log_division(count_ones(classes))\n",
-        "",
-    ),
-    "guided": ("        - _log_guess(count_ones(quarters), count_ones(inside))\n", ""),
+    "split_merge": ("        - _log_division(sizes)\n", ""),
+    "guided": ("        - _log_guess(sizes, joined)\n", ""),
     # The seed row that was drawn, not all that could have been.
     "residual": ("logsumexp(log_code) - log(n_rows)", "log_code.max() - log(n_rows)"),
 }
