@@ -1,8 +1,8 @@
 """How the defaults of ``thali.sample`` were chosen: ``./dev python experiments/defaults.py``.
 
-For simulated data of several sizes, all with their true number of components known, and for several
-lengths of warm-up: how often is the most probable number the true one, and how often do the chains
-say that they cannot be trusted? What must not happen is a wrong number without a warning.
+For simulated data of several sizes, and for several lengths of warm-up: how often is the most
+probable number of components the true one, and how often do the chains say that they cannot be
+trusted? What must not happen is a wrong number without a warning.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import inspect
 import re
 import shlex
 import subprocess
@@ -12,9 +13,13 @@ import pytest
 from click.testing import CliRunner
 
 import thali.cli
+from thali.model.simulate import Simulated
+from thali.posterior.align import Alignment
+from thali.posterior.estimate import PointEstimate
+from thali.posterior.predict import Score
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 COMMAND = re.compile(r"`?(\./dev [^`\n]+)")
 
 
@@ -75,16 +80,96 @@ def test_dev_refuses_what_it_does_not_know():
     assert (run.returncode, run.stderr.count("\n")) == (2, 1)
     assert "unknown command 'dance'" in run.stderr
     run = subprocess.run([ROOT / "dev", "help"], capture_output=True, text=True, check=True)
-    for name in ("run", "test", "lint", "bench"):
+    for name in ("run", "test", "lint", "bench", "docs", "python"):
         assert f"./dev {name}" in run.stdout
 
 
-@pytest.mark.parametrize("name", ["thali.model.simulate", "thali.data.binary"])
+def modules_with_examples():
+    """Find the modules whose text has a doctest."""
+    source = Path(thali.__file__).parents[1]
+    found = (
+        path
+        for path in source.rglob("*.py")
+        if re.search(r"^ *>>> ", path.read_text(), re.MULTILINE)
+    )
+    return sorted(".".join(path.relative_to(source).with_suffix("").parts) for path in found)
+
+
+@pytest.mark.parametrize("name", modules_with_examples())
 def test_docstring_examples(name):
-    """Examples in docstrings run."""
-    result = doctest.testmod(importlib.import_module(name))
-    assert result.attempted > 0
-    assert result.failed == 0
+    """Examples in docstrings run; those of methods go on where that of their class ended."""
+    tests = doctest.DocTestFinder().find(importlib.import_module(name), name)
+    runner = doctest.DocTestRunner()
+    known = {}
+    for test in sorted(tests):  # a class comes before its methods
+        test.globs |= known.get(test.name.rpartition(".")[0], {})
+        runner.run(test, clear_globs=False)
+        known[test.name] = test.globs
+    assert runner.tries > 0
+    assert runner.failures == 0
+
+
+def has_example(thing):
+    """Whether a function has an example; or a class, itself or in one of its methods."""
+    parts = [thing]
+    if inspect.isclass(thing):
+        parts += [part for name, part in vars(thing).items() if not name.startswith("_")]
+    texts = (inspect.getdoc(part) or "" for part in parts)
+    return any("\nExamples\n--------\n>>> " in text for text in texts)
+
+
+@pytest.mark.parametrize("name", [n for n in thali.__all__ if not n.startswith("_")])
+def test_public_names_have_an_example(name):
+    """Whoever asks for help is shown how to call it; the test above runs it."""
+    assert has_example(getattr(thali, name))
+
+
+@pytest.mark.parametrize("result", [Alignment, PointEstimate, Score, Simulated])
+def test_reference_names_the_fields_of_results(result):
+    """Tables in the reference have a line for every field, in the same order."""
+    text = (ROOT / "docs" / "api.md").read_text()
+    _, table = re.split(
+        rf"^\| field of `{result.__name__}` .*\n\|[-|]+\n", text, flags=re.MULTILINE
+    )
+    lines = table.split("\n\n")[0].splitlines()
+    assert tuple(line.split("`")[1] for line in lines) == result._fields
+
+
+def test_reference_has_every_public_name():
+    """Names that are exported are documented."""
+    text = (ROOT / "docs" / "api.md").read_text()
+    names = [f"thali.{name}" for name in thali.__all__ if not name.startswith("_")]
+    names += [f"thali.{part}" for part in ("errors.NotConverged", "sampler.Schedule")]
+    assert {name for name in names if f":: {name}\n" not in text} == set()
+
+
+def notebooks():
+    return [path for path in DOCUMENTS if path.read_text().startswith("---\nfile_format: mystnb")]
+
+
+@pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.name)
+def test_notebooks_are_repeatable_and_quiet(path):
+    """Cells run when the documentation is built; each run has a seed and shows no bars."""
+    cells = re.findall(
+        r"^```\{code-cell\}.*?\n(.*?)^```$", path.read_text(), re.MULTILINE | re.DOTALL
+    )
+    assert cells
+    text = "\n".join(cells)
+    calls = re.findall(r"thali\.(sample|resume)\((.*?)\)\n", text, re.DOTALL)
+    assert calls
+    for name, arguments in calls:
+        assert "progress=False" in arguments
+        assert name == "resume" or "seed=" in arguments
+    for arguments in re.findall(r"BooleanFactorization\((.*?)\)\n", text, re.DOTALL):
+        assert "random_state=" in arguments
+
+
+def test_pages_are_in_the_table_of_contents():
+    """The first page leads to all others, and the build knows no other pages."""
+    index = (ROOT / "docs" / "index.md").read_text()
+    toctree = re.search(r"```\{toctree\}\n(.*?)```", index, re.DOTALL).group(1).split()[1:]
+    pages = {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"}
+    assert set(toctree) == pages
 
 
 def test_links_between_documents_exist():

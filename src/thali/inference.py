@@ -169,11 +169,9 @@ def load(path: str | os.PathLike[str], *, partial: bool = False) -> Posterior:
     Examples
     --------
     >>> import tempfile, thali
-    >>> data = thali.simulate((30, 40), 2, seed=1)
+    >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     drawn = thali.sample(
-    ...         data.tensor, chains=2, warmup=50, draws=10, seed=1, out=folder
-    ...     )
+    ...     drawn = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1, out=folder)
     ...     read = thali.load(folder)
     >>> bool((read.n_components == drawn.n_components).all())
     True
@@ -234,12 +232,12 @@ def resume(
     Examples
     --------
     >>> import tempfile, thali
-    >>> data = thali.simulate((30, 40), 2, seed=1)
+    >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     first = thali.sample(data.tensor, chains=2, warmup=50, draws=10, seed=1, out=folder)
-    ...     more = thali.resume(folder, draws=30)
+    ...     first = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1, out=folder)
+    ...     more = thali.resume(folder, draws=60)
     >>> more.n_components.shape
-    (2, 30)
+    (2, 60)
     """
     seconds = positive("checkpoint", checkpoint)
     reporter = Reporter(progress)

@@ -46,6 +46,15 @@ class Model:
         :class:`~thali.model.Beta` (one unknown density a factor) or
         :class:`~thali.model.PerComponent`; or a tuple of those, one for each mode that has a
         density (all modes if ``n_components`` is given, else all but the first).
+
+    Examples
+    --------
+    >>> from thali.model import Beta, FixedRates, Model
+    >>> Model().is_finite
+    False
+    >>> model = Model(n_components=3, noise=FixedRates(0.1, 0.05), density=Beta(1.0, 4.0))
+    >>> model.is_finite
+    True
     """
 
     n_components: int | None = None

@@ -22,7 +22,16 @@ if TYPE_CHECKING:
 
 
 class Draws:
-    """What was drawn, without a word on what it means."""
+    """What was drawn, without a word on what it means.
+
+    Examples
+    --------
+    >>> import thali
+    >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
+    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> len(posterior), posterior.n_components.shape
+    (100, (2, 50))
+    """
 
     def __init__(
         self, settings: Settings, tensor: PackedTensor, names: Names, chains: Sequence[Store]
@@ -100,7 +109,13 @@ class Draws:
         return wrong / self.tensor.n_known
 
     def draw(self, chain: int, draw: int) -> Draw:
-        """Return one draw: the packed state and its log densities."""
+        """Return one draw: the packed state and its log densities.
+
+        Examples
+        --------
+        >>> posterior.draw(0, 49).state.n_components
+        3
+        """
         for name, value, end in (("chain", chain, self.n_chains), ("draw", draw, self.n_draws)):
             if not is_integer(value) or not 0 <= value < end:
                 msg = f"{name}={value!r} was given; there are {end}, numbered from 0; choose one."
@@ -119,6 +134,12 @@ class Draws:
         -------
         factors
             Boolean ``(n_rows, n_components)`` arrays; the order of components means nothing.
+
+        Examples
+        --------
+        >>> users, codes = posterior.factors(chain=0, draw=49)
+        >>> users.shape, codes.shape
+        ((60, 3), (80, 3))
         """
         return tuple(factor.dense() for factor in self.draw(chain, draw).state.factors)
 

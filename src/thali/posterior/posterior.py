@@ -80,6 +80,11 @@ class Posterior(Draws):
         -------
         table
             Probabilities, indexed by the number of components.
+
+        Examples
+        --------
+        >>> int(posterior.n_components_table(least_users=2).idxmax())
+        3
         """
         import pandas as pd  # noqa: PLC0415 - slow to import
 
@@ -110,6 +115,12 @@ class Posterior(Draws):
         -------
         estimate
             Its factors, expected loss, and errors against the data.
+
+        Examples
+        --------
+        >>> users, codes = (factor.dense() for factor in posterior.point_estimate().factors)
+        >>> bool((users @ codes.T == data.noise_free).all())
+        True
         """
         from thali.posterior.estimate import point_estimate  # noqa: PLC0415
 
@@ -136,6 +147,14 @@ class Posterior(Draws):
         alignment
             Posterior means of the matched columns for every mode, how often and how well each
             component was matched, and how many components of each draw matched nothing.
+
+        Examples
+        --------
+        >>> alignment = posterior.align()
+        >>> alignment.means[0].shape, alignment.means[1].shape
+        ((60, 3), (80, 3))
+        >>> alignment.matched.tolist()
+        [1.0, 1.0, 1.0]
         """
         from thali.posterior.align import align  # noqa: PLC0415
 
@@ -143,7 +162,13 @@ class Posterior(Draws):
         return align((draw.state.factors for draw in self), estimate.factors)
 
     def co_membership(self, rows: Sequence[int] | Index, mode: int = 0) -> NDArray[np.float64]:
-        """Return the probability that two rows share a component, for all pairs of some rows."""
+        """Return the probability that two rows share a component, for all pairs of some rows.
+
+        Examples
+        --------
+        >>> posterior.co_membership([0, 1, 2]).shape
+        (3, 3)
+        """
         from thali.posterior.diagnostics import co_membership  # noqa: PLC0415
 
         self._need_draws()
@@ -173,6 +198,12 @@ class Posterior(Draws):
         -------
         probabilities
             ``(n_rows, *shape[1:])``, known entries included.
+
+        Examples
+        --------
+        >>> clean = posterior.predict(noise_free=True)
+        >>> bool(((clean > 0.5) == data.noise_free).all())
+        True
         """
         from thali.posterior.passes import row_numbers  # noqa: PLC0415
         from thali.posterior.predict import predictive  # noqa: PLC0415
@@ -195,6 +226,12 @@ class Posterior(Draws):
         ----------
         positions
             ``(n, n_modes)``: the row in every mode.
+
+        Examples
+        --------
+        >>> probabilities = posterior.predict_entries([[0, 0], [0, 1]])
+        >>> bool((probabilities == posterior.predict([0])[0, :2]).all())
+        True
         """
         from thali.posterior.predict import predictive_entries  # noqa: PLC0415
 
@@ -202,7 +239,14 @@ class Posterior(Draws):
         return predictive_entries(self, self.shape, positions)
 
     def impute(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the positions of all unknown entries, and the probability that they are one."""
+        """Return the positions of all unknown entries, and the probability that they are one.
+
+        Examples
+        --------
+        >>> positions, probabilities = posterior.impute()  # all entries are known here
+        >>> positions.shape, probabilities.shape
+        ((0, 2), (0,))
+        """
         from thali.posterior.predict import unknown_entries  # noqa: PLC0415
 
         blocks = list(unknown_entries(self.tensor))
@@ -217,6 +261,13 @@ class Posterior(Draws):
         ----------
         held_out
             Data of the same shape; only its known entries count, so hide the others (NaN).
+
+        Examples
+        --------
+        >>> another = thali.simulate((60, 80), 3, spurious=0.05, seed=2)
+        >>> own, other = posterior.log_score(data.tensor), posterior.log_score(another.tensor)
+        >>> own.mean > other.mean, own.n_entries
+        (True, 4800)
         """
         from thali.posterior.predict import log_scores  # noqa: PLC0415
 
@@ -247,6 +298,12 @@ class Posterior(Draws):
         table
             For every statistic the observed value, the simulated mean and 90% interval, and the
             share of simulated values as extreme as the observed one.
+
+        Examples
+        --------
+        >>> table = posterior.check({"ones": np.nansum}, n_replicates=20)
+        >>> bool(table.loc["ones", "q05"] < table.loc["ones", "observed"])
+        True
         """
         from thali.posterior.replicate import check  # noqa: PLC0415
 
@@ -261,7 +318,13 @@ class Posterior(Draws):
         )
 
     def summary(self) -> pd.DataFrame:
-        """Return mean, spread, R-hat and effective sample size of label-free quantities."""
+        """Return mean, spread, R-hat and effective sample size of label-free quantities.
+
+        Examples
+        --------
+        >>> list(posterior.summary().columns)
+        ['mean', 'sd', 'r_hat', 'ess_bulk', 'ess_tail']
+        """
         from thali.posterior.diagnostics import co_membership, diagnose, sample_pairs  # noqa: PLC0415
 
         self._need_draws()
@@ -283,7 +346,13 @@ class Posterior(Draws):
         return diagnose(quantities)
 
     def verdict(self) -> str | None:
-        """Say in words why the chains cannot be trusted; None if nothing speaks against them."""
+        """Say in words why the chains cannot be trusted; None if nothing speaks against them.
+
+        Examples
+        --------
+        >>> posterior.verdict() is None
+        True
+        """
         from thali.posterior.diagnostics import verdict  # noqa: PLC0415
 
         self._need_draws()
@@ -300,6 +369,12 @@ class Posterior(Draws):
         ----------
         factors, data
             Whether the packed factors of all draws, and the data, go with it.
+
+        Examples
+        --------
+        >>> tree = posterior.to_datatree(factors=False)
+        >>> tree["posterior"]["n_components"].shape
+        (2, 50)
         """
         from thali.posterior.export import to_datatree  # noqa: PLC0415
 
