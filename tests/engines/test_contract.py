@@ -259,11 +259,8 @@ def test_tally(mode, has_unknown, threads, monkeypatch):
     factors = [Factor.from_dense(f) for f in start]
     classes = rng.random((3, values.shape[1 - mode])) < 0.5
     rows = (2, values.shape[mode] - 1)
-    counts = (
-        CpuEngine(threads)
-        .load(tensor)
-        .tally(mode, factors[1 - mode].words, factors[mode], pack(classes))
-    )
+    engine = CpuEngine(threads).load(tensor)
+    counts = engine.tally(mode, rows, factors[1 - mode].words, factors[mode], pack(classes))
     covered = (start[0].astype(int) @ start[1].T.astype(int)) > 0
     for i, row in enumerate(range(*rows)):
         for k in range(3):

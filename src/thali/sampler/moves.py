@@ -3,8 +3,8 @@
 Row-by-row Gibbs locks onto states in which a component is split in two or one stands for a union
 of others: to leave, hundreds of bits would have to change together. Here who uses a component is
 proposed for all rows at once, and what is in the components concerned is summed out of the
-acceptance ratio and drawn anew (eq. 17 to 22). Every move is a Metropolis-Hastings kernel of the
-exact posterior.
+acceptance ratio and drawn anew (eq. 17 to 22). Every move is a Metropolis-Hastings kernel that
+leaves the posterior as it is.
 """
 
 from __future__ import annotations

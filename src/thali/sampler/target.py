@@ -63,7 +63,7 @@ class Schedule:
     hold: int = 20
     split_merge: int = 5
     guided: int = 5
-    residual: int = 2
+    residual: int = 1
 
     def __post_init__(self) -> None:
         if self.kind not in SCHEDULES:
