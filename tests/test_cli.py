@@ -67,6 +67,15 @@ def test_fit(run, table):
     assert "\n10 draws in " in out  # two chains of five: the warm-up does not count
 
 
+def test_defaults_are_those_of_sample():
+    """The command line has them as numbers, because importing sample would make --help slow."""
+    from thali.cli import fit
+    from thali.inference import DRAWS, WARMUP
+
+    given = {option.name: option.default for option in fit.params}
+    assert (given["warmup"], given["draws"], given["chains"]) == (WARMUP, DRAWS, 4)
+
+
 def test_fit_is_reproducible(run, table):
     """The same seed gives the same answer, whatever the threads; another seed gives another."""
     answers = [

@@ -46,14 +46,14 @@ def main() -> None:
 @click.option(
     "--warmup",
     type=click.IntRange(0),
-    default=500,
+    default=400,
     show_default=True,
     help="Sweeps before draws count.",
 )
 @click.option(
     "--draws",
     type=click.IntRange(1),
-    default=500,
+    default=400,
     show_default=True,
     help="Sweeps that count, a chain.",
 )

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("thali")
 
-WARMUP = 500
-DRAWS = 500
+WARMUP = 400
+DRAWS = 400
 """Sweeps of a chain before and after draws count (docs/how-sure.md says how they were chosen)."""
 
 
