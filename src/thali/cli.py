@@ -167,7 +167,11 @@ def _errors() -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError, OSError, ImportError, NotImplementedError) as error:
-        told = error.strerror if isinstance(error, OSError) and error.strerror else error
+        told = str(error)
+        if isinstance(error, OSError) and error.strerror:
+            told = (
+                error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+            )
         click.echo(f"thali: {told}", err=True)
         # A disk that is full is no fault of the command.
         is_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)

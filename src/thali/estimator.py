@@ -298,6 +298,9 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
     def _read(self, X: Any, *, reset: bool) -> Any:  # noqa: N803
         """Validate X and return zeros, ones and NaN, sparse if X is."""
+        if isinstance(X, BinaryTensor):
+            msg = "a BinaryTensor was given; give the array or frame behind it, or use sample()."
+            raise TypeError(msg)
         values = validate_data(
             self, unmask(X), reset=reset, accept_sparse="csr", ensure_all_finite="allow-nan"
         )

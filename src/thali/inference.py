@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from thali.bits import PackedTensor
-from thali.checks import positive
+from thali.checks import count, positive
 from thali.data import BinaryTensor
 from thali.engines.threads import n_threads
 from thali.errors import NotConverged, TraceDamaged, TraceMismatch
@@ -115,13 +115,10 @@ def sample(
     >>> int(posterior.n_components_table().idxmax())
     3
     """
-    if isinstance(data, Simulated):
-        msg = "simulated data with their truth were given; pass their `.tensor` alone."
-        raise TypeError(msg)
     if isinstance(data, PackedTensor):
         tensor, names = data, Names(*_no_names(data))
     else:
-        labelled = BinaryTensor.from_any(data)
+        labelled = _labelled(data)
         names = Names(labelled.mode_names, labelled.row_names)
         tensor = PackedTensor.from_tensor(labelled)
     given: dict[str, Any] = {"alpha": alpha, "density": density}
@@ -141,9 +138,11 @@ def sample(
     if out is None:
         stores = [Kept(settings) for _ in range(chains)]
         is_interrupted = run_chains(target, settings, stores, n_workers, reporter)
-        return _finish(settings, tensor, names, stores, is_interrupted=is_interrupted)
+        return _finish(settings, tensor, names, stores, is_interrupted)
     run = Run.create(out, settings, tensor, names)
-    return _go_on(run, target, tensor, names, n_workers, reporter, seconds)
+    with only_writer(run.folder):
+        drawn = _go_on(run, target, n_workers, reporter, seconds)
+    return _finish(settings, tensor, names, *drawn)
 
 
 def load(path: str | os.PathLike[str], *, partial: bool = False) -> Posterior:
@@ -251,25 +250,29 @@ def resume(
     _expect(run.settings, settings)
     tensor, names = run.data()
     if data is not None:
-        given = data if isinstance(data, PackedTensor) else _packed(data)
+        is_packed = isinstance(data, PackedTensor)
+        given = data if is_packed else PackedTensor.from_tensor(_labelled(data))
         if digest(given) != run.header["digest"]:
             msg = (
                 f"the data given are not those of {run.folder}; resume needs none, leave them out."
             )
             raise TraceMismatch(msg)
     if draws is not None:
-        n_drawn = max(len(run.chain(number)) for number in range(run.settings.chains))
-        wanted = replace(run.settings, draws=draws)
-        if wanted.draws < n_drawn:
-            msg = (
-                f"draws={draws} was given; {run.folder} has {n_drawn} draws a chain already; "
-                "give at least as many, or load() it."
-            )
-            raise ValueError(msg)
-        if wanted != run.settings:
-            run = run.extend(draws)
+        count("draws", draws, least=1)
     target, n_workers = _prepare(tensor, run.settings, engine, threads)
-    return _go_on(run, target, tensor, names, n_workers, reporter, seconds)
+    with only_writer(run.folder):
+        run = Run.open(path)  # somebody else may have extended it
+        if draws is not None and draws != run.settings.draws:
+            n_drawn = max(len(run.chain(number)) for number in range(run.settings.chains))
+            if draws < n_drawn:
+                msg = (
+                    f"draws={draws} was given; {run.folder} has {n_drawn} draws a chain already; "
+                    "give at least as many, or load() it."
+                )
+                raise ValueError(msg)
+            run = run.extend(draws)
+        drawn = _go_on(run, target, n_workers, reporter, seconds)
+    return _finish(run.settings, tensor, names, *drawn)
 
 
 # --- running ---------------------------------------------------------------------------------
@@ -293,24 +296,16 @@ def _prepare(
 
 
 def _go_on(
-    run: Run,
-    target: Target,
-    tensor: PackedTensor,
-    names: Names,
-    n_workers: int,
-    reporter: Reporter,
-    seconds: float,
-) -> Posterior:
-    """Carry a stored run to its end."""
-    with only_writer(run.folder):
-        stores = [run.chain(number) for number in range(run.settings.chains)]
-        for store in stores:
-            store.seconds = seconds
-            if store.damage:
-                log.warning("%s The chain goes on from its last whole draw.", store.damage)
-                store.rewind()
-        is_interrupted = run_chains(target, run.settings, stores, n_workers, reporter)
-        return _finish(run.settings, tensor, names, stores, is_interrupted=is_interrupted)
+    run: Run, target: Target, n_workers: int, reporter: Reporter, seconds: float
+) -> tuple[Sequence[Store], bool]:
+    """Carry a stored run to its end; return its chains and whether they were interrupted."""
+    stores = [run.chain(number) for number in range(run.settings.chains)]
+    for store in stores:
+        store.seconds = seconds
+        if store.damage:
+            log.warning("%s The chain goes on from its last whole draw.", store.damage)
+            store.rewind()
+    return stores, run_chains(target, run.settings, stores, n_workers, reporter)
 
 
 def _finish(
@@ -318,8 +313,7 @@ def _finish(
     tensor: PackedTensor,
     names: Names,
     stores: Sequence[Store],
-    *,
-    is_interrupted: bool,
+    is_interrupted: bool,  # noqa: FBT001
 ) -> Posterior:
     """Make a posterior of what was drawn; warn if it cannot be trusted."""
     posterior = Posterior(settings, tensor, names, stores)
@@ -348,8 +342,11 @@ def _schedule(schedule: str | Schedule, warmup: int) -> Schedule:
     return Schedule(schedule, warmup=warmup)
 
 
-def _packed(data: Any) -> PackedTensor:
-    return PackedTensor.from_tensor(BinaryTensor.from_any(data))
+def _labelled(data: Any) -> BinaryTensor:
+    if isinstance(data, Simulated):
+        msg = "simulated data with their truth were given; pass their `.tensor` alone."
+        raise TypeError(msg)
+    return BinaryTensor.from_any(data)
 
 
 def _no_names(tensor: PackedTensor) -> tuple[tuple[str, ...], tuple[None, ...]]:
@@ -365,6 +362,8 @@ def _expect(settings: Settings, given: dict[str, Any]) -> None:
     allowed = [*own, "schedule", *sorted(of_model)]
     arity = len(settings.shape)
     for name, value in given.items():
+        if value is None and name in ("alpha", "density"):  # as in sample: the default
+            value = getattr(Model(), name)
         if name in of_model:
             other = replace(settings.model, **{name: value})
             is_same = other.priors(arity) == settings.model.priors(arity)

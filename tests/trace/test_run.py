@@ -1,5 +1,6 @@
 """A run on disk can be read at any time, continued exactly, and says what is wrong with it."""
 
+import errno
 import json
 import multiprocessing
 import os
@@ -143,7 +144,10 @@ def test_other_data_or_settings_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"draws=3 was given; .* has 9 draws a chain already"):
         thali.resume(out, draws=3)
     given = {"seed": 5, "chains": 2, "warmup": 12, "thin": 2, "noise": "equal"}
+    given |= {"alpha": None, "density": None}  # the defaults, as in sample
     assert thali.resume(out, DATA, **given, schedule="parallel").n_draws == 9
+    with pytest.raises(TypeError, match=r"pass their `\.tensor` alone"):
+        thali.resume(out, thali.simulate((23, 70), 3))
 
 
 def test_an_existing_folder_is_not_overwritten(tmp_path):
@@ -177,6 +181,9 @@ def test_what_is_no_run_is_refused(tmp_path):
     assert thali.load(out).n_draws == 9  # can be read, but not continued
     with pytest.raises(TraceMismatch, match="random stream differs"):
         thali.resume(out)
+    (out / "header.json").write_text(json.dumps({"format": 1, "settings": header["settings"]}))
+    with pytest.raises(TraceDamaged, match="is damaged"):
+        thali.load(out)
     (out / "header.json").write_text("{")
     with pytest.raises(TraceDamaged, match="is damaged"):
         thali.load(out)
@@ -198,6 +205,59 @@ def test_two_writers_are_refused(tmp_path):
     thali.sample(DATA, **SHORT, out=tmp_path / "run")
     with only_writer(tmp_path / "run"), pytest.raises(TraceMismatch, match="another process"):
         thali.resume(tmp_path / "run", draws=10)
+
+
+def test_a_refused_resume_changes_nothing(tmp_path):
+    """Neither bad arguments nor a locked folder touch the header."""
+    out = tmp_path / "run"
+    thali.sample(DATA, **SHORT, out=out)
+    before = (out / "header.json").read_bytes()
+    with pytest.raises(ImportError, match="engine='quantum'"):
+        thali.resume(out, draws=20, engine="quantum")
+    with pytest.raises(ValueError, match="draws=0 was given"):
+        thali.resume(out, draws=0)
+    pytest.importorskip("fcntl", reason="locks need POSIX")
+    with only_writer(out), pytest.raises(TraceMismatch, match="another process"):
+        thali.resume(out, draws=20)
+    assert (out / "header.json").read_bytes() == before
+
+
+def test_a_run_that_cannot_be_locked(tmp_path, monkeypatch, caplog):
+    """A file system without locks is told once; a folder that cannot be written is an error."""
+    fcntl = pytest.importorskip("fcntl", reason="locks need POSIX")
+
+    def refuse(*_):
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    thali.sample(DATA, **SHORT, out=tmp_path / "run")
+    assert "cannot be locked" in caplog.text
+    (tmp_path / "run" / "lock").unlink()
+    (tmp_path / "run" / "lock").mkdir()
+    with pytest.raises(OSError, match=r"cannot be written \(Is a directory\); copy it"):
+        thali.resume(tmp_path / "run", draws=10)
+
+
+def test_paths_stay_what_they_are(tmp_path, monkeypatch):
+    """A relative path is the same folder wherever one goes; ~ is home; other things no path."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    thali.sample(DATA, **SHORT, out="~/run")
+    read = thali.load("run")
+    monkeypatch.chdir("/")
+    assert read.factors(0, 0)[0].shape[0] == 23
+    for call in (lambda: thali.load(5), lambda: thali.sample(DATA, **SHORT, out=5)):
+        with pytest.raises(TypeError, match="5 was given; the path of a folder is needed"):
+            call()
+
+
+def test_an_empty_folder_is_filled_where_it_is(tmp_path):
+    """Its permissions stay, and a link to it works."""
+    (tmp_path / "private").mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to(tmp_path / "private")
+    thali.sample(DATA, **SHORT, out=tmp_path / "link")
+    assert (tmp_path / "private").stat().st_mode & 0o777 == 0o700
+    assert thali.load(tmp_path / "private").n_draws == 9
 
 
 # --- damage ------------------------------------------------------------------------------------
@@ -242,6 +302,16 @@ def test_damaged_draws_are_told_and_computed_again(harm, name, n_left, intact, t
         assert part.draw(1, draw).log_joint == posterior.draw(1, draw).log_joint
     assert same(thali.resume(out), posterior)
     assert same(thali.load(out), posterior)
+
+
+def test_a_lost_chain_is_told_and_computed_again(intact, tmp_path):
+    """A folder of a chain that is gone is damage, not a run without draws."""
+    source, posterior = intact
+    shutil.copytree(source, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "chain-1")
+    with pytest.raises(TraceDamaged, match=r"chain-1 is missing\. 0 draws a chain are whole"):
+        thali.load(tmp_path / "run")
+    assert same(thali.resume(tmp_path / "run"), posterior)
 
 
 @pytest.mark.parametrize("harm", [cut, flip, os.remove])

@@ -71,7 +71,10 @@ def row_numbers(rows: slice | ArrayLike, n_rows: int) -> Index:
     """Return rows as numbers; a slice or integers that are rows."""
     if isinstance(rows, slice):
         return np.arange(n_rows)[rows]
-    given = np.asarray(rows)
+    try:
+        given = np.asarray(rows)
+    except ValueError:  # lists of different lengths
+        given = np.array(None)
     is_valid = given.ndim == 1 and (given.size == 0 or given.dtype.kind in "iu")
     if not is_valid or (given.size and not 0 <= given.min() <= given.max() < n_rows):
         msg = (

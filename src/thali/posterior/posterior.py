@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from thali.bits import PackedTensor
+from thali.checks import count, positive
 from thali.data import BinaryTensor
 from thali.posterior.draws import Draws
 
@@ -89,6 +91,7 @@ class Posterior(Draws):
         import pandas as pd  # noqa: PLC0415 - slow to import
 
         self._need_draws()
+        count("least_users", least_users, least=1)
         numbers = self.n_components
         if least_users > 1:
             sizes = (draw.state.factors[0].sizes() for draw in self)
@@ -125,7 +128,7 @@ class Posterior(Draws):
         from thali.posterior.estimate import point_estimate  # noqa: PLC0415
 
         self._need_draws()
-        key = (float(missed), float(false), bool(modal))
+        key = (positive("missed", missed), positive("false", false), bool(modal))
         if key not in self._estimates:
             self._estimates[key] = point_estimate(
                 self, self.tensor, missed=missed, false=false, modal=modal
@@ -170,9 +173,15 @@ class Posterior(Draws):
         (3, 3)
         """
         from thali.posterior.diagnostics import co_membership  # noqa: PLC0415
+        from thali.posterior.passes import row_numbers  # noqa: PLC0415
 
         self._need_draws()
-        picked = np.asarray(rows, np.int64)
+        if count("mode", mode) >= len(self.shape):
+            msg = (
+                f"mode={mode} was given; there are {len(self.shape)}, numbered from 0; choose one."
+            )
+            raise ValueError(msg)
+        picked = row_numbers(rows, self.shape[mode])
         left, right = np.triu_indices(len(picked))
         pairs = np.stack([picked[left], picked[right]], axis=1)
         shared = co_membership((d.state.factors for d in self), pairs, mode)
@@ -272,7 +281,9 @@ class Posterior(Draws):
         from thali.posterior.predict import log_scores  # noqa: PLC0415
 
         self._need_draws()
-        return log_scores(self, self.shape, BinaryTensor.from_any(held_out))
+        is_packed = isinstance(held_out, PackedTensor)
+        tensor = held_out if is_packed else BinaryTensor.from_any(held_out)
+        return log_scores(self, self.shape, tensor)
 
     # --- trust ---------------------------------------------------------------------------------
 

@@ -176,14 +176,14 @@ def residual(stream: Stream, state: State, target: Target, number: int) -> State
     if is_birth:
         rest = np.arange(n)
         seed = _pick(uniforms[1], n_rows)
-        chances = _chances(state)
-        code = _code_like(stream, state, target, seed, chances, number)
+        bit_odds = _bit_odds(state)
+        code = _code_like(stream, state, target, seed, bit_odds, number)
     else:
         if n == 0:
             return None
         gone = _pick(uniforms[1], n)
         rest = np.delete(np.arange(n), gone)
-        chances = _chances(state)
+        bit_odds = _bit_odds(state)
         code = codes.words[gone]
     classes = np.stack([code, pack(np.ones(n_columns, np.bool_)) & ~code])
     counts = target.engine.tally(0, (0, n_rows), codes.words[rest], users.take(rest), classes)
@@ -191,7 +191,8 @@ def residual(stream: Stream, state: State, target: Target, number: int) -> State
     sizes = count_ones(classes)
     neither = sizes - counts.sum(axis=2)
     kinds = np.concatenate([counts, neither[:, :, None]], axis=2)
-    log_code = kinds[:, 0] @ np.log(chances) + kinds[:, 1] @ np.log1p(-chances)
+    log_on, log_off = -np.logaddexp(0.0, -bit_odds), -np.logaddexp(0.0, bit_odds)
+    log_code = kinds[:, 0] @ log_on + kinds[:, 1] @ log_off
     gains = counts[:, 0] @ _weights(state)
     odds = logit(min(0.5, 2.0 / n_rows)) + gains
     if is_birth:
@@ -220,10 +221,10 @@ def residual(stream: Stream, state: State, target: Target, number: int) -> State
     return state.take(rest)
 
 
-def _chances(state: State) -> NDArray[np.float64]:
-    """Return the probability that a proposed code has a column: of a free one, zero, neither."""
+def _bit_odds(state: State) -> NDArray[np.float64]:
+    """Return the log odds that a proposed code has a column: of a free one, zero, neither."""
     gains = np.concatenate([_weights(state), [0.0]])
-    return np.asarray(expit(logit(state.densities[1]) + gains), np.float64)
+    return np.asarray(logit(state.densities[1]) + gains, np.float64)
 
 
 def _code_like(
@@ -231,7 +232,7 @@ def _code_like(
     state: State,
     target: Target,
     seed: int,
-    chances: NDArray[np.float64],
+    bit_odds: NDArray[np.float64],
     number: int,
 ) -> Words:
     """Draw a code from what no component covers in the seed row."""
@@ -244,7 +245,7 @@ def _code_like(
     is_free, is_one = unpack(free, n_columns), unpack(ones[seed], n_columns)
     kind = np.where(is_free, np.where(is_one, 0, 1), 2)
     draws = stream.uniforms(Site.RESIDUAL_CODES, n_columns, row=number)
-    return pack(draws < chances[kind])
+    return pack(draws < expit(bit_odds)[kind])
 
 
 # --- what all of them need ---------------------------------------------------------------------

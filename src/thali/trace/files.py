@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import zipfile
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from numpy.typing import NDArray
+
+log = logging.getLogger("thali")
 
 try:
     import fcntl
@@ -92,10 +95,20 @@ def only_writer(folder: Path) -> Iterator[None]:
     if fcntl is None:
         yield
         return
-    with (folder / "lock").open("w") as file:
+    try:
+        file = (folder / "lock").open("w")
+    except OSError as error:
+        msg = (
+            f"{folder} cannot be written ({error.strerror or error}); copy it to a folder that "
+            "can be, or load() it."
+        )
+        raise OSError(error.errno, msg) from error
+    with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             msg = f"{folder} is being written by another process; wait until it ends, or stop it."
             raise TraceMismatch(msg) from None
+        except OSError:  # a file system without locks
+            log.warning("%s cannot be locked; do not write to it from two processes", folder)
         yield

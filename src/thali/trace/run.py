@@ -66,9 +66,10 @@ class Run:
     ) -> Run:
         """Make the folder, or refuse if there is something already.
 
-        It is filled under another name first, so that a run that can be found can be read.
+        A new folder is filled under another name, and the header is written last: a run that can
+        be found can be read.
         """
-        path = Path(folder)
+        path = folder_path(folder)
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             msg = (
                 f"{path} exists already and is never overwritten; thali.resume({str(path)!r}) "
@@ -82,18 +83,21 @@ class Run:
             "digest": digest(tensor),
             "settings": settings.to_json(),
         }
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        # An empty folder of the user's own is filled where it is: it may be a link or private.
+        is_own = path.exists()
+        place = path if is_own else path.with_name(f".{path.name}.{os.getpid()}.tmp")
         try:
-            temporary.mkdir(parents=True)
-            write(temporary / "data.npz", lambda file: _save_data(file, tensor, names))
-            _write_header(temporary, header)
+            place.mkdir(parents=True, exist_ok=is_own)
+            write(place / "data.npz", lambda file: _save_data(file, tensor, names))
             for number in range(settings.chains):
-                (temporary / f"chain-{number}").mkdir()
-            sync_folder(temporary)
-            temporary.replace(path)
-            sync_folder(path.parent)
+                (place / f"chain-{number}").mkdir()
+            _write_header(place, header)
+            if not is_own:
+                place.replace(path)
+                sync_folder(path.parent)
         except OSError as error:
-            shutil.rmtree(temporary, ignore_errors=True)
+            if not is_own:
+                shutil.rmtree(place, ignore_errors=True)
             reason = error.strerror or error
             msg = f"{path} could not be made ({reason}); choose a folder that can be written."
             raise OSError(error.errno, msg) from error
@@ -102,7 +106,7 @@ class Run:
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Run:
         """Read the header of a run."""
-        path = Path(folder)
+        path = folder_path(folder)
         if not (path / "header.json").is_file():
             reason = "has no header.json" if path.is_dir() else "is not a folder"
             msg = f"{path} {reason}; give the folder that sample(out=…) made."
@@ -110,11 +114,14 @@ class Run:
         try:
             header = json.loads((path / "header.json").read_text(encoding="utf-8"))
             version, settings = header["format"], header["settings"]
-            if version == FORMAT:
+            if version == FORMAT and header.keys() >= {"version", "stream", "digest"}:
                 return cls(path, Settings.from_json(settings), header)
         except (ValueError, KeyError, TypeError) as error:
             msg = f"{path / 'header.json'} is damaged ({error}); restore it from a copy."
             raise TraceDamaged(msg) from error
+        if version == FORMAT:
+            msg = f"{path / 'header.json'} is damaged (not complete); restore it from a copy."
+            raise TraceDamaged(msg)
         msg = (
             f"{path} was written by thali {header.get('version')} in format {version}, this is "
             f"thali {thali.__version__} with format {FORMAT}; read it with that version."
@@ -233,12 +240,16 @@ class Stored:
     def rewind(self) -> None:
         """Go back to the last draw that is whole; the chain repeats itself exactly from there."""
         self.pending = []
+        self.folder.mkdir(exist_ok=True)
         self.state = self[len(self) - 1].state if len(self) else None
         self._written_sweep = 0
         self.damage = None
 
     def _read(self) -> None:
         path = self.folder / "state.npz"
+        if not self.folder.is_dir():
+            self.damage = f"{self.folder} is missing."
+            return
         if not path.exists() and not any(self.folder.glob("draws-*.npz")):
             return  # the first checkpoint was never written
         try:
@@ -284,6 +295,15 @@ class Stored:
 
     def _chunk_path(self, start: int) -> Path:
         return self.folder / f"draws-{start:08d}.npz"
+
+
+def folder_path(folder: str | os.PathLike[str]) -> Path:
+    """Return the absolute path of a folder, so that it stays the same wherever one goes."""
+    try:
+        return Path(folder).expanduser().absolute()
+    except (TypeError, RuntimeError) as error:
+        msg = f"{folder!r} was given; the path of a folder is needed, such as 'run' ({error})."
+        raise TypeError(msg) from None
 
 
 def digest(tensor: PackedTensor) -> str:
