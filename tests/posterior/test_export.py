@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import thali
+from chains import NO_MOVES
 from thali import BinaryTensor
 from thali.bits import PackedTensor
 from thali.bits.tensor import unfold_back
@@ -37,7 +38,7 @@ class StandIn(SimpleNamespace):
 
 def stand_in(data, model, mode_names=None, row_names=None):
     tensor = BinaryTensor.from_any(data, mode_names=mode_names, row_names=row_names)
-    schedule = Schedule(warmup=WARMUP)
+    schedule = Schedule(warmup=WARMUP, **NO_MOVES)  # so that the number varies
     target = Target.prepare(tensor, model, schedule, threads=1)
     settings = Settings(tensor.shape, model, schedule, 7, N_CHAINS, N_DRAWS, THIN)
     drawn = [
