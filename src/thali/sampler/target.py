@@ -58,8 +58,8 @@ class Schedule:
 
     kind: str = "parallel"
     warmup: int = 0
-    warmup_blocks: int = 20
-    blocks: int = 8
+    warmup_blocks: int = 8
+    blocks: int = 4
     hold: int = 20
     split_merge: int = 5
     guided: int = 5
