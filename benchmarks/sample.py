@@ -18,6 +18,7 @@ import thali
 from thali.engines import columns
 from thali.engines.cpu import CpuEngine
 from thali.errors import NotConverged
+from thali.model import marginals
 
 SHAPE, N_COMPONENTS, FLIPS = (301, 21_000), 10, 0.1
 
@@ -52,13 +53,17 @@ def main():
     thali.sample(data[:, :3000], **settings, seed=0)  # compile
     kernels, visits = Clock(CpuEngine._share), Clock(columns.list_visits)
     CpuEngine._share, columns.list_visits = kernels, visits
+    total, draw = Clock(marginals._total), Clock(marginals._draw)
+    marginals._total, marginals._draw = total, draw
+    clocks = (kernels, visits, total, draw)
     print(f"{platform.machine()}, {options.threads} threads, {SHAPE}, 200 sweeps")
     for seed in range(options.rounds):
-        kernels.seconds = visits.seconds = 0.0
+        for clock in clocks:
+            clock.seconds = 0.0
         start = perf_counter()
         posterior = thali.sample(data, **settings, seed=seed)
         wall = perf_counter() - start
-        inside = kernels.seconds + visits.seconds
+        inside = sum(clock.seconds for clock in clocks)
         with tempfile.TemporaryDirectory() as folder:
             start = perf_counter()
             thali.sample(data, **settings, seed=seed, out=Path(folder) / "run")

@@ -6,6 +6,7 @@ independent over columns. A column's marginal likelihood is a sum over the patte
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import exp, log
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -54,15 +55,7 @@ class Marginal(NamedTuple):
         weights
             What covering a one and a zero gains.
         """
-        n = len(members)
-        covers, prior = np.zeros(1 << n, np.int64), np.zeros(1 << n)
-        for pattern in range(1 << n):
-            on = pattern.bit_count()
-            prior[pattern] = on * log(density) + (n - on) * log(1.0 - density)
-            for i, classes in enumerate(members):
-                if pattern >> i & 1:
-                    covers[pattern] |= classes
-        return cls(counts, covers, prior, weights)
+        return cls(counts, *_patterns(tuple(members), density), weights)
 
     def total(self) -> float:
         """Return the log marginal likelihood of all columns, relative to covering nothing."""
@@ -74,6 +67,20 @@ class Marginal(NamedTuple):
         codes = np.zeros((n, -(-len(self.counts) // 64)), np.uint64)
         _draw(self.counts, self.covers, self.prior, *self.weights, uniforms, codes)
         return codes
+
+
+@lru_cache(maxsize=16)
+def _patterns(members: tuple[int, ...], density: float) -> tuple[Index, NDArray[np.float64]]:
+    """Return what every pattern covers, and its log prior probability."""
+    n = len(members)
+    covers, prior = np.zeros(1 << n, np.int64), np.zeros(1 << n)
+    for pattern in range(1 << n):
+        on = pattern.bit_count()
+        prior[pattern] = on * log(density) + (n - on) * log(1.0 - density)
+        for i, classes in enumerate(members):
+            if pattern >> i & 1:
+                covers[pattern] |= classes
+    return covers, prior
 
 
 @jit

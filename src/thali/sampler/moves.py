@@ -9,6 +9,7 @@ leaves the posterior as it is.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import lgamma, log
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Words
+    from thali.model import Noise
     from thali.sampler.state import State
     from thali.sampler.target import Target
     from thali.streams import Stream
@@ -125,7 +127,7 @@ def guided(stream: Stream, state: State, target: Target, number: int) -> State |
     first, second = (_pick(u, n_small) for u in uniforms[1:3])
     first, second = first + (first >= gone), second + (second >= gone)
     a, b = users[first], users[second]
-    neither = target.everybody & ~(a | b)
+    neither = _everybody(n_rows) & ~(a | b)
     quarters = np.stack([neither, a & ~b, b & ~a, a & b])
     if is_birth:
         rates = np.array(uniforms[4:8])
@@ -193,7 +195,7 @@ def residual(stream: Stream, state: State, target: Target, number: int) -> State
     kinds = np.concatenate([counts, neither[:, :, None]], axis=2)
     log_on, log_off = -np.logaddexp(0.0, -bit_odds), -np.logaddexp(0.0, bit_odds)
     log_code = kinds[:, 0] @ log_on + kinds[:, 1] @ log_off
-    gains = counts[:, 0] @ _weights(state)
+    gains = counts[:, 0] @ _weights(state.noise)
     odds = logit(min(0.5, 2.0 / n_rows)) + gains
     if is_birth:
         joins = stream.uniforms(Site.RESIDUAL_ROWS, n_rows, row=number) < expit(odds)
@@ -223,7 +225,7 @@ def residual(stream: Stream, state: State, target: Target, number: int) -> State
 
 def _bit_odds(state: State) -> NDArray[np.float64]:
     """Return the log odds that a proposed code has a column: of a free one, zero, neither."""
-    gains = np.concatenate([_weights(state), [0.0]])
+    gains = np.concatenate([_weights(state.noise), [0.0]])
     return np.asarray(logit(state.densities[1]) + gains, np.float64)
 
 
@@ -255,9 +257,16 @@ def _pick(uniform: float, n: int) -> int:
     return min(int(uniform * n), n - 1)
 
 
-def _weights(state: State) -> NDArray[np.float64]:
+@lru_cache(maxsize=16)
+def _weights(noise: Noise) -> NDArray[np.float64]:
     """Return the weights of a one and a zero, rounded as in every other update."""
-    return fixed(np.array(state.noise.weights())) / SCALE
+    return fixed(np.array(noise.weights())) / SCALE
+
+
+@lru_cache(maxsize=16)
+def _everybody(n_rows: int) -> Words:
+    """Return the set of all rows."""
+    return pack(np.ones(n_rows, np.bool_))
 
 
 def _log_rate(size: int, n_rows: int) -> float:
@@ -316,7 +325,7 @@ class _Move:
         users, codes = (factor.take(self.is_rest) for factor in self.state.factors)
         counts = self.target.engine.tally(1, columns, users.words, codes, self.classes)
         density = float(self.state.densities[1])
-        w1, w0 = _weights(self.state).tolist()
+        w1, w0 = _weights(self.state.noise).tolist()
         few, many = (Marginal.of(counts, side, density, (w1, w0)) for side in self.sides)
         self.marginals = few, many
         return many.total() - few.total()

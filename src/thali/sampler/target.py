@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from thali.bits import Factor, PackedTensor, khatri_rao, pack
+from thali.bits import Factor, PackedTensor, khatri_rao
 from thali.bits.words import count_ones
 from thali.checks import count
 from thali.data import BinaryTensor
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from thali.bits import Words
     from thali.engines.base import Engine
     from thali.model.model import Priors
 
@@ -148,11 +147,6 @@ class Target(NamedTuple):
         engine = engine.load(tensor)
         most_ones = int(count_ones(tensor.unfoldings[0].ones).max())
         return cls(tensor, engine, model, priors, schedule, most_ones)
-
-    @property
-    def everybody(self) -> Words:
-        """The set of all rows of the first mode, packed."""
-        return pack(np.ones(self.tensor.shape[0], np.bool_))
 
     def initial(self, key: np.uint64, factors: Sequence[NDArray[np.bool_]] | None = None) -> State:
         """Return the state before the first sweep.
