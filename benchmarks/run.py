@@ -28,6 +28,14 @@ from thali.streams import Stream, chain_key
 
 SHAPE, N_COMPONENTS = (301, 21_000), 10
 KEY = chain_key(0)
+STILL = {"split_merge": 0, "guided": 0, "residual": 0}
+BUFFETS = {
+    "parallel sweep (8 blocks)": Schedule(blocks=8, **STILL),
+    "parallel sweep (4 blocks)": Schedule(blocks=4, **STILL),
+    "parallel sweep (2 blocks)": Schedule(blocks=2, **STILL),
+    "serial sweep": Schedule("serial", **STILL),
+    "parallel sweep with moves": Schedule(),
+}
 
 
 @numba.njit(nogil=True)
@@ -107,10 +115,8 @@ def main() -> None:
                 "densities": lambda t=target, s=state: update_hyperparameters(stream, s, t),
                 "log joint": lambda t=target, s=state: report(s, t, is_warmup=False),
             }
-        for kind, blocks in (("parallel", 8), ("parallel", 2), ("serial", 8)):
-            schedule = Schedule(kind, blocks=blocks)
+        for label, schedule in BUFFETS.items():
             target, state = settled(packed, Model(), schedule, threads, data.factors)
-            label = f"{kind} sweep ({blocks} blocks)" if kind == "parallel" else f"{kind} sweep"
             jobs[f"{label}, {threads}"] = lambda t=target, s=state: step(KEY, s, t)
     times = measure(jobs, rounds)
     bare = times["bare long"] + times["bare short"]
@@ -138,8 +144,8 @@ def main() -> None:
 
     small = thali.simulate((200, 500), 5, spurious=0.1, seed=0)
     small_jobs = {}
-    for name, model in (("finite", Model(5)), ("parallel", Model()), ("serial", Model())):
-        schedule = Schedule("serial" if name == "serial" else "parallel")
+    for name, schedule in {"finite sweep": Schedule(), **BUFFETS}.items():
+        model = Model(5) if name == "finite sweep" else Model()
         target, state = settled(small.tensor, model, schedule, 1, small.factors)
         small_jobs[name] = lambda t=target, s=state: step(KEY, s, t)
     print("\n200 x 500, 5 components, milliseconds a sweep")
