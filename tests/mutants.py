@@ -188,6 +188,7 @@ WRONG_RATIOS = {
     "split_merge": ("        - _log_division(sizes)\n", ""),
     "guided": ("        - _log_guess(sizes, joined)\n", ""),
     # The seed row that was drawn, not all that could have been.
+    "two stages": ("sign * (ratio + whole - part)", "sign * (ratio + whole)"),
     "residual": ("logsumexp(log_code) - log(n_rows)", "log_code.max() - log(n_rows)"),
 }
 

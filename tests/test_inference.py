@@ -234,3 +234,20 @@ def test_sample_in_a_fresh_interpreter_is_quiet():
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert time.monotonic() > start
     assert (run.stdout, run.stderr) == ("", "")
+
+
+def test_a_second_interrupt_writes_nothing(monkeypatch):
+    """While a sweep is under way its chain is not touched: the last checkpoint is what counts."""
+    from thali import workers
+
+    def interrupted(*_args):
+        raise KeyboardInterrupt
+
+    def flush(_store):
+        raise AssertionError("flushed beside a running sweep")
+
+    monkeypatch.setattr(workers._Workers, "run", interrupted)
+    monkeypatch.setattr(workers._Workers, "are_running", True)
+    monkeypatch.setattr("thali.trace.draws.Kept.flush", flush)
+    with pytest.raises(KeyboardInterrupt):
+        thali.sample(DATA, **SHORT)

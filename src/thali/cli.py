@@ -152,7 +152,9 @@ def _answer(sample: Callable[[], Posterior]) -> None:
             warnings.simplefilter("always", NotConverged)
             posterior = sample()
     except KeyboardInterrupt:
-        click.echo("thali: stopped before the first draw.", err=True)
+        click.echo(
+            "thali: stopped before the first draw; a run with --out can be resumed.", err=True
+        )
         sys.exit(FAILED)
     seconds = perf_counter() - start
     with _writing():

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from thali.bits import PackedTensor
 from thali.checks import count, positive
 from thali.data import BinaryTensor
+from thali.data.binary import own_names
 from thali.engines.threads import n_threads
 from thali.errors import NotConverged, TraceDamaged, TraceMismatch
 from thali.model import Model
@@ -122,7 +123,7 @@ def sample(
     3
     """
     if isinstance(data, PackedTensor):
-        tensor, names = data, Names(*_no_names(data))
+        tensor, names = data, Names(*own_names(data, len(data.shape)))
     else:
         labelled = _labelled(data)
         names = Names(labelled.mode_names, labelled.row_names)
@@ -351,11 +352,6 @@ def _labelled(data: Any) -> BinaryTensor:
         msg = "simulated data with their truth were given; pass their `.tensor` alone."
         raise TypeError(msg)
     return BinaryTensor.from_any(data)
-
-
-def _no_names(tensor: PackedTensor) -> tuple[tuple[str, ...], tuple[None, ...]]:
-    arity = len(tensor.shape)
-    return tuple(f"mode_{mode}" for mode in range(arity)), (None,) * arity
 
 
 def _expect(settings: Settings, given: dict[str, Any]) -> None:

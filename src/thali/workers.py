@@ -80,6 +80,11 @@ class _Workers:
             for thread in self._threads:
                 thread.join()
 
+    @property
+    def are_running(self) -> bool:
+        """Whether some thread is still in a sweep."""
+        return any(thread.is_alive() for thread in self._threads)
+
     def _work(self) -> None:
         try:
             while not self._stop.is_set():
@@ -108,6 +113,8 @@ def run_chains(
     try:
         workers.run(lambda: reporter([c.now for c in chains if c.now is not None]))
     except KeyboardInterrupt:
+        if workers.are_running:  # a second Ctrl-C: what they hold must not be written by two
+            raise
         is_interrupted = True
     reporter.close()
     if workers.failures:

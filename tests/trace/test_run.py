@@ -260,6 +260,21 @@ def test_an_empty_folder_is_filled_where_it_is(tmp_path):
     assert thali.load(tmp_path / "private").n_draws == 9
 
 
+def test_an_empty_folder_that_cannot_be_filled_stays_empty(tmp_path, monkeypatch):
+    """Nothing of a run that could not be made is left; a second try is not refused."""
+    (tmp_path / "own").mkdir()
+
+    def refuse(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("thali.trace.run._write_header", refuse)
+        with pytest.raises(OSError, match=r"could not be made \(No space left on device\)"):
+            thali.sample(DATA, **SHORT, out=tmp_path / "own")
+    assert list((tmp_path / "own").iterdir()) == []
+    assert thali.sample(DATA, **SHORT, out=tmp_path / "own").n_draws == 9
+
+
 # --- damage ------------------------------------------------------------------------------------
 
 

@@ -21,9 +21,6 @@ from thali.decide import SCALE, fixed
 from thali.model.marginals import Marginal
 from thali.streams import Site
 
-_BLOCK = 128
-"""Columns that may rule a move out before all are looked at."""
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -32,6 +29,9 @@ if TYPE_CHECKING:
     from thali.sampler.state import State
     from thali.sampler.target import Target
     from thali.streams import Stream
+
+_BLOCK = 128
+"""Columns that may rule a move out before all are looked at."""
 
 
 def move(
@@ -82,12 +82,12 @@ def split_merge(stream: Stream, state: State, target: Target, number: int) -> St
         - _log_division(sizes)
         - log(n + is_split)
     )
-    move = _Move(state, target, old, classes, [0b111], [0b101, 0b110])
-    if not move.is_accepted(ratio, uniforms[6:], is_forward=is_split):
+    proposal = _Proposal(state, target, old, classes, [0b111], [0b101, 0b110])
+    if not proposal.is_accepted(ratio, uniforms[6:], is_forward=is_split):
         return None
     after = pair if is_split else pair[:1] | pair[1:]
     draws = stream.uniforms(Site.SPLIT_CODES, target.tensor.shape[1], row=number)
-    return move.carry_out(after, draws, is_forward=is_split)
+    return proposal.carry_out(after, draws, is_forward=is_split)
 
 
 def _divide(
@@ -150,12 +150,12 @@ def guided(stream: Stream, state: State, target: Target, number: int) -> State |
     )
     classes = np.concatenate([quarters[1:] & ~c, inside])
     concerned = old if is_birth else [*old, gone]
-    move = _Move(state, target, concerned, classes, members, [*members, _IN_C])
-    if not move.is_accepted(ratio, uniforms[8:], is_forward=is_birth):
+    proposal = _Proposal(state, target, concerned, classes, members, [*members, _IN_C])
+    if not proposal.is_accepted(ratio, uniforms[8:], is_forward=is_birth):
         return None
     after = np.concatenate([users[old], c[None]]) if is_birth else users[old]
     draws = stream.uniforms(Site.GUIDED_CODES, target.tensor.shape[1], row=number)
-    return move.carry_out(after, draws, is_forward=is_birth)
+    return proposal.carry_out(after, draws, is_forward=is_birth)
 
 
 def _log_guess(sizes: list[int], joined: list[int]) -> float:
@@ -175,17 +175,16 @@ def residual(stream: Stream, state: State, target: Target, number: int) -> State
     n, (users, codes) = state.n_components, state.factors
     n_rows, n_columns = target.tensor.shape
     is_birth = uniforms[0] < 0.5
+    bit_odds = _bit_odds(state)
     if is_birth:
         rest = np.arange(n)
         seed = _pick(uniforms[1], n_rows)
-        bit_odds = _bit_odds(state)
         code = _code_like(stream, state, target, seed, bit_odds, number)
     else:
         if n == 0:
             return None
         gone = _pick(uniforms[1], n)
         rest = np.delete(np.arange(n), gone)
-        bit_odds = _bit_odds(state)
         code = codes.words[gone]
     classes = np.stack([code, pack(np.ones(n_columns, np.bool_)) & ~code])
     counts = target.engine.tally(0, (0, n_rows), codes.words[rest], users.take(rest), classes)
@@ -274,7 +273,7 @@ def _log_rate(size: int, n_rows: int) -> float:
     return lgamma(n_rows - size + 1.0) + lgamma(float(size)) - lgamma(n_rows + 1.0)
 
 
-class _Move:
+class _Proposal:
     """A step between few and many components with the same rows, their codes summed out.
 
     Forward leads from ``few`` to ``many``; both are sets of classes of rows that use a component.

@@ -7,7 +7,7 @@
     ├── data.npz             the data, packed, with their names
     └── chain-0/
         ├── draws-00000000.npz   consecutive draws, named by the first
-        └── state.npz            where the chain is, how many draws count, digests of their files
+        └── state.npz            where the chain is, which files of draws count, their digests
 
 A checkpoint writes the draws since the last one, then the state. The state counts the draws, so
 a file of draws that it does not count is not there; the next checkpoint writes it again.
@@ -96,8 +96,7 @@ class Run:
                 place.replace(path)
                 sync_folder(path.parent)
         except OSError as error:
-            if not is_own:
-                shutil.rmtree(place, ignore_errors=True)
+            _clear(place, is_own=is_own)
             reason = error.strerror or error
             msg = f"{path} could not be made ({reason}); choose a folder that can be written."
             raise OSError(error.errno, msg) from error
@@ -189,7 +188,8 @@ class Stored:
         if self.settings.is_draw(state.sweep):
             self.pending.append(Draw(state, info.log_joint, info.log_likelihood))
         is_time = monotonic() - self._written_at >= self.seconds
-        if is_time or sum(d.nbytes for d in self.pending[-1:]) * len(self.pending) > _MOST_BYTES:
+        n_bytes = self.pending[-1].nbytes * len(self.pending) if self.pending else 0
+        if is_time or n_bytes > _MOST_BYTES:
             self.flush()
 
     def flush(self) -> None:
@@ -205,7 +205,6 @@ class Stored:
             digests.append(write_arrays(self._chunk_path(start), chunk.arrays))
         now = Chunk.of([Draw(state, np.nan, np.nan)], self.settings.shape)
         counter = {
-            "n_draws": np.array(len(self)),
             "starts": np.array(starts, np.int64),
             "digests": np.frombuffer(b"".join(digests), np.uint8).reshape(len(digests), 32),
         }
@@ -313,6 +312,18 @@ def digest(tensor: PackedTensor) -> str:
     for words in (first.ones, first.known):
         total.update(b"|" if words is None else np.ascontiguousarray(words, "<u8").data)
     return total.hexdigest()
+
+
+def _clear(place: Path, *, is_own: bool) -> None:
+    """Leave nothing of a run that could not be made; a folder of the user's own stays, empty."""
+    if not is_own:
+        shutil.rmtree(place, ignore_errors=True)
+        return
+    for part in place.iterdir():
+        if part.is_dir():
+            shutil.rmtree(part, ignore_errors=True)
+        else:
+            part.unlink(missing_ok=True)
 
 
 def _save_data(file: BinaryIO, tensor: PackedTensor, names: Names) -> None:
