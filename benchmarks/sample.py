@@ -1,8 +1,9 @@
 """What ``thali.sample`` costs beyond its kernels: ``./dev python benchmarks/sample.py``.
 
 The paper's size: 301 x 21,000, 10 components, 10% of the entries flipped, one chain, 200 sweeps in
-all. Kernel time is the wall time during which compiled row kernels run (on both threads where two
-are used); all else is overhead: packing, host draws, bookkeeping, storage, diagnostics.
+all. Kernel time is the wall time during which compiled code of rows, columns and moves runs (on
+both threads where two are used); all else is overhead: packing, host draws, bookkeeping, hand-offs
+between threads, storage, diagnostics.
 """
 
 from __future__ import annotations
@@ -19,8 +20,19 @@ from thali.engines import columns
 from thali.engines.cpu import CpuEngine
 from thali.errors import NotConverged
 from thali.model import marginals
+from thali.sampler import buffet, moves
 
 SHAPE, N_COMPONENTS, FLIPS = (301, 21_000), 10, 0.1
+
+
+COMPILED = {
+    CpuEngine: ["_share"],
+    columns: ["list_visits"],
+    marginals: ["_gain", "_draw"],
+    buffet: ["arrange"],
+    moves: ["code_like", "residual_users"],
+}
+"""What the sampler calls, by where it looks it up."""
 
 
 class Clock:
@@ -51,11 +63,14 @@ def main():
     data = thali.simulate(SHAPE, N_COMPONENTS, spurious=FLIPS, seed=0).tensor
     settings = {"chains": 1, "warmup": 100, "draws": 100, "threads": options.threads}
     thali.sample(data[:, :3000], **settings, seed=0)  # compile
-    kernels, visits = Clock(CpuEngine._share), Clock(columns.list_visits)
-    CpuEngine._share, columns.list_visits = kernels, visits
-    total, draw = Clock(marginals._total), Clock(marginals._draw)
-    marginals._total, marginals._draw = total, draw
-    clocks = (kernels, visits, total, draw)
+    clocks = []
+    for module, names in COMPILED.items():
+        for name in names:
+            clocks.append(Clock(getattr(module, name)))
+            setattr(module, name, clocks[-1])
+    for name in ("split_merge", "guided"):
+        clocks.append(Clock(moves._KINDS[name].propose))
+        moves._KINDS[name] = moves._KINDS[name]._replace(propose=clocks[-1])
     print(f"{platform.machine()}, {options.threads} threads, {SHAPE}, 200 sweeps")
     for seed in range(options.rounds):
         for clock in clocks:

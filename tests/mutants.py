@@ -138,10 +138,10 @@ def scan_rows(""",
 def dropped_in_a_parallel_phase(patch):
     """Components without a user outside the block updated too, and dropped when they empty."""
     edits = [
-        ("is_held=block.outside[order] == 0", "is_held=np.zeros(len(order), np.bool_)"),
+        ("is_held=block.is_held", "is_held=np.zeros(len(block.sizes), np.bool_)"),
         (
-            "    return _add(state, users, block.rows, births), births.covered",
-            "    state = _add(state, users, block.rows, births)\n"
+            "    return _add(state, users, rows, births), births.covered",
+            "    state = _add(state, users, rows, births)\n"
             "    return state.take(state.factors[0].sizes() > 0), births.covered",
         ),
     ]
@@ -157,7 +157,7 @@ def wrong_move_ratio(patch):
 
 def forgotten_singles(patch):
     """Shared entries drawn as if the row's integrated components were not there."""
-    edits = [("block, order, tables.weights, singles)", "block, order, tables.weights)")]
+    edits = [("singles=block.singles", "singles=None")]
     mutant = mutate("thali.sampler.buffet", edits)
     patch(module("thali.sampler.step"), "sweep_blocks", mutant.sweep_blocks)
 
@@ -185,11 +185,10 @@ def swapped_counts(patch):
 
 
 WRONG_RATIOS = {
-    "split_merge": ("        - _log_division(sizes)\n", ""),
-    "guided": ("        - _log_guess(sizes, joined)\n", ""),
+    "split_merge": ("        - _log_division(only_first, only_second, shared)\n", ""),
+    "guided": (" - log(n_small + 1) - log_guess", " - log(n_small + 1)"),
     # The seed row that was drawn, not all that could have been.
-    "two stages": ("sign * (ratio + whole - part)", "sign * (ratio + whole)"),
-    "residual": ("logsumexp(log_code) - log(n_rows)", "log_code.max() - log(n_rows)"),
+    "residual": ("largest + log(total) - log(n_rows)", "largest - log(n_rows)"),
 }
 
 
@@ -197,9 +196,22 @@ def wrong_ratio(move):
     """A move whose proposal probability is left out of the acceptance ratio, or is wrong."""
 
     def patched(patch):
-        mutant = mutate(
-            "thali.sampler.moves", [WRONG_RATIOS[move], ("_BLOCK = 128", "_BLOCK = 1")]
-        )
-        patch(module("thali.sampler.step"), "move", mutant.move)
+        proposals = mutate("thali.sampler.proposals", [WRONG_RATIOS[move]])
+        moves = module("thali.sampler.moves")
+        if move == "residual":
+            patch(moves, "residual_users", proposals.residual_users)
+        else:
+            kind = moves._KINDS[move]
+            wrong = kind._replace(propose=getattr(proposals, kind.propose.__name__))
+            patch(moves, "_KINDS", moves._KINDS | {move: wrong})
 
     return patched
+
+
+def block_counted_twice(patch):
+    """The columns of the first decision of a move count again in the second."""
+    edits = [
+        ("+ after.gain(before) - part", "+ after.gain(before)"),
+        ("_BLOCK = 128", "_BLOCK = 1"),
+    ]
+    patch(module("thali.sampler.step"), "move", mutate("thali.sampler.moves", edits).move)

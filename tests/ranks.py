@@ -28,7 +28,7 @@ UNKNOWN = 0.1
 ALPHA, DENSITY = Gamma(2.0, 1.5), Beta(2.0, 3.0)
 NOISE = UnequalRates((2.0, 14.0), (3.0, 9.0))
 SCHEDULES = {
-    "parallel": Schedule("parallel", warmup_blocks=4, blocks=4),  # three rows at a time
+    "parallel": Schedule("parallel", blocks=4),  # three rows at a time
     "serial": Schedule("serial"),
     "plain": Schedule("serial", split_merge=0, guided=0, residual=0),  # fast, mixes slowly
 }

@@ -68,6 +68,8 @@ _MASK = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 _MULTIPLIER_0 = np.uint64(0xD2511F53)
 _MULTIPLIER_1 = np.uint64(0xCD9E8D57)
+_TAIL = np.uint64(12)  # of 64 random bits: with more than 52, the largest + 0.5 would round to 1
+_STEP = 2.0**-52
 _WEYL_0 = np.uint64(0x9E3779B9)
 _WEYL_1 = np.uint64(0xBB67AE85)
 
@@ -103,12 +105,38 @@ def uniform64(
     return philox(index, row, site, sweep, key)[0]
 
 
+@inlined
+def fraction(word: np.uint64) -> float:
+    """Turn 64 random bits into a number strictly between 0 and 1."""
+    return (np.float64(word >> _TAIL) + 0.5) * _STEP
+
+
+@inlined
+def uniform(
+    key: np.uint64, sweep: np.uint64, site: np.uint64, row: np.uint64, index: np.uint64
+) -> float:
+    """Read the number between 0 and 1 at an address."""
+    return fraction(uniform64(key, sweep, site, row, index))
+
+
+@jit
+def _bits(
+    key: np.uint64, sweep: np.uint64, site: np.uint64, row: np.uint64, n: int
+) -> NDArray[np.uint64]:
+    out = np.empty(n, np.uint64)
+    for index in range(n):
+        out[index] = uniform64(key, sweep, site, row, np.uint64(index))
+    return out
+
+
 @jit
 def _uniforms(
-    key: np.uint64, sweep: np.uint64, site: np.uint64, row: np.uint64, out: NDArray[np.uint64]
-) -> None:
-    for index in range(out.shape[0]):
-        out[index] = uniform64(key, sweep, site, row, np.uint64(index))
+    key: np.uint64, sweep: np.uint64, site: np.uint64, row: np.uint64, n: int
+) -> NDArray[np.float64]:
+    out = np.empty(n)
+    for index in range(n):
+        out[index] = uniform(key, sweep, site, row, np.uint64(index))
+    return out
 
 
 class Stream(NamedTuple):
@@ -119,14 +147,11 @@ class Stream(NamedTuple):
 
     def bits(self, site: int, n: int, row: int = 0) -> NDArray[np.uint64]:
         """Return the 64-bit numbers at indices ``0 … n-1`` of a site and row."""
-        out = np.empty(n, np.uint64)
-        _uniforms(self.key, self.sweep, np.uint64(site), np.uint64(row), out)
-        return out
+        return _bits(self.key, self.sweep, np.uint64(site), np.uint64(row), n)
 
     def uniforms(self, site: int, n: int, row: int = 0) -> NDArray[np.float64]:
         """Return numbers strictly between 0 and 1, for inverse distribution functions."""
-        high = (self.bits(site, n, row) >> np.uint64(12)).astype(np.float64)
-        return (high + 0.5) * 2.0**-52
+        return _uniforms(self.key, self.sweep, np.uint64(site), np.uint64(row), n)
 
     def permutation(self, site: int, n: int, row: int = 0) -> NDArray[np.intp]:
         """Return a uniformly random order of ``0 … n-1``."""

@@ -112,7 +112,10 @@ def test_own_densities(shape, blocks, threads, monkeypatch):
     prior = PerComponent(1.0, 2.0, n_values=4)
     key = chain_key(8)
     target = Target.prepare(
-        as_input(values, known), Model(density=prior), Schedule(blocks=blocks), CpuEngine(threads)
+        as_input(values, known),
+        Model(density=prior),
+        Schedule(blocks=blocks, **NO_MOVES),
+        CpuEngine(threads),
     )
     state = target.initial(key, start)
     grid = prior.grid.tolist()
@@ -260,8 +263,11 @@ def test_tally(mode, has_unknown, threads, monkeypatch):
     classes = rng.random((3, values.shape[1 - mode])) < 0.5
     rows = (2, values.shape[mode] - 1)
     engine = CpuEngine(threads).load(tensor)
-    counts = engine.tally(mode, rows, factors[1 - mode].words, factors[mode], pack(classes))
-    covered = (start[0].astype(int) @ start[1].T.astype(int)) > 0
+    is_counted = np.array([True, False, True])
+    counts = engine.tally(
+        mode, rows, factors[1 - mode].words, factors[mode], is_counted, pack(classes)
+    )
+    covered = (start[0][:, is_counted].astype(int) @ start[1][:, is_counted].T.astype(int)) > 0
     for i, row in enumerate(range(*rows)):
         for k in range(3):
             cells = [(row, c) if mode == 0 else (c, row) for c in np.flatnonzero(classes[k])]

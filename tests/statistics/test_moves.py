@@ -62,7 +62,7 @@ def test_a_wrong_ratio_is_rejected(move, monkeypatch):
 
 def test_a_block_that_counts_twice_is_rejected(monkeypatch):
     """The columns of the first decision must not count again in the second."""
-    mutants.wrong_ratio("two stages")(monkeypatch.setattr)
+    mutants.block_counted_twice(monkeypatch.setattr)
     ks, fs, expected = compared(FIXED, 8_000, "parallel", split_merge=4, guided=4)
     z = compare.max_abs_z(ks, fs, expected)
     assert compare.rejects(ks, fs, expected), f"largest |z| is only {z:.1f}"

@@ -69,16 +69,22 @@ class Engine(Protocol):
         """Count covered ones and covered zeros of rows: ``(n_rows, 2)``."""
 
     def tally(
-        self, mode: int, rows: tuple[int, int], codes: Words, factor: Factor, classes: Words
+        self,
+        mode: int,
+        rows: tuple[int, int],
+        codes: Words,
+        factor: Factor,
+        is_counted: NDArray[np.bool_],
+        classes: Words,
     ) -> Index:
         """Count free ones and zeros of a range of rows by class of columns.
 
-        Free is what is known and covered by none of the given components. Returns
+        Free is what is known and covered by none of the components that count. Returns
         ``(n_rows, n_classes, 2)``.
         """
 
-    def births(self, job: RowUpdate, factor: Factor, tables: BirthTables) -> Births:
-        """Draw all single-row components of the rows of a work order anew."""
+    def renew(self, job: RowUpdate, factor: Factor, tables: BirthTables) -> tuple[Factor, Births]:
+        """Carry out a work order, then draw all single-row components of its rows anew."""
 
     def moves(
         self, job: RowUpdate, factor: Factor, is_single: NDArray[np.bool_], tables: MoveTables

@@ -146,8 +146,14 @@ def draw_births(
     sweep: np.uint64,
     n_new: Index,
     covered: NDArray[np.int64],
-) -> None:
-    """Count what some rows cover and draw how many single-row components each owns."""
+) -> tuple[int, int, int]:
+    """Count what some rows cover and draw how many single-row components each owns.
+
+    Returns the sums of what was written: new components, covered ones, covered zeros.
+    """
+    born = 0
+    all_tp = 0
+    all_fp = 0
     width = codes.shape[1]
     once = np.empty(width, np.uint64)
     twice = np.empty(width, np.uint64)
@@ -164,6 +170,10 @@ def draw_births(
         )
         covered[i, 0] = tp
         covered[i, 1] = fp
+        born += n_new[i]
+        all_tp += tp
+        all_fp += fp
+    return born, all_tp, all_fp
 
 
 @jit

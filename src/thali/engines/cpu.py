@@ -73,41 +73,82 @@ class CpuEngine:
 
     def update(self, job: RowUpdate, factor: Factor) -> tuple[Factor, tuple[int, int]]:
         """Carry out a work order; return the factor and the ones and zeros newly covered."""
-        ones, known, index, before = self._select(job.mode, job.rows, factor)
-        n_rows, n_components = len(index), factor.n_components
-        if n_components == 0 or n_rows == 0:
+        _, _, index, before = self._select(job.mode, job.rows, factor)
+        if factor.n_components == 0 or len(index) == 0:
             return factor, (0, 0)
+        after, gained = self._draw_rows(job, index, before)
+        total = (sum(g[0] for g in gained), sum(g[1] for g in gained))
+        return self._put_back(job, factor, index, after), total
+
+    def renew(self, job: RowUpdate, factor: Factor, tables: BirthTables) -> tuple[Factor, Births]:
+        """Carry out a work order, then draw all single-row components of its rows anew."""
+        ones, known, index, before = self._select(job.mode, job.rows, factor)
+        n_new = np.zeros(len(index), np.int64)
+        covered = np.zeros((len(index), 2), np.int64)
+        n_columns = self._n_columns(job)
+
+        def draw_births(lo: int, hi: int, after: Words) -> tuple[int, int, int]:
+            sums: tuple[int, int, int] = birth_kernels.draw_births(
+                ones, known, n_columns, index, lo, hi, job.codes, after,
+                tables.number, tables.ceiling, *job.stream, n_new, covered,
+            )  # fmt: skip
+            return sums
+
+        after, sums = self._draw_rows(job, index, before, draw_births)
+        if any(born for born, _, _ in sums):
+            density = np.zeros_like(n_new)
+            births = self._with_codes(job, after, n_new, density, covered, tables.code)
+        else:
+            births = Births(n_new, _NOTHING, (sum(s[1] for s in sums), sum(s[2] for s in sums)))
+        return self._put_back(job, factor, index, after), births
+
+    def _draw_rows(
+        self,
+        job: RowUpdate,
+        index: Index,
+        before: Words,
+        then: Callable[[int, int, Words], Any] | None = None,
+    ) -> tuple[Words, list[Any]]:
+        """Draw the entries of rows, and do something with each thread's rows at once.
+
+        Returns the entries, packed, and of each thread what came of that; if there was nothing to
+        do, the ones and zeros that its rows newly cover.
+        """
+        ones, known = self._unfolding(job.mode)
+        n_rows = len(index)
         singles = self._no_singles[:n_rows] if job.singles is None else job.singles
         address = (*job.stream, np.uint64(job.site))
         order = (job.codes, job.is_held, job.weights, singles, job.prior, *address, before)
-        work = n_rows * job.codes.size
-        if self._is_vertical(n_rows, job.codes):
-            across_ones, across_known = self._across(job)
+        work = n_rows * max(1, len(job.codes)) * ones.shape[1]
+        if len(job.codes) and self._is_vertical(n_rows, job.codes):
+            across = self._across(job)
             visits = vertical.list_visits(job.codes, job.is_held)
             after = np.zeros_like(before)
-            gained = self._share(
-                lambda lo, hi: vertical.update_columns(
-                    ones, known, across_ones, across_known, index, lo, hi, *order, after, *visits
-                ),
-                n_rows,
-                work,
-                step=64,
-            )
-        else:
 
-            def some_rows(lo: int, hi: int) -> tuple[tuple[int, int], Words]:
-                part = np.zeros_like(before)  # threads may meet in a word of 64 rows
-                return horizontal.update_rows(ones, known, index, lo, hi, *order, part), part
+            def some_columns(lo: int, hi: int) -> Any:
+                gained = vertical.update_columns(
+                    ones, known, *across, index, lo, hi, *order, after, *visits
+                )
+                return gained if then is None else then(lo, hi, after)
 
-            results = self._share(some_rows, n_rows, work)
-            gained = [result[0] for result in results]
-            after = results[0][1]
-            for _, part in results[1:]:
-                after |= part
-        total = (sum(g[0] for g in gained), sum(g[1] for g in gained))
+            return after, self._share(some_columns, n_rows, work, step=64)
+
+        def some_rows(lo: int, hi: int) -> Any:
+            part = np.zeros_like(before)  # threads may meet in a word of 64 rows
+            gained = horizontal.update_rows(ones, known, index, lo, hi, *order, part)
+            return part, gained if then is None else then(lo, hi, part)
+
+        results = self._share(some_rows, n_rows, work)
+        after = results[0][0]
+        for part, _ in results[1:]:
+            after |= part
+        return after, [told for _, told in results]
+
+    def _put_back(self, job: RowUpdate, factor: Factor, index: Index, after: Words) -> Factor:
+        """Return the factor with new entries in the rows of a work order."""
         if job.rows is None:
-            return factor._replace(words=after), total
-        return factor._replace(words=scatter_bits(factor.words, index, after)), total
+            return factor._replace(words=after)
+        return factor._replace(words=scatter_bits(factor.words, index, after))
 
     def count(
         self, mode: int, rows: Index | None, codes: Words, factor: Factor
@@ -123,34 +164,25 @@ class CpuEngine:
         return counts
 
     def tally(
-        self, mode: int, rows: tuple[int, int], codes: Words, factor: Factor, classes: Words
+        self,
+        mode: int,
+        rows: tuple[int, int],
+        codes: Words,
+        factor: Factor,
+        is_counted: NDArray[np.bool_],
+        classes: Words,
     ) -> Index:
         """Count free ones and zeros of a range of rows by class of columns."""
         ones, known = self._unfolding(mode)
         n_rows = rows[1] - rows[0]
         counts = np.empty((n_rows, len(classes), 2), np.int64)
-        job = (rows[0], ones, known, codes, factor.words, classes, counts)
+        job = (rows[0], ones, known, codes, factor.words, is_counted, classes, counts)
         self._share(
             lambda lo, hi: counting.tally_rows(lo, hi, *job),
             n_rows,
             n_rows * ones.shape[1] * (len(codes) + 2 * len(classes)),
         )
         return counts
-
-    def births(self, job: RowUpdate, factor: Factor, tables: BirthTables) -> Births:
-        """Draw all single-row components of the rows of a work order anew."""
-        ones, known, index, words = self._select(job.mode, job.rows, factor)
-        n_new = np.zeros(len(index), np.int64)
-        covered = np.zeros((len(index), 2), np.int64)
-        self._share(
-            lambda lo, hi: birth_kernels.draw_births(
-                ones, known, self._n_columns(job), index, lo, hi, job.codes, words,
-                tables.number, tables.ceiling, *job.stream, n_new, covered,
-            ),
-            len(index),
-            len(index) * max(1, len(job.codes)) * ones.shape[1],
-        )  # fmt: skip
-        return self._with_codes(job, words, n_new, np.zeros_like(n_new), covered, tables.code)
 
     def moves(
         self, job: RowUpdate, factor: Factor, is_single: NDArray[np.bool_], tables: MoveTables

@@ -13,6 +13,8 @@ from thali._jit import jit
 from thali.bits.words import popcount
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from thali.bits import Index, Words
 
 _ONE = np.uint64(1)
@@ -22,7 +24,7 @@ _ZERO = np.uint64(0)
 @jit
 def tally_rows(
     lo: int, hi: int, first: int, ones: Words, known: Words, codes: Words, factor: Words,
-    classes: Words, counts: Index,
+    is_counted: NDArray[np.bool_], classes: Words, counts: Index,
 ) -> None:  # fmt: skip
     """Count ones and zeros that no component covers, in each class of columns.
 
@@ -33,7 +35,9 @@ def tally_rows(
     ones, known
         Unfolding of the mode; ``known`` has no rows if all entries are known.
     codes, factor
-        Components that cover: ``(n_components, n_words)`` and their rows.
+        Components: ``(n_components, n_words)`` and their rows.
+    is_counted
+        Which of them cover; the others are looked away from.
     classes
         ``(n_classes, n_words)``: sets of columns; padding is in none.
     counts
@@ -47,7 +51,10 @@ def tally_rows(
         for w in range(width):
             free[w] = known[row, w] if known.shape[0] else ~_ZERO
         for component in range(n_components):
-            if (factor[component, row >> 6] >> np.uint64(row & 63)) & _ONE:
+            if (
+                is_counted[component]
+                and (factor[component, row >> 6] >> np.uint64(row & 63)) & _ONE
+            ):
                 for w in range(width):
                     free[w] &= ~codes[component, w]
         for k in range(n_classes):

@@ -6,7 +6,6 @@ independent over columns. A column's marginal likelihood is a sum over the patte
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import exp, log
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,8 +14,6 @@ import numpy as np
 from thali._jit import jit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from thali.bits import Index, Words
@@ -34,52 +31,32 @@ class Marginal(NamedTuple):
     """
 
     counts: Index  # (n_columns, n_classes, 2): free ones and zeros of classes of rows
-    covers: Index  # (n_patterns,): the set of classes that a pattern covers, as bits
-    prior: NDArray[np.float64]  # (n_patterns,): log prior probabilities
+    members: Index  # (n_components,): the classes that use a component, bit c for class c
+    densities: NDArray[np.float64]  # (n_components,): prior probabilities of a bit
     weights: tuple[float, float]  # what covering a one and a zero gains
 
-    @classmethod
-    def of(
-        cls, counts: Index, members: Sequence[int], density: float, weights: tuple[float, float]
-    ) -> Marginal:
-        """Prepare the sums over patterns.
-
-        Parameters
-        ----------
-        counts
-            Free ones and zeros of every column, by class of rows.
-        members
-            For each component the set of classes that use it, bit ``c`` for class ``c``.
-        density
-            Prior probability of a bit.
-        weights
-            What covering a one and a zero gains.
-        """
-        return cls(counts, *_patterns(tuple(members), density), weights)
-
-    def total(self) -> float:
-        """Return the log marginal likelihood of all columns, relative to covering nothing."""
-        return float(_total(self.counts, self.covers, self.prior, *self.weights))
+    def gain(self, other: Marginal) -> float:
+        """Return the log marginal likelihood of this over another's, of the same columns."""
+        return float(_gain(self.counts, *self[1:3], other.members, other.densities, *self.weights))
 
     def draw(self, uniforms: NDArray[np.float64]) -> Words:
         """Draw the bits of the components: packed, ``(n_components, n_words)``."""
-        n = len(self.prior).bit_length() - 1
-        codes = np.zeros((n, -(-len(self.counts) // 64)), np.uint64)
-        _draw(self.counts, self.covers, self.prior, *self.weights, uniforms, codes)
+        codes: Words = _draw(self.counts, self.members, self.densities, *self.weights, uniforms)
         return codes
 
 
-@lru_cache(maxsize=16)
-def _patterns(members: tuple[int, ...], density: float) -> tuple[Index, NDArray[np.float64]]:
-    """Return what every pattern covers, and its log prior probability."""
-    n = len(members)
+@jit
+def _patterns(members: Index, densities: NDArray[np.float64]) -> tuple[Index, NDArray[np.float64]]:
+    """Return the set of classes that every pattern covers, and its log prior probability."""
+    n = members.shape[0]
     covers, prior = np.zeros(1 << n, np.int64), np.zeros(1 << n)
     for pattern in range(1 << n):
-        on = pattern.bit_count()
-        prior[pattern] = on * log(density) + (n - on) * log(1.0 - density)
-        for i, classes in enumerate(members):
-            if pattern >> i & 1:
-                covers[pattern] |= classes
+        for i in range(n):
+            if (pattern >> i) & 1:
+                covers[pattern] |= members[i]
+                prior[pattern] += log(densities[i])
+            else:
+                prior[pattern] += log(1.0 - densities[i])
     return covers, prior
 
 
@@ -105,9 +82,10 @@ def _weigh(
 
 @jit
 def _total(
-    counts: Index, covers: Index, prior: NDArray[np.float64], w1: float, w0: float
+    counts: Index, members: Index, densities: NDArray[np.float64], w1: float, w0: float
 ) -> float:
-    """Sum log(sum(exp)) over the columns, in their order."""
+    """Return the log marginal likelihood of all columns, relative to covering nothing."""
+    covers, prior = _patterns(members, densities)
     scores, weights = np.empty(counts.shape[1]), np.empty(prior.shape[0])
     total = 0.0
     for column in range(counts.shape[0]):
@@ -121,11 +99,22 @@ def _total(
 
 
 @jit
+def _gain(
+    counts: Index, members: Index, densities: NDArray[np.float64], other_members: Index,
+    other_densities: NDArray[np.float64], w1: float, w0: float,
+) -> float:  # fmt: skip
+    mine = _total(counts, members, densities, w1, w0)
+    return mine - _total(counts, other_members, other_densities, w1, w0)
+
+
+@jit
 def _draw(
-    counts: Index, covers: Index, prior: NDArray[np.float64], w1: float, w0: float,
-    uniforms: NDArray[np.float64], codes: Words,
-) -> None:  # fmt: skip
+    counts: Index, members: Index, densities: NDArray[np.float64], w1: float, w0: float,
+    uniforms: NDArray[np.float64],
+) -> Words:  # fmt: skip
     """Draw a pattern for every column and set its bits."""
+    covers, prior = _patterns(members, densities)
+    codes = np.zeros((members.shape[0], (counts.shape[0] + 63) >> 6), np.uint64)
     scores, weights = np.empty(counts.shape[1]), np.empty(prior.shape[0])
     n_patterns = prior.shape[0]
     for column in range(counts.shape[0]):
@@ -144,3 +133,4 @@ def _draw(
         for i in range(codes.shape[0]):
             if (chosen >> i) & 1:
                 codes[i, column >> 6] |= _ONE << np.uint64(column & 63)
+    return codes

@@ -62,7 +62,7 @@ class UnequalRates:
 
     spurious: tuple[float, float] = (1.0, 1.0)
     dropped: tuple[float, float] = (1.0, 1.0)
-    start: float = 0.2
+    start: float = 0.35
 
     def __post_init__(self) -> None:
         shape_parameters("spurious", self.spurious)
@@ -93,7 +93,7 @@ class EqualRates:
     """One unknown rate for both kinds of error, ``Beta(a, b)`` cut to (0, 1/2)."""
 
     prior: tuple[float, float] = (1.0, 1.0)
-    start: float = 0.2
+    start: float = 0.35
 
     def __post_init__(self) -> None:
         shape_parameters("prior", self.prior)
@@ -153,7 +153,7 @@ class AsPublished:
     errors than hits a negative one; both are cut (0 to ``LARGEST_LAMBDA``).
     """
 
-    start: float = 0.2
+    start: float = 0.35
 
     def __post_init__(self) -> None:
         probability("start", self.start, upper=0.5)

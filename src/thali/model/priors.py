@@ -8,8 +8,9 @@ from math import lgamma, log
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from scipy.special import betaincinv, betaln, gammaincinv, gammaln, logit
+from scipy.special import betaincinv, betaln, gammaincinv, gammaln
 
+from thali._jit import jit
 from thali.bits.words import earlier_twins
 from thali.checks import count, positive, probability, shape_parameters
 from thali.decide import MOST_WEIGHTS
@@ -113,12 +114,33 @@ def stick_odds(sizes: Index, n_rows: int, uniforms: NDArray[np.float64]) -> NDAr
     ``mu_l ~ Beta(m_l, N - m_l + 1)`` (P5). The smaller of mu and 1 - mu is computed directly,
     so that neither loses digits.
     """
-    rest = n_rows + 1.0 - sizes
-    is_small = sizes <= rest
-    tail = np.where(is_small, uniforms, 1.0 - uniforms)
-    part = betaincinv(np.minimum(sizes, rest), np.maximum(sizes, rest), tail)
-    odds = logit(np.minimum(np.maximum(part, 1e-300), 1.0 - 1e-16))
-    return np.where(is_small, odds, -odds)
+    small, large, tail = _stick_tails(sizes, n_rows, uniforms)
+    odds: NDArray[np.float64] = _stick_odds(sizes, n_rows, betaincinv(small, large, tail))
+    return odds
+
+
+@jit
+def _stick_tails(
+    sizes: Index, n_rows: int, uniforms: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    small, large, tail = np.empty(len(sizes)), np.empty(len(sizes)), np.empty(len(sizes))
+    for i in range(len(sizes)):
+        rest = n_rows + 1.0 - sizes[i]
+        small[i] = min(sizes[i], rest)
+        large[i] = max(sizes[i], rest)
+        tail[i] = uniforms[i] if sizes[i] <= rest else 1.0 - uniforms[i]
+    return small, large, tail
+
+
+@jit
+def _stick_odds(sizes: Index, n_rows: int, parts: NDArray[np.float64]) -> NDArray[np.float64]:
+    odds = np.empty(len(sizes))
+    for i in range(len(sizes)):
+        part = min(max(parts[i], 1e-300), 1.0 - 1e-16)
+        odds[i] = log(part / (1.0 - part))
+        if sizes[i] > n_rows + 1.0 - sizes[i]:
+            odds[i] = -odds[i]
+    return odds
 
 
 # --- Bernoulli entries ---------------------------------------------------------------------

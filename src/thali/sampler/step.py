@@ -38,20 +38,19 @@ def step(key: np.uint64, state: State, target: Target) -> tuple[State, Info]:
     if priors.buffet is None:
         state = update_mode(stream, state, target, 0)
     elif schedule.kind == "parallel":
-        n_blocks = schedule.warmup_blocks if is_warmup else schedule.blocks
-        state = sweep_blocks(stream, state, target, n_blocks)
+        state = sweep_blocks(stream, state, target)
     else:
         state = sweep_serial(stream, state, target)
     told: tuple[tuple[int, int], ...] = ()
-    if priors.buffet is not None and state.densities[1].ndim == 0:
+    if priors.buffet is not None:
         state, told = move(stream, state, target)
     for mode in range(1, len(state.factors)):
         if priors.buffet is not None:
             # A fresh random order, for the reason given in sampler/buffet.py.
             state = state.take(stream.permutation(site_of(Site.ORDER, mode), state.n_components))
         state = update_mode(stream, state, target, mode)
-    state = update_hyperparameters(stream, state, target)
     if not (is_warmup and state.sweep < schedule.hold):
+        state = update_hyperparameters(stream, state, target)
         counts = target.tensor.confusion(*state.covered)
         noise = priors.noise.draw(counts, stream.uniforms(Site.NOISE, 2))
         state = state._replace(noise=noise)

@@ -43,13 +43,13 @@ class Schedule:
         Ignored when the number of components is fixed.
     warmup
         Sweeps before draws count.
-    warmup_blocks, blocks
-        Blocks of the parallel schedule in warm-up and after it. Many blocks let new components
-        find users before the next rows try; few blocks fill more threads. At least 2: a block of
-        all rows could not update shared components.
+    blocks
+        Blocks of the parallel schedule. At least 2: a block of all rows could not update shared
+        components.
     hold
-        First sweeps (of the warm-up) in which the error rates stay at their start. Otherwise,
-        with no component yet, they would say that everything is noise, and nothing would be born.
+        First sweeps (of the warm-up) in which error rates, concentration and densities stay where
+        they start. Otherwise, with no component yet, they would say that everything is noise, or
+        that every row has components of its own, and it takes long to leave such states.
     split_merge, guided, residual
         How often each move that changes whole components is tried in a sweep
         (:mod:`thali.sampler.moves`).
@@ -57,7 +57,6 @@ class Schedule:
 
     kind: str = "parallel"
     warmup: int = 0
-    warmup_blocks: int = 8
     blocks: int = 4
     hold: int = 20
     split_merge: int = 5
@@ -71,8 +70,7 @@ class Schedule:
             raise ValueError(msg)
         for name in ("warmup", "hold", *MOVES):
             count(name, getattr(self, name))
-        for name in ("warmup_blocks", "blocks"):
-            count(name, getattr(self, name), least=2)
+        count("blocks", self.blocks, least=2)
 
 
 class Target(NamedTuple):
