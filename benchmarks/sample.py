@@ -12,6 +12,7 @@ import argparse
 import platform
 import tempfile
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
@@ -68,9 +69,10 @@ def main():
         for name in names:
             clocks.append(Clock(getattr(module, name)))
             setattr(module, name, clocks[-1])
-    for name in ("split_merge", "guided"):
-        clocks.append(Clock(moves._KINDS[name].propose))
-        moves._KINDS[name] = moves._KINDS[name]._replace(propose=clocks[-1])
+    for name, kind in moves._BUFFET.items():
+        if hasattr(kind, "propose"):
+            clocks.append(Clock(kind.propose))
+            moves._BUFFET[name] = replace(kind, propose=clocks[-1])
     print(f"{platform.machine()}, {options.threads} threads, {SHAPE}, 200 sweeps")
     for seed in range(options.rounds):
         for clock in clocks:

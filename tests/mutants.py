@@ -8,6 +8,7 @@ cannot rot silently.
 
 import inspect
 import types
+from dataclasses import replace
 from importlib import import_module as module
 
 import numba
@@ -184,28 +185,53 @@ def swapped_counts(patch):
     patch(module("thali.model.noise").UnequalRates, "draw", draw)
 
 
-WRONG_RATIOS = {
-    "split_merge": ("        - _log_division(only_first, only_second, shared)\n", ""),
-    "guided": (" - log(n_small + 1) - log_guess", " - log(n_small + 1)"),
+WRONG_RATIOS = {  # module, what it says, what it should not say
+    "split_merge": (
+        "proposals", "        - log_division(only_first, only_second, shared)\n", ""
+    ),
+    "partner": ("proposals", "log(n_one + 1) + log(chance)", "log(n_one + 1) - log(n_one)"),
+    "guided": ("proposals", " - log(n_small + 1) - log_guess", " - log(n_small + 1)"),
+    "compound": ("compounds", " - log_guess - log_parts", " - log_parts"),
     # The seed row that was drawn, not all that could have been.
-    "residual": ("largest + log(total) - log(n_rows)", "largest - log(n_rows)"),
-}
+    "residual": ("residuals", "largest + log(total) - log(n_rows)", "largest - log(n_rows)"),
+}  # fmt: skip
 
 
-def wrong_ratio(move):
+def wrong_ratio(mistake):
     """A move whose proposal probability is left out of the acceptance ratio, or is wrong."""
 
     def patched(patch):
-        proposals = mutate("thali.sampler.proposals", [WRONG_RATIOS[move]])
         moves = module("thali.sampler.moves")
-        if move == "residual":
-            patch(moves, "residual_users", proposals.residual_users)
-        else:
-            kind = moves._KINDS[move]
-            wrong = kind._replace(propose=getattr(proposals, kind.propose.__name__))
-            patch(moves, "_KINDS", moves._KINDS | {move: wrong})
+        where, *edit = WRONG_RATIOS[mistake]
+        mutant = mutate(f"thali.sampler.{where}", [edit])
+        if where == "residuals":
+            patch(moves, "residual_users", mutant.residual_users)
+            return
+        name = "split_merge" if mistake == "partner" else mistake
+        kind = moves._BUFFET[name]
+        wrong = replace(kind, propose=getattr(mutant, kind.propose.__name__))
+        patch(moves, "_BUFFET", moves._BUFFET | {name: wrong})
 
     return patched
+
+
+def wrong_exchange(patch):
+    """A merge and a split at a fixed number of components, whose divisions are not weighed."""
+    divisions = (
+        "        + _log_division_of(users[first], users[second])\n"
+        "        - _log_division_of(pair[0], pair[1])\n"
+    )
+    edits = [(divisions, "")]
+    moves = module("thali.sampler.moves")
+    propose = mutate("thali.sampler.exchanges", edits).propose_exchange
+    wrong = replace(moves._FINITE["split_merge"], propose=propose)
+    patch(moves, "_FINITE", moves._FINITE | {"split_merge": wrong})
+
+
+def wrong_replacement(patch):
+    """A component replaced as if what replaces it were always proposed."""
+    edits = [("score - rest.weigh(old_users, old_code)", "score")]
+    patch(module("thali.sampler.step"), "move", mutate("thali.sampler.moves", edits).move)
 
 
 def block_counted_twice(patch):

@@ -31,7 +31,10 @@ KERNEL_FILES = (
     "engines/scan.py",
     "engines/tally.py",
     "sampler/blocks.py",
+    "sampler/compounds.py",
+    "sampler/exchanges.py",
     "sampler/proposals.py",
+    "sampler/residuals.py",
     "posterior/coverage.py",
     "posterior/membership_kernels.py",
 )

@@ -56,6 +56,9 @@ class Site(IntEnum):
     RESIDUAL = 28  # residual birth or death, likewise
     RESIDUAL_ROWS = 29
     RESIDUAL_CODES = 30
+    COMPOUND = 31  # birth or death of a compound, likewise
+    COMPOUND_ROWS = 32
+    COMPOUND_CODES = 33
 
 
 VERSION = 1

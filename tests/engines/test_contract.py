@@ -48,7 +48,7 @@ def assert_same(engine, kind, values, known, start, noise_kind, *, n_sweeps, see
     state = target.initial(key, start)
     slow = oracle.Chain(
         key, oracle.as_cells(values, known), shape, oracle.as_components(start), kind, noise_kind,
-        (0.2, 0.2), [0.5] * len(shape),
+        (0.35, 0.35), [0.5] * len(shape),
     )  # fmt: skip
     for _ in range(n_sweeps):
         state, info = step(key, state, target)
@@ -121,7 +121,7 @@ def test_own_densities(shape, blocks, threads, monkeypatch):
     grid = prior.grid.tolist()
     slow = oracle.Chain(
         key, oracle.as_cells(values, known), shape, oracle.as_components(start), "own densities",
-        "unequal", (0.2, 0.2), [None, [grid[2]] * 3], grid=grid,
+        "unequal", (0.35, 0.35), [None, [grid[2]] * 3], grid=grid,
     )  # fmt: skip
     seen = set()
     for _ in range(8):

@@ -5,8 +5,16 @@ import pytest
 import compare
 import exact
 import mutants
-from chains import X33, as_exact, hide, run
-from thali.model import Beta, FixedRates, Gamma, Model, UnequalRates
+from chains import X32, X33, as_exact, hide, run
+from thali.model import (
+    Beta,
+    EqualRates,
+    FixedRates,
+    Gamma,
+    Model,
+    PerComponent,
+    UnequalRates,
+)
 from thali.sampler import Schedule, Target, chain
 from thali.streams import chain_key
 
@@ -18,7 +26,7 @@ LEARNED = (
         noise=UnequalRates((1.5, 6.0), (2.0, 5.0)), alpha=Gamma(2.0, 1.5), density=Beta(2.0, 3.0)
     ),
 )
-MOVES = ("split_merge", "guided", "residual")
+MOVES = ("split_merge", "guided", "compound", "residual")
 
 
 @pytest.fixture(autouse=True)
@@ -47,14 +55,15 @@ def test_each_move_alone_is_exact(problem, kind, move):
 def test_all_moves_together_are_exact(problem):
     """As they are used."""
     compare.assert_matches(
-        *compared(problem, 6_000, "parallel", split_merge=5, guided=5, residual=2)
+        *compared(problem, 6_000, "parallel", split_merge=5, guided=5, compound=3, residual=2)
     )
 
 
-@pytest.mark.parametrize("move", MOVES)
-def test_a_wrong_ratio_is_rejected(move, monkeypatch):
+@pytest.mark.parametrize("mistake", mutants.WRONG_RATIOS)
+def test_a_wrong_ratio_is_rejected(mistake, monkeypatch):
     """The same comparison fails when the proposal is left out of the acceptance ratio."""
-    mutants.wrong_ratio(move)(monkeypatch.setattr)
+    mutants.wrong_ratio(mistake)(monkeypatch.setattr)
+    move = "split_merge" if mistake == "partner" else mistake
     ks, fs, expected = compared(FIXED, 8_000, "parallel", **{move: 4})
     z = compare.max_abs_z(ks, fs, expected)
     assert compare.rejects(ks, fs, expected), f"largest |z| is only {z:.1f}"
@@ -68,10 +77,67 @@ def test_a_block_that_counts_twice_is_rejected(monkeypatch):
     assert compare.rejects(ks, fs, expected), f"largest |z| is only {z:.1f}"
 
 
+OWN_DENSITIES = Model(
+    noise=FixedRates(0.1, 0.25), alpha=1.4, density=PerComponent(1.0, 2.0, n_values=3)
+)
+
+
+@pytest.mark.parametrize("move", MOVES)
+def test_moves_with_a_density_per_component(move):
+    """A new component draws its own density; one that goes takes it along."""
+    compare.assert_matches(
+        *compared((X33, ((0, 2),), OWN_DENSITIES), 8_000, "parallel", **{move: 4})
+    )
+
+
+FINITE = {
+    "fixed": (X33, ((0, 2),), Model(3, FixedRates(0.1, 0.2), density=(0.4, 0.3)), 0.4),
+    "learned": (
+        X32,
+        (),
+        Model(3, UnequalRates((2.0, 6.0), (2.0, 5.0)), density=Beta(2.0, 3.0)),
+        None,
+    ),
+    "per-component": (
+        X32,
+        ((0, 1),),
+        Model(3, EqualRates((2.0, 6.0)), density=PerComponent(1.0, 2.0, n_values=3)),
+        None,
+    ),
+}
+
+
+def compared_finite(name, n_sweeps, **moves):
+    x, hidden, model, density_rows = FINITE[name]
+    tensor, known = hide(x, *hidden)
+    expected = exact.posterior_finite(x, known, as_exact(model), 3, density_rows)
+    return None, run(tensor, model, n_sweeps, **moves)[1], expected
+
+
+@pytest.mark.parametrize("move", ["split_merge", "residual"])
+@pytest.mark.parametrize("name", FINITE)
+def test_moves_of_the_finite_model_are_exact(name, move):
+    """Merge with split, and replacement: the number of components stays."""
+    compare.assert_matches(*compared_finite(name, 8_000, **{move: 4}))
+
+
+@pytest.mark.parametrize(
+    ("mistake", "move"),
+    [(mutants.wrong_exchange, "split_merge"), (mutants.wrong_replacement, "residual")],
+)
+def test_a_wrong_ratio_of_the_finite_model_is_rejected(mistake, move, monkeypatch):
+    """The same comparison fails."""
+    mistake(monkeypatch.setattr)
+    ks, fs, expected = compared_finite("fixed", 8_000, **{move: 4})
+    z = compare.max_abs_z(ks, fs, expected)
+    assert compare.rejects(ks, fs, expected), f"largest |z| is only {z:.1f}"
+
+
 def test_acceptance_is_told():
     """Every sweep says how often each move was tried and accepted."""
-    target = Target.prepare(X33, schedule=Schedule(split_merge=3, guided=2, residual=1))
+    schedule = Schedule(split_merge=3, guided=2, compound=2, residual=1)
+    target = Target.prepare(X33, Model(alpha=1.0), schedule)
     told = [info.moves for _, info in chain(chain_key(0), target, 300)]
-    assert {tuple(tries for tries, _ in moves) for moves in told} == {(3, 2, 1)}
-    for kind in range(3):
+    assert {tuple(tries for tries, _ in moves) for moves in told} == {(3, 2, 2, 1)}
+    for kind in range(4):
         assert 0 < sum(moves[kind][1] for moves in told) < sum(m[kind][0] for m in told)

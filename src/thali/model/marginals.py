@@ -63,20 +63,29 @@ def _patterns(members: Index, densities: NDArray[np.float64]) -> tuple[Index, ND
 @jit
 def _weigh(
     counts: Index, covers: Index, prior: NDArray[np.float64], w1: float, w0: float,
-    column: int, scores: NDArray[np.float64], out: NDArray[np.float64],
+    column: int, gains: NDArray[np.float64], out: NDArray[np.float64],
 ) -> float:  # fmt: skip
-    """Fill in the log weights of a column's patterns; return the largest."""
-    n_classes = counts.shape[1]
-    for c in range(n_classes):
-        scores[c] = w1 * counts[column, c, 0] + w0 * counts[column, c, 1]
-    largest = -np.inf
-    for pattern in range(prior.shape[0]):
-        weight = prior[pattern]
-        for c in range(n_classes):
-            if (covers[pattern] >> c) & 1:
-                weight += scores[c]
-        out[pattern] = weight
-        largest = max(largest, weight)
+    """Fill in the log weights of a column's patterns; return the largest.
+
+    A pattern gains what it gains without its first component, and the classes of rows that this
+    one alone covers.
+    """
+    gains[0] = 0.0
+    out[0] = prior[0]
+    largest = out[0]
+    for pattern in range(1, prior.shape[0]):
+        rest = pattern & (pattern - 1)
+        gain = gains[rest]
+        fresh = covers[pattern] & ~covers[rest]
+        c = 0
+        while fresh:
+            if fresh & 1:
+                gain += w1 * counts[column, c, 0] + w0 * counts[column, c, 1]
+            fresh >>= 1
+            c += 1
+        gains[pattern] = gain
+        out[pattern] = gain + prior[pattern]
+        largest = max(largest, out[pattern])
     return largest
 
 
@@ -86,10 +95,10 @@ def _total(
 ) -> float:
     """Return the log marginal likelihood of all columns, relative to covering nothing."""
     covers, prior = _patterns(members, densities)
-    scores, weights = np.empty(counts.shape[1]), np.empty(prior.shape[0])
+    gains, weights = np.empty(prior.shape[0]), np.empty(prior.shape[0])
     total = 0.0
     for column in range(counts.shape[0]):
-        largest = _weigh(counts, covers, prior, w1, w0, column, scores, weights)
+        largest = _weigh(counts, covers, prior, w1, w0, column, gains, weights)
         rest = 0.0
         for weight in weights:
             if largest - weight < _NEGLIGIBLE:
@@ -115,10 +124,10 @@ def _draw(
     """Draw a pattern for every column and set its bits."""
     covers, prior = _patterns(members, densities)
     codes = np.zeros((members.shape[0], (counts.shape[0] + 63) >> 6), np.uint64)
-    scores, weights = np.empty(counts.shape[1]), np.empty(prior.shape[0])
+    gains, weights = np.empty(prior.shape[0]), np.empty(prior.shape[0])
     n_patterns = prior.shape[0]
     for column in range(counts.shape[0]):
-        largest = _weigh(counts, covers, prior, w1, w0, column, scores, weights)
+        largest = _weigh(counts, covers, prior, w1, w0, column, gains, weights)
         total = 0.0
         for pattern in range(n_patterns):
             weights[pattern] = exp(weights[pattern] - largest)

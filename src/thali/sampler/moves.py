@@ -9,9 +9,10 @@ leaves the posterior as it is.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from math import log, log1p
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -19,15 +20,17 @@ from thali.bits.words import count_ones, pack
 from thali.decide import SCALE, fixed
 from thali.model import PerComponent
 from thali.model.marginals import Marginal
+from thali.model.priors import harmonic
+from thali.sampler.compounds import propose_compound
+from thali.sampler.exchanges import propose_exchange
 from thali.sampler.proposals import (
     Proposal,
-    code_like,
     log_rate,
     pick,
     propose_guided,
     propose_split_merge,
-    residual_users,
 )
+from thali.sampler.residuals import code_like, residual_users
 from thali.streams import Site
 
 if TYPE_CHECKING:
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from thali.bits import Words
+    from thali.bits import Index, Words
     from thali.model import Noise
     from thali.sampler.state import State
     from thali.sampler.target import Target
@@ -45,18 +48,29 @@ if TYPE_CHECKING:
 _BLOCK = 128
 """Columns that may rule a move out before all are looked at."""
 
+_FEW = 10
+"""Components for which the tries of a schedule are meant; for more, they grow in proportion."""
+
 _NOTHING = np.zeros((0, 0), np.uint64)
 
 
 def move(
     stream: Stream, state: State, target: Target
 ) -> tuple[State, tuple[tuple[int, int], ...]]:
-    """Try every kind of move as often as the schedule says; count what was tried and accepted."""
+    """Try every kind of move as often as the schedule says; count what was tried and accepted.
+
+    More often where there are more components, but by their expected number given alpha, which no
+    move changes: a number of tries that depended on what they change would not be exact.
+    """
+    kinds, expected = _FINITE, float(state.n_components)
+    if target.priors.buffet is not None:
+        kinds, expected = _BUFFET, state.alpha * harmonic(target.tensor.shape[0])
     told = []
-    for name, kind in _KINDS.items():
-        n_tries, accepted = getattr(target.schedule, name), 0
+    for name in MOVES:
+        n_tries = round(getattr(target.schedule, name) * max(1.0, expected / _FEW))
+        n_tries, accepted = n_tries if name in kinds else 0, 0
         for number in range(n_tries):
-            after = kind(stream, state, target, number)
+            after = kinds[name](stream, state, target, number)
             if after is not None:
                 state, accepted = after, accepted + 1
         told.append((n_tries, accepted))
@@ -65,7 +79,8 @@ def move(
     return state, tuple(told)
 
 
-class _SumOut(NamedTuple):
+@dataclass(frozen=True)
+class _SumOut:
     """A move that proposes users, with the codes of the components concerned summed out."""
 
     propose: Callable[..., Any]
@@ -82,9 +97,12 @@ class _SumOut(NamedTuple):
         """
         users, codes = state.factors
         n_rows, n_columns = target.tensor.shape
-        proposal = Proposal(
-            *self.propose(*stream, np.uint64(number), users.words, n_rows, state.alpha)
+        prior = (
+            state.alpha
+            if target.priors.buffet
+            else np.resize(state.densities[0], len(users.words))
         )
+        proposal = Proposal(*self.propose(*stream, np.uint64(number), users.words, n_rows, prior))
         if not proposal.is_possible:
             return None
         is_rest = np.ones(len(users.words), np.bool_)
@@ -112,8 +130,10 @@ class _SumOut(NamedTuple):
         before, after = marginals(0, n_columns)
         if not log(by_all) < proposal.log_ratio + after.gain(before) - part:
             return None
-        draws = stream.uniforms(self.codes, n_columns, row=number)
-        return _replace(state, is_rest, proposal.users, after.draw(draws), new)
+        bits = after.draw(stream.uniforms(self.codes, n_columns, row=number))
+        if len(old) == len(new):
+            return _put(state, proposal.concerned, proposal.users, bits)
+        return _replace(state, is_rest, proposal.users, bits, new)
 
     def _densities(
         self, stream: Stream, state: State, target: Target, number: int, proposal: Proposal
@@ -138,50 +158,101 @@ class _SumOut(NamedTuple):
 def residual(stream: Stream, state: State, target: Target, number: int) -> State | None:
     """Add a component that looks like what is left of a row, or delete any component (eq. 22)."""
     uniforms = stream.uniforms(Site.RESIDUAL, 4, row=number).tolist()
-    n, (users, codes) = state.n_components, state.factors
-    n_rows, n_columns = target.tensor.shape
+    n, n_rows = state.n_components, target.tensor.shape[0]
     is_birth, is_rest = uniforms[0] < 0.5, np.ones(n, np.bool_)
-    w1, w0 = _weights(state.noise)
-    address = (*stream, np.uint64(number))
+    rate = min(0.5, 2.0 / n_rows)
     if is_birth:
         density, seed = _new_density(state, target, uniforms[3]), pick(uniforms[1], n_rows)
-        joins = np.zeros(users.words.shape[1], np.uint64)
+        rest = _Rest(stream, state, target, number, is_rest, density, rate)
+        users, code, score = rest.draw(seed)
     else:
         if n == 0:
             return None
         gone = pick(uniforms[1], n)
         is_rest[gone] = False
         density = float(np.broadcast_to(state.densities[1], n)[gone])
-        code, joins = codes.words[gone], users.words[gone]
-    bit_odds = log(density) - log1p(-density) + np.array([w1, w0, 0.0])
-    if is_birth:
-        ones, known = target.tensor.unfoldings[0]
-        known = _NOTHING if known is None else known
-        code = code_like(
-            *address, seed, ones, known, users.words, codes.words, bit_odds, n_columns
-        )
-    classes = np.stack([code, _everything(n_columns) & ~code])
-    counts = target.engine.tally(0, (0, n_rows), codes.words, users, is_rest, classes)
-    sizes = count_ones(classes)
-    n_users, gain, log_proposal = residual_users(
-        *address, is_birth, joins, n_rows, counts, sizes, bit_odds, w1, w0
-    )
+        rest = _Rest(stream, state, target, number, is_rest, density, rate)
+        users, code = (factor.words[gone] for factor in state.factors)
+        score = rest.weigh(users, code)
+    n_users = int(count_ones(users[None])[0])
     if n_users == 0:
         return None
-    ratio = (
-        log(state.alpha)
-        + log_rate(n_users, n_rows)
-        + sizes[0] * log(density)
-        + sizes[1] * log1p(-density)
-        + gain
-        - log(n + is_birth)
-        - log_proposal
-    )
+    ratio = log(state.alpha) + log_rate(n_users, n_rows) + score - log(n + is_birth)
     if not log(uniforms[2]) < (ratio if is_birth else -ratio):
         return None
     if is_birth:
-        return _replace(state, is_rest, joins[None], code[None], np.array([density]))
+        return _replace(state, is_rest, users[None], code[None], np.array([density]))
     return state.take(is_rest)
+
+
+def replacement(stream: Stream, state: State, target: Target, number: int) -> State | None:
+    """Put a component that looks like what is left of a row in the place of another.
+
+    The finite model's residual birth and death in one: the number of components stays.
+    """
+    uniforms = stream.uniforms(Site.RESIDUAL, 3, row=number).tolist()
+    n, n_rows = state.n_components, target.tensor.shape[0]
+    gone = pick(uniforms[0], n)
+    is_rest = np.ones(n, np.bool_)
+    is_rest[gone] = False
+    rate, density = (float(np.broadcast_to(d, n)[gone]) for d in state.densities)
+    rest = _Rest(stream, state, target, number, is_rest, density, rate)
+    old_users, old_code = (factor.words[gone] for factor in state.factors)
+    users, code, score = rest.draw(pick(uniforms[1], n_rows))
+    gained = int(count_ones(users[None])[0]) - int(count_ones(old_users[None])[0])
+    ratio = score - rest.weigh(old_users, old_code) + gained * (log(rate) - log1p(-rate))
+    if not log(uniforms[2]) < ratio:
+        return None
+    return _put(state, np.array([gone]), users[None], code[None])
+
+
+@dataclass(frozen=True)
+class _Rest:
+    """What is left to explain where some components cover, and a component proposed from it."""
+
+    stream: Stream
+    state: State
+    target: Target
+    number: int
+    is_rest: NDArray[np.bool_]
+    density: float  # of the code
+    rate: float  # at which rows join
+
+    def draw(self, seed: int) -> tuple[Words, Words, float]:
+        """Draw a code like what is left of a row, and its users; return them and their score."""
+        users, codes = (factor.take(self.is_rest).words for factor in self.state.factors)
+        ones, known = self.target.tensor.unfoldings[0]
+        code = code_like(
+            *self.stream, np.uint64(self.number), seed, ones,
+            _NOTHING if known is None else known, users, codes, self._bit_odds(),
+            self.target.tensor.shape[1],
+        )  # fmt: skip
+        joins = np.zeros(users.shape[1], np.uint64)
+        return joins, code, self._weigh(joins, code, is_drawn=True)
+
+    def weigh(self, users: Words, code: Words) -> float:
+        """Return log likelihood gained and log prior of the code, less log proposal of both."""
+        return self._weigh(users, code, is_drawn=False)
+
+    def _weigh(self, users: Words, code: Words, *, is_drawn: bool) -> float:
+        n_rows, n_columns = self.target.tensor.shape
+        first, second = self.state.factors
+        classes = np.stack([code, _everything(n_columns) & ~code])
+        counts = self.target.engine.tally(
+            0, (0, n_rows), second.words, first, self.is_rest, classes
+        )
+        sizes = count_ones(classes)
+        gain, log_proposal = residual_users(
+            *self.stream, np.uint64(self.number), is_drawn, users, self.rate, n_rows, counts,
+            sizes, self._bit_odds(), *_weights(self.state.noise),
+        )  # fmt: skip
+        log_code = sizes[0] * log(self.density) + sizes[1] * log1p(-self.density)
+        return float(gain + log_code - log_proposal)
+
+    def _bit_odds(self) -> NDArray[np.float64]:
+        """Return the log odds that a code has a column: of a free one, a free zero, neither."""
+        w1, w0 = _weights(self.state.noise)
+        return log(self.density) - log1p(-self.density) + np.array([w1, w0, 0.0])
 
 
 def _new_density(state: State, target: Target, uniform: float) -> float:
@@ -221,10 +292,26 @@ def _replace(
     return kept._replace(factors=factors)
 
 
+def _put(state: State, components: Index, users: Words, codes: Words) -> State:
+    """Return the state with some components replaced; covered is not updated."""
+    factors = []
+    for factor, new in zip(state.factors, (users, codes), strict=True):
+        words = factor.words.copy()
+        words[components] = new
+        factors.append(factor._replace(words=words))
+    return state._replace(factors=tuple(factors))
+
+
 _Move: TypeAlias = "Callable[[Stream, State, Target, int], State | None]"
 
-_KINDS: dict[str, _Move] = {
+_BUFFET: dict[str, _Move] = {
     "split_merge": _SumOut(propose_split_merge, Site.SPLIT_CODES, (Site.SPLIT, 5)),
     "guided": _SumOut(propose_guided, Site.GUIDED_CODES, (Site.GUIDED, 11)),
+    "compound": _SumOut(propose_compound, Site.COMPOUND_CODES, (Site.COMPOUND, 13)),
     "residual": residual,
 }
+_FINITE: dict[str, _Move] = {
+    "split_merge": _SumOut(propose_exchange, Site.SPLIT_CODES, (Site.SPLIT, 10)),
+    "residual": replacement,
+}
+MOVES = tuple(_BUFFET)

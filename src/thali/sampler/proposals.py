@@ -8,7 +8,7 @@ after; and the log of all factors of the acceptance ratio but the likelihood.
 
 from __future__ import annotations
 
-from math import exp, lgamma, log, log1p
+from math import lgamma, log
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -28,8 +28,6 @@ _SPLIT = np.uint64(Site.SPLIT)
 _SPLIT_ROWS = np.uint64(Site.SPLIT_ROWS)
 _GUIDED = np.uint64(Site.GUIDED)
 _GUIDED_ROWS = np.uint64(Site.GUIDED_ROWS)
-_RESIDUAL_ROWS = np.uint64(Site.RESIDUAL_ROWS)
-_RESIDUAL_CODES = np.uint64(Site.RESIDUAL_CODES)
 
 
 class Proposal(NamedTuple):
@@ -58,7 +56,8 @@ def log_rate(size: int, n_rows: int) -> float:
 
 
 @jit
-def _size(words: Words) -> int:
+def size_of(words: Words) -> int:
+    """Count the members of a set."""
     total = _ZERO
     for w in range(words.shape[0]):
         total += popcount(words[w])
@@ -66,13 +65,14 @@ def _size(words: Words) -> int:
 
 
 @jit
-def _impossible(users: Words) -> tuple:  # type: ignore[type-arg]
+def impossible(users: Words) -> tuple:  # type: ignore[type-arg]
+    """Return a proposal of nothing."""
     nothing = np.zeros(0, np.int64)
     return False, nothing, users[:0].copy(), nothing, nothing, users[:0].copy(), 0.0, np.zeros(0)
 
 
 @jit
-def _three(
+def three_uniforms(
     key: np.uint64, sweep: np.uint64, site: np.uint64, number: np.uint64, first: int
 ) -> NDArray[np.float64]:
     """Return the uniforms of the decision."""
@@ -80,6 +80,25 @@ def _three(
     for i in range(3):
         out[i] = uniform(key, sweep, site, number, np.uint64(first + i))
     return out
+
+
+@jit
+def atoms(sets: Words) -> tuple[Words, Index]:
+    """Return the classes of rows in the same sets, by number; and for each set its classes."""
+    n, width = sets.shape
+    n_classes = (1 << n) - 1
+    classes = np.zeros((n_classes, width), np.uint64)
+    members = np.zeros(n, np.int64)
+    for k in range(n_classes):
+        for w in range(width):
+            word = ~_ZERO
+            for i in range(n):
+                word &= sets[i, w] if ((k + 1) >> i) & 1 else ~sets[i, w]
+            classes[k, w] = word
+        for i in range(n):
+            if ((k + 1) >> i) & 1:
+                members[i] |= 1 << k
+    return classes, members
 
 
 # --- split and merge (eq. 17 to 19) ------------------------------------------------------------
@@ -93,15 +112,19 @@ def propose_split_merge(
     n, width = users.shape
     is_split = uniform(key, sweep, _SPLIT, number, np.uint64(0)) < 0.5
     if n < (1 if is_split else 2):
-        return _impossible(users)
+        return impossible(users)
     first = pick(uniform(key, sweep, _SPLIT, number, np.uint64(1)), n)
     pair = np.zeros((2, width), np.uint64)
     if is_split:
-        _divide(key, sweep, number, users[first], pair)
+        divide(key, sweep, number, users[first], pair)
         concerned = np.array([first])
     else:
-        second = pick(uniform(key, sweep, _SPLIT, number, np.uint64(2)), n - 1)
-        second += second >= first
+        second = partner_of(
+            users,
+            first,
+            uniform(key, sweep, _SPLIT, number, np.uint64(2)),
+            uniform(key, sweep, _SPLIT, number, np.uint64(3)),
+        )
         pair[0] = users[first]
         pair[1] = users[second]
         concerned = np.array([first, second])
@@ -109,20 +132,27 @@ def propose_split_merge(
     classes[0] = pair[0] & ~pair[1]
     classes[1] = pair[1] & ~pair[0]
     classes[2] = pair[0] & pair[1]
-    only_first, only_second, shared = _size(classes[0]), _size(classes[1]), _size(classes[2])
+    only_first, only_second, shared = size_of(classes[0]), size_of(classes[1]), size_of(classes[2])
     if only_first + shared == 0 or only_second + shared == 0:
-        return _impossible(users)
+        return impossible(users)
+    # A split picks one of n_one; the merge that undoes it one of n_one + 1, then its partner.
+    n_one = n if is_split else n - 1
+    others = np.ones(n, np.bool_)
+    for component in concerned:
+        others[component] = False
+    chance = chance_of(users, others, pair[0], pair[1])
+    log_partner = log(n_one) - log(n_one + 1) + log(chance)
     ratio = (
         log(alpha)
         + log_rate(only_first + shared, n_rows)
         + log_rate(only_second + shared, n_rows)
         - log_rate(only_first + only_second + shared, n_rows)
-        - _log_division(only_first, only_second, shared)
-        - log(n + is_split)
+        - log_division(only_first, only_second, shared)
+        + log_partner
     )
     one = np.array([0b111])
     two = np.array([0b101, 0b110])
-    uniforms = _three(key, sweep, _SPLIT, number, 6)
+    uniforms = three_uniforms(key, sweep, _SPLIT, number, 6)
     if is_split:
         return True, concerned, classes, one, two, pair, ratio, uniforms
     union = pair[:1] | pair[1:]
@@ -130,9 +160,69 @@ def propose_split_merge(
 
 
 @jit
-def _divide(
-    key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, pair: Words
-) -> None:
+def _is_closer(a: Words, b: Words, c: Words) -> int:
+    """Return whether a is more (1), as (0) or less (-1) like b than like c (Jaccard index)."""
+    b_both, b_any, c_both, c_any = _ZERO, _ZERO, _ZERO, _ZERO
+    for w in range(a.shape[0]):
+        b_both += popcount(a[w] & b[w])
+        b_any += popcount(a[w] | b[w])
+        c_both += popcount(a[w] & c[w])
+        c_any += popcount(a[w] | c[w])
+    left = b_both * c_any  # in integers: ties must be ties
+    right = c_both * b_any
+    return 1 if left > right else (0 if left == right else -1)
+
+
+@jit
+def partner_of(users: Words, first: int, u: float, v: float) -> int:
+    """Draw with whom a component may merge: half the time any, else who is most like it."""
+    n = users.shape[0]
+    if u < 0.5:
+        second = pick(v, n - 1)
+        return second + (second >= first)
+    best = -1
+    n_best = 0
+    for component in range(n):
+        if component == first:
+            continue
+        closer = 1
+        if best >= 0:
+            closer = _is_closer(users[first], users[component], users[best])
+        if closer > 0:
+            best, n_best = component, 1
+        elif closer == 0:
+            n_best += 1
+    skip = pick(v, n_best)
+    for component in range(n):
+        if component == first:
+            continue
+        if _is_closer(users[first], users[component], users[best]) == 0:
+            if skip == 0:
+                return component
+            skip -= 1
+    return best
+
+
+@jit
+def chance_of(users: Words, is_other: NDArray[np.bool_], a: Words, b: Words) -> float:
+    """Return the probability that :func:`partner_of` draws b for a, among some others."""
+    n_others = 0
+    n_ties = 1
+    for component in range(users.shape[0]):
+        if not is_other[component]:
+            continue
+        n_others += 1
+        closer = _is_closer(a, b, users[component])
+        if closer < 0:
+            n_ties = 0
+        elif closer == 0 and n_ties > 0:
+            n_ties += 1
+    nearest = 1.0 / n_ties if n_ties > 0 else 0.0
+    return 0.5 / (n_others + 1) + 0.5 * nearest
+
+
+@jit
+def divide(key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, pair: Words) -> None:
     """Send every user to the first, the second or both, at rates drawn from Dirichlet(1, 1, 1)."""
     a = -log(uniform(key, sweep, _SPLIT, number, np.uint64(2)))
     b = -log(uniform(key, sweep, _SPLIT, number, np.uint64(3)))
@@ -153,7 +243,7 @@ def _divide(
 
 
 @jit
-def _log_division(only_first: int, only_second: int, shared: int) -> float:
+def log_division(only_first: int, only_second: int, shared: int) -> float:
     """Return the log probability of one division in classes of these sizes (eq. 18)."""
     return (
         lgamma(3.0)
@@ -178,7 +268,7 @@ def propose_guided(
     n, width = users.shape
     is_birth = uniform(key, sweep, _GUIDED, number, np.uint64(0)) < 0.5
     if n < (1 if is_birth else 2):
-        return _impossible(users)
+        return impossible(users)
     gone = n
     n_small = n
     if not is_birth:
@@ -211,14 +301,14 @@ def propose_guided(
                 c[w] |= _ONE << shift
     else:
         c[:] = users[gone]
-    n_joined = _size(c)
+    n_joined = size_of(c)
     if n_joined == 0:
-        return _impossible(users)
+        return impossible(users)
     classes = np.empty((7, width), np.uint64)
     log_guess = 0.0
     for i in range(4):
         inside = quarters[i] & c
-        log_guess += _log_guess(_size(quarters[i]), _size(inside))
+        log_guess += log_guess_of(size_of(quarters[i]), size_of(inside))
         classes[3 + i] = inside
         if i > 0:
             classes[i - 1] = quarters[i] & ~c
@@ -233,7 +323,7 @@ def propose_guided(
     after = np.empty((n_old + is_birth, width), np.uint64)
     for i in range(n_old):
         after[i] = users[old[i]]
-    uniforms = _three(key, sweep, _GUIDED, number, 8)
+    uniforms = three_uniforms(key, sweep, _GUIDED, number, 8)
     if is_birth:
         after[n_old] = c
         return True, old[:n_old], classes, members[:n_old], members, after, ratio, uniforms
@@ -241,104 +331,6 @@ def propose_guided(
 
 
 @jit
-def _log_guess(size: int, joined: int) -> float:
+def log_guess_of(size: int, joined: int) -> float:
     """Return the log probability of a set of users with a uniform rate in a class (eq. 20)."""
     return lgamma(joined + 1.0) + lgamma(size - joined + 1.0) - lgamma(size + 2.0)
-
-
-# --- residual birth and death (eq. 22) ---------------------------------------------------------
-
-
-@jit
-def code_like(
-    key: np.uint64, sweep: np.uint64, number: np.uint64, row: int, ones: Words, known: Words,
-    users: Words, codes: Words, bit_odds: NDArray[np.float64], n_columns: int,
-) -> Words:  # fmt: skip
-    """Draw a code from what no component covers in a row."""
-    width = codes.shape[1]
-    covered = np.zeros(width, np.uint64)
-    for component in range(codes.shape[0]):
-        if (users[component, row >> 6] >> np.uint64(row & 63)) & _ONE:
-            covered |= codes[component]
-    rates = 1.0 / (1.0 + np.exp(-bit_odds))
-    code = np.zeros(width, np.uint64)
-    for column in range(n_columns):
-        w = column >> 6
-        bit = _ONE << np.uint64(column & 63)
-        is_free = covered[w] & bit == _ZERO
-        if known.shape[0] > 0:
-            is_free = is_free and known[row, w] & bit != _ZERO
-        kind = 2
-        if is_free:
-            kind = 0 if ones[row, w] & bit != _ZERO else 1
-        if uniform(key, sweep, _RESIDUAL_CODES, number, np.uint64(column)) < rates[kind]:
-            code[w] |= bit
-    return code
-
-
-@jit
-def residual_users(
-    key: np.uint64, sweep: np.uint64, number: np.uint64, is_birth: bool, users: Words,
-    n_rows: int, counts: Index, sizes: Index, bit_odds: NDArray[np.float64], w1: float, w0: float,
-) -> tuple[int, float, float]:  # fmt: skip
-    """Draw who uses a component with a proposed code, or weigh those who do.
-
-    Parameters
-    ----------
-    users
-        One line of words; filled in a birth.
-    counts
-        ``(n_rows, 2, 2)``: free ones and zeros of every row inside and outside the code.
-    sizes
-        Columns inside and outside.
-    bit_odds
-        Log odds that a proposed code has a column: of a free one, a free zero, neither.
-
-    Returns
-    -------
-    n_joined, gain, log_proposal
-        How many use it; what it gains in likelihood; the log probability of having proposed code
-        and users, whichever row was the seed.
-    """
-    log_on = np.empty(3)
-    log_off = np.empty(3)
-    for kind in range(3):
-        log_on[kind] = -_softplus(-bit_odds[kind])
-        log_off[kind] = -_softplus(bit_odds[kind])
-    rate = min(0.5, 2.0 / n_rows)
-    log_code = np.empty(n_rows)
-    n_joined = 0
-    gain = 0.0
-    log_joins = 0.0
-    for row in range(n_rows):
-        inside, outside = counts[row, 0], counts[row, 1]
-        log_code[row] = (
-            inside[0] * log_on[0]
-            + inside[1] * log_on[1]
-            + (sizes[0] - inside[0] - inside[1]) * log_on[2]
-            + outside[0] * log_off[0]
-            + outside[1] * log_off[1]
-            + (sizes[1] - outside[0] - outside[1]) * log_off[2]
-        )
-        row_gain = inside[0] * w1 + inside[1] * w0
-        odds = log(rate) - log1p(-rate) + row_gain
-        w = row >> 6
-        bit = _ONE << np.uint64(row & 63)
-        if is_birth:
-            u = uniform(key, sweep, _RESIDUAL_ROWS, number, np.uint64(row))
-            if u < exp(-_softplus(-odds)):
-                users[w] |= bit
-        joins = users[w] & bit != _ZERO
-        n_joined += joins
-        gain += row_gain if joins else 0.0
-        log_joins -= _softplus(-odds if joins else odds)
-    largest = log_code.max()
-    total = 0.0
-    for row in range(n_rows):
-        total += exp(log_code[row] - largest)
-    return n_joined, gain, largest + log(total) - log(n_rows) + log_joins
-
-
-@jit
-def _softplus(x: float) -> float:
-    return max(x, 0.0) + log1p(exp(-abs(x)))

@@ -42,7 +42,7 @@ def step(key: np.uint64, state: State, target: Target) -> tuple[State, Info]:
     else:
         state = sweep_serial(stream, state, target)
     told: tuple[tuple[int, int], ...] = ()
-    if priors.buffet is not None:
+    if len(state.factors) == 2:  # codes that can be summed out: columns are independent
         state, told = move(stream, state, target)
     for mode in range(1, len(state.factors)):
         if priors.buffet is not None:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from thali.engines.base import Engine
     from thali.model.model import Priors
 
-MOVES = ("split_merge", "guided", "residual")
 SCHEDULES = ("parallel", "serial", "serial-integrated")
 
 
@@ -50,9 +49,9 @@ class Schedule:
         First sweeps (of the warm-up) in which error rates, concentration and densities stay where
         they start. Otherwise, with no component yet, they would say that everything is noise, or
         that every row has components of its own, and it takes long to leave such states.
-    split_merge, guided, residual
+    split_merge, guided, compound, residual
         How often each move that changes whole components is tried in a sweep
-        (:mod:`thali.sampler.moves`).
+        (:mod:`thali.sampler.moves`); in proportion more often where more than ten are expected.
     """
 
     kind: str = "parallel"
@@ -61,6 +60,7 @@ class Schedule:
     hold: int = 20
     split_merge: int = 5
     guided: int = 5
+    compound: int = 3
     residual: int = 1
 
     def __post_init__(self) -> None:
@@ -68,7 +68,7 @@ class Schedule:
             allowed = ", ".join(map(repr, SCHEDULES))
             msg = f"schedule={self.kind!r} was given; allowed are {allowed}; choose one of those."
             raise ValueError(msg)
-        for name in ("warmup", "hold", *MOVES):
+        for name in ("warmup", "hold", "split_merge", "guided", "compound", "residual"):
             count(name, getattr(self, name))
         count("blocks", self.blocks, least=2)
 
