@@ -6,28 +6,25 @@ minus that level, for both schedules and for a sampler with a known mistake.
 """
 
 import sys
-from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
+from _runs import BLUE, GREEN, GREY, ORANGE, ROOT, draw
 from matplotlib.figure import Figure
 
-ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-import ranks  # noqa: E402 - found by the line above
+import ranks
 
 IMAGE = ROOT / "docs" / "images" / "calibration.svg"
 BAND = 1e-3
-GREY = "#808080"  # this and the colours below are readable on white and on black
 RUNS = {
-    "parallel schedule": ("parallel", None, ranks.N_SETS, {"color": "#3b8ede"}),
-    "serial schedule": ("serial", None, ranks.N_SETS, {"color": "#17a589"}),
+    "parallel schedule": ("parallel", None, ranks.N_SETS, {"color": BLUE}),
+    "serial schedule": ("serial", None, ranks.N_SETS, {"color": GREEN}),
     "a mistake on purpose": (
         "serial",
         "one zero too many",
         ranks.N_SETS // 2,
-        {"color": "#e8590c", "ls": (0, (4, 1))},
+        {"color": ORANGE, "ls": (0, (4, 1))},
     ),
 }
 TITLES = {
@@ -38,17 +35,6 @@ TITLES = {
     "n_components": "number of components",
     "covered": "ones before bit flips",
     "log_likelihood": "log-likelihood",
-}
-STYLE = {
-    "svg.hashsalt": "thali",  # the same file every time
-    "font.size": 9,
-    "text.color": GREY,
-    "axes.labelcolor": GREY,
-    "axes.edgecolor": GREY,
-    "axes.titlesize": 9,
-    "xtick.color": GREY,
-    "ytick.color": GREY,
-    "lines.linewidth": 1.5,
 }
 
 
@@ -70,8 +56,6 @@ def plot(found):
             panel.plot(x, np.pad(share - level, 1), label=label, **style)
         panel.set_title(TITLES[name])
         panel.set(xlim=(0.0, 1.0), xticks=[0.0, 0.5, 1.0])
-        panel.spines[["top", "right"]].set_visible(False)
-        panel.patch.set_visible(False)
     panels[3].xaxis.set_tick_params(labelbottom=True)
     figure.supxlabel("rank of the true value, as a share of draws", fontsize=9)
     figure.supylabel("share of data sets below it, minus it", fontsize=9)
@@ -86,10 +70,7 @@ def main():
         found[label] = ranks.all_ranks(kind, n_sets, mistake)
         outside = ranks.uncalibrated(found[label])
         print(f"{label}: beyond the limits: {', '.join(outside) or 'none'}", flush=True)
-    IMAGE.parent.mkdir(parents=True, exist_ok=True)
-    with mpl.rc_context(STYLE):
-        plot(found).savefig(IMAGE, transparent=True, metadata={"Date": None})
-    print(f"wrote {IMAGE.relative_to(ROOT)}")
+    draw(IMAGE, plot, found)
 
 
 if __name__ == "__main__":

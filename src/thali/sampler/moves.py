@@ -192,6 +192,8 @@ def replacement(stream: Stream, state: State, target: Target, number: int) -> St
     """
     uniforms = stream.uniforms(Site.RESIDUAL, 3, row=number).tolist()
     n, n_rows = state.n_components, target.tensor.shape[0]
+    if n == 0:
+        return None
     gone = pick(uniforms[0], n)
     is_rest = np.ones(n, np.bool_)
     is_rest[gone] = False
