@@ -28,7 +28,8 @@ from thali.streams import Stream, chain_key
 
 SHAPE, N_COMPONENTS = (301, 21_000), 10
 KEY = chain_key(0)
-STILL = {"split_merge": 0, "guided": 0, "residual": 0}
+STILL = {"split_merge": 0, "guided": 0, "compound": 0, "reseat": 0, "residual": 0}
+QUIET = Schedule(**STILL)
 BUFFETS = {
     "parallel sweep (8 blocks)": Schedule(blocks=8, **STILL),
     "parallel sweep (4 blocks)": Schedule(blocks=4, **STILL),
@@ -104,7 +105,7 @@ def main() -> None:
         "bare short": bare_for(SHAPE[1], widths[1]),
     }
     for threads in (1, 2):
-        target, state = settled(packed, Model(N_COMPONENTS), Schedule(), threads, data.factors)
+        target, state = settled(packed, Model(N_COMPONENTS), QUIET, threads, data.factors)
         jobs |= {
             f"long rows, {threads}": lambda t=target, s=state: update_mode(stream, s, t, 0),
             f"short rows, {threads}": lambda t=target, s=state: update_mode(stream, s, t, 1),
@@ -144,8 +145,9 @@ def main() -> None:
 
     small = thali.simulate((200, 500), 5, spurious=0.1, seed=0)
     small_jobs = {}
-    for name, schedule in {"finite sweep": Schedule(), **BUFFETS}.items():
-        model = Model(5) if name == "finite sweep" else Model()
+    finite = {"finite sweep": QUIET, "finite sweep with moves": Schedule()}
+    for name, schedule in {**finite, **BUFFETS}.items():
+        model = Model(5) if name in finite else Model()
         target, state = settled(small.tensor, model, schedule, 1, small.factors)
         small_jobs[name] = lambda t=target, s=state: step(KEY, s, t)
     print("\n200 x 500, 5 components, milliseconds a sweep")

@@ -21,7 +21,7 @@ from thali.engines import columns
 from thali.engines.cpu import CpuEngine
 from thali.errors import NotConverged
 from thali.model import marginals
-from thali.sampler import buffet, moves
+from thali.sampler import buffet, moves, residuals, seats
 
 SHAPE, N_COMPONENTS, FLIPS = (301, 21_000), 10, 0.1
 
@@ -31,7 +31,8 @@ COMPILED = {
     columns: ["list_visits"],
     marginals: ["_gain", "_draw"],
     buffet: ["arrange"],
-    moves: ["code_like", "residual_users"],
+    residuals: ["code_like", "residual_users"],
+    seats: ["draw_seats", "own_codes"],
 }
 """What the sampler calls, by where it looks it up."""
 

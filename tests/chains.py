@@ -21,7 +21,7 @@ def hide(x, *cells):
     return np.where(known, x.astype(float), np.nan), known
 
 
-NO_MOVES = {"split_merge": 0, "guided": 0, "compound": 0, "residual": 0}
+NO_MOVES = {"split_merge": 0, "guided": 0, "compound": 0, "reseat": 0, "residual": 0}
 
 
 def run(

@@ -192,6 +192,7 @@ WRONG_RATIOS = {  # module, what it says, what it should not say
     "partner": ("proposals", "log(n_one + 1) + log(chance)", "log(n_one + 1) - log(n_one)"),
     "guided": ("proposals", " - log(n_small + 1) - log_guess", " - log(n_small + 1)"),
     "compound": ("compounds", " - log_guess - log_parts", " - log_parts"),
+    "reseat": ("seats", "log(alpha) - log(n + 1) if is_birth", "log(alpha) if is_birth"),
     # The seed row that was drawn, not all that could have been.
     "residual": ("residuals", "largest + log(total) - log(n_rows)", "largest - log(n_rows)"),
 }  # fmt: skip
@@ -204,12 +205,12 @@ def wrong_ratio(mistake):
         moves = module("thali.sampler.moves")
         where, *edit = WRONG_RATIOS[mistake]
         mutant = mutate(f"thali.sampler.{where}", [edit])
-        if where == "residuals":
-            patch(moves, "residual_users", mutant.residual_users)
-            return
         name = "split_merge" if mistake == "partner" else mistake
         kind = moves._BUFFET[name]
-        wrong = replace(kind, propose=getattr(mutant, kind.propose.__name__))
+        if where in ("residuals", "seats"):
+            wrong = getattr(mutant, name)
+        else:
+            wrong = replace(kind, propose=getattr(mutant, kind.propose.__name__))
         patch(moves, "_BUFFET", moves._BUFFET | {name: wrong})
 
     return patched
@@ -231,7 +232,9 @@ def wrong_exchange(patch):
 def wrong_replacement(patch):
     """A component replaced as if what replaces it were always proposed."""
     edits = [("score - rest.weigh(old_users, old_code)", "score")]
-    patch(module("thali.sampler.step"), "move", mutate("thali.sampler.moves", edits).move)
+    moves = module("thali.sampler.moves")
+    wrong = mutate("thali.sampler.residuals", edits).replacement
+    patch(moves, "_FINITE", moves._FINITE | {"residual": wrong})
 
 
 def block_counted_twice(patch):

@@ -19,7 +19,12 @@ from thali.posterior.estimate import PointEstimate
 from thali.posterior.predict import Score
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "results").glob("*.md")),
+]
 COMMAND = re.compile(r"`?(\./dev [^`\n]+)")
 
 

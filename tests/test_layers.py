@@ -90,6 +90,12 @@ def test_import_is_light():
     assert {name for name in added if name.startswith("thali")} == {"thali"}
 
 
+def test_parts_are_reached_by_name():
+    """What the documents call ``thali.model.…`` is there after ``import thali``."""
+    loaded = imported_by("import thali; thali.model.Model, thali.sampler.Schedule, thali.errors")
+    assert "thali.sampler" in loaded
+
+
 def test_command_line_starts_without_the_heavy_libraries():
     """``thali --help`` needs neither Numba nor pandas."""
     loaded = imported_by("import thali.cli")

@@ -38,9 +38,13 @@ _HOMES = {
     "simulate": "thali.model.simulate",
 }
 
+_PARTS = ("data", "errors", "model", "sampler")
+
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used: ``import thali`` stays fast."""
+    if name in _PARTS:
+        return import_module(f"thali.{name}")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     msg = f"module 'thali' has no attribute {name!r}"

@@ -35,6 +35,7 @@ KERNEL_FILES = (
     "sampler/exchanges.py",
     "sampler/proposals.py",
     "sampler/residuals.py",
+    "sampler/seats.py",
     "posterior/coverage.py",
     "posterior/membership_kernels.py",
 )

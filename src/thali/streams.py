@@ -59,6 +59,8 @@ class Site(IntEnum):
     COMPOUND = 31  # birth or death of a compound, likewise
     COMPOUND_ROWS = 32
     COMPOUND_CODES = 33
+    SEAT = 34  # a row's own component against its other entries, likewise
+    SEAT_ORDER = 35
 
 
 VERSION = 1

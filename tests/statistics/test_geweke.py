@@ -154,7 +154,7 @@ def test_geweke_rejects(mutation, kind, n, monkeypatch):
     assert compare.geweke_rejects(prior_samples(4 * n, MODEL), chain_samples(n, MODEL, kind, 2))
 
 
-MOVES = ["split_merge", "guided", "compound", "residual"]
+MOVES = ["split_merge", "guided", "compound", "reseat", "residual"]
 
 
 @pytest.mark.parametrize("n", [3_000, pytest.param(30_000, marks=pytest.mark.slow)])

@@ -11,12 +11,13 @@ from functools import lru_cache
 from math import exp, log, sqrt
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+import numpy as np
 from scipy.special import betainc, betaincinv, betaln
 
 from thali.checks import probability, shape_parameters
+from thali.decide import SCALE, fixed
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from thali.bits import Confusion
@@ -41,6 +42,10 @@ class Noise(NamedTuple):
             log(self.dropped / (1.0 - self.spurious)),
         )
 
+    def rounded_weights(self) -> tuple[float, float]:
+        """Return the weights as engines use them: on the grid of :mod:`thali.decide`."""
+        return _rounded_weights(self)
+
     def log_likelihood(self, counts: Confusion) -> float:
         """Return the log probability of the known entries."""
         terms = (
@@ -50,6 +55,12 @@ class Noise(NamedTuple):
             (counts.fn, self.spurious),
         )
         return sum(n * log(p) for n, p in terms if n)
+
+
+@lru_cache(maxsize=16)
+def _rounded_weights(noise: Noise) -> tuple[float, float]:
+    w1, w0 = (fixed(np.array(noise.weights())) / SCALE).tolist()
+    return w1, w0
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
-    from thali.bits import Confusion, Factor
+    from thali.bits import Confusion, Factor, Index, Words
     from thali.model import Noise
 
 
@@ -33,6 +34,30 @@ class State(NamedTuple):
             factors=tuple(f.take(components) for f in self.factors),
             densities=tuple(d if d.ndim == 0 else d[components] for d in self.densities),
         )
+
+    def replaced(
+        self,
+        is_rest: NDArray[np.bool_],
+        users: Words,
+        codes: Words,
+        densities: NDArray[np.float64],
+    ) -> State:
+        """Keep some components of a matrix and append others; covered is not updated."""
+        kept = self.take(is_rest)
+        factors = (kept.factors[0].append(users), kept.factors[1].append(codes))
+        if kept.densities[1].ndim:
+            own = np.concatenate([kept.densities[1], densities])
+            kept = kept._replace(densities=(kept.densities[0], own))
+        return kept._replace(factors=factors)
+
+    def put(self, components: Index, users: Words, codes: Words) -> State:
+        """Put other components in the place of some of a matrix; covered is not updated."""
+        factors = []
+        for factor, new in zip(self.factors, (users, codes), strict=True):
+            words = factor.words.copy()
+            words[components] = new
+            factors.append(factor._replace(words=words))
+        return self._replace(factors=tuple(factors))
 
 
 class Info(NamedTuple):

@@ -49,7 +49,7 @@ class Schedule:
         First sweeps (of the warm-up) in which error rates, concentration and densities stay where
         they start. Otherwise, with no component yet, they would say that everything is noise, or
         that every row has components of its own, and it takes long to leave such states.
-    split_merge, guided, compound, residual
+    split_merge, guided, compound, reseat, residual
         How often each move that changes whole components is tried in a sweep
         (:mod:`thali.sampler.moves`); in proportion more often where more than ten are expected.
     """
@@ -61,6 +61,7 @@ class Schedule:
     split_merge: int = 5
     guided: int = 5
     compound: int = 3
+    reseat: int = 2
     residual: int = 1
 
     def __post_init__(self) -> None:
@@ -68,7 +69,7 @@ class Schedule:
             allowed = ", ".join(map(repr, SCHEDULES))
             msg = f"schedule={self.kind!r} was given; allowed are {allowed}; choose one of those."
             raise ValueError(msg)
-        for name in ("warmup", "hold", "split_merge", "guided", "compound", "residual"):
+        for name in ("warmup", "hold", "split_merge", "guided", "compound", "reseat", "residual"):
             count(name, getattr(self, name))
         count("blocks", self.blocks, least=2)
 

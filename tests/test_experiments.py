@@ -1,0 +1,84 @@
+"""The experiments run, from nothing to their pages, on something small."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import thali
+
+ROOT = Path(__file__).parents[1]
+
+
+def run(script, *arguments):
+    done = subprocess.run(
+        [sys.executable, ROOT / "experiments" / script, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def store(path, data, **extra):
+    np.savez(path, shape=data.shape, bits=np.packbits(data), meta=json.dumps({}), **extra)
+
+
+def test_recovery(tmp_path):
+    """Two data sets, two methods; a second call finds everything done."""
+    out = tmp_path / "recovery.jsonl"
+    small = ("--components", 2, "--flips", 0.1, "--seeds", 2, "--jobs", 1, "--out", out)
+    run("recovery.py", *small, "--methods", "as printed", "thali")
+    lines = out.read_text()
+    page = (tmp_path / "recovery.md").read_text()
+    assert "| 10% | thali | 2/2 | **2/2** |" in page
+    assert (tmp_path / "recovery.svg").exists()
+    run("recovery.py", *small, "--methods", "as printed", "thali")
+    assert out.read_text() == lines
+
+
+@pytest.mark.parametrize("part", ["starts", "unequal"])
+def test_mixing(tmp_path, part):
+    """Chains from a bad start arrive; unequal rates come out."""
+    out = tmp_path / "mixing.jsonl"
+    run("mixing.py", "--parts", part, "--seeds", 1, "--jobs", 1, "--out", out)
+    page = (tmp_path / "mixing.md").read_text()
+    assert ("| with moves | 1/1 |" if part == "starts" else "**1 of 1** runs") in page
+
+
+def test_single_cell(tmp_path):
+    """Cells of two types are told apart, and their genes are named."""
+    users, codes = np.zeros((40, 2), bool), np.zeros((60, 2), bool)
+    users[:20, 0] = users[20:, 1] = codes[:30, 0] = codes[30:, 1] = True
+    data = (users.astype(int) @ codes.T.astype(int) > 0) ^ (
+        np.random.default_rng(0).random((40, 60)) < 0.05
+    )
+    store(
+        tmp_path / "cells.npz",
+        data,
+        labels=np.repeat(["left", "right"], 20),
+        row_names=np.array([f"cell{i}" for i in range(40)]),
+        col_names=np.array([f"gene{i}" for i in range(60)]),
+    )
+    budget = ("--warmup", 30, "--draws", 20, "--out", tmp_path)
+    run("single_cell.py", tmp_path / "cells.npz", *budget)
+    page = (tmp_path / "single_cell.md").read_text()
+    assert "gene3" in page
+    assert (tmp_path / "single_cell" / "cells.png").exists()
+
+
+def test_published(tmp_path):
+    """A file that is there is measured, and only that."""
+    data = thali.simulate((30, 17), 3, spurious=0.05, seed=0).tensor
+    store(tmp_path / "cg_zoo.npz", data)
+    told = run(
+        "published.py", tmp_path, "--files", "cg_zoo", "cg_apb", "--seconds", 1, "--jobs", 1,
+        "--out", tmp_path,
+    )  # fmt: skip
+    assert "cg_apb.npz is not in" in told
+    page = (tmp_path / "published.md").read_text()
+    assert page.count("| `cg_zoo` |") == 3
