@@ -77,7 +77,7 @@ def recover(task):
         told = as_printed.run(data.tensor, WARMUP + DRAWS, WARMUP, task["seed"])
         seconds = perf_counter() - start
         number, log_joint = told.n_components[WARMUP:], told.log_joint[WARMUP:]
-        prediction, factors = told.prediction, told.factors
+        prediction, factors, shared = told.prediction, told.factors, None
     else:
         schedule = WITHOUT_MOVES if task["method"] == "without moves" else "parallel"
         priors = THEIR_PRIORS if task["method"] == "thali, their priors" else {}
@@ -88,10 +88,12 @@ def recover(task):
         number, log_joint = posterior.n_components[0], posterior.log_joint[0]
         prediction = posterior.predict(noise_free=True)
         factors = [factor.dense() for factor in list(posterior)[-1].state.factors]
+        shared = int(posterior.n_components_table(least_users=2).idxmax())
     traces = {"number": number[None], "log_joint": log_joint[None]}
     effective = diagnose(traces)["ess_bulk"]
     return {
         "mode": most_frequent(number),
+        "shared": shared,
         "mean": round(float(number.mean()), 3),
         "seconds": round(seconds, 3),
         "error": round(float(((prediction > 0.5) != data.noise_free).mean()), 6),
@@ -203,8 +205,8 @@ def select(runs, **wanted):
     return [run for run in runs if all(run[name] == value for name, value in wanted.items())]
 
 
-def share_right(runs):
-    return f"{sum(r['mode'] == r['components'] for r in runs)}/{len(runs)}" if runs else "-"
+def share_right(runs, number="mode"):
+    return f"{sum(r[number] == r['components'] for r in runs)}/{len(runs)}" if runs else "-"
 
 
 def median(values, digits):
@@ -223,6 +225,9 @@ def tables(runs, chosen):
             name = [f"{flips:.0%}", method]
             by_number = [select(of_row, components=number) for number in chosen.components]
             right.append([*name, *map(share_right, by_number), f"**{share_right(of_row)}**"])
+            if method == "thali":
+                right_shared = [share_right(runs, "shared") for runs in [*by_number, of_row]]
+                right.append([f"{flips:.0%}", "thali, shared", *right_shared])
             settled = [r for r in of_row if r["mode"] == r["components"]]
             speed = {
                 quantity: [
@@ -301,8 +306,9 @@ sets for every number of components and share of flips; one chain of {WARMUP + D
 first {WARMUP} of which do not count: the experiment of section 3.1 of Rukat & Yau (2018).
 *As printed* is their Algorithm 1 with its mistakes; *without moves* samples the right posterior,
 row by row and bit by bit (`serial-integrated`); *thali* is `thali.sample` with its defaults, which
-learn both error rates and the density of the codes; *their priors* are those of the paper: one
-error rate, codes that are half ones.""",
+learn both error rates and the density of the codes, and *thali, shared* its number of components
+that at least two rows use (`n_components_table(least_users=2)`); *their priors* are those of the
+paper: one error rate, codes that are half ones.""",
         how_it_was_run(),
         f"![Inferred against true numbers]({figure.name})",
         """Posterior means of the number of components: mean and standard deviation over data
