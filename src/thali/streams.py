@@ -63,7 +63,7 @@ class Site(IntEnum):
     SEAT_ORDER = 35
 
 
-VERSION = 1
+VERSION = 2
 """Of the random stream: raised whenever the same seed gives another chain than before."""
 
 SITES_PER_MODE = 64

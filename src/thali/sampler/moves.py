@@ -45,8 +45,6 @@ _BLOCK = 128
 _FEW = 10
 """Components for which the tries of a schedule are meant; for more, they grow in proportion."""
 
-_NOTHING = np.zeros((0, 0), np.uint64)
-
 
 def move(
     stream: Stream, state: State, target: Target

@@ -38,7 +38,7 @@ _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
 _SEAT = np.uint64(Site.SEAT)
 _SEAT_ORDER = np.uint64(Site.SEAT_ORDER)
-_AGAIN = 1 << 31  # rows of codes drawn here have other addresses than in the pass over the rows
+_BEYOND = 1 << 31  # of all rows: where the random numbers of codes drawn here begin, a try a row
 
 
 def reseat(stream: Stream, state: State, target: Target, number: int) -> State | None:
@@ -61,7 +61,7 @@ def reseat(stream: Stream, state: State, target: Target, number: int) -> State |
         state.alpha / n_rows, density, state.noise, target.most_ones, state.n_components + 1
     )
     codes = own_codes(
-        *stream, row, n_own, ones, known, n_columns, *(f.words for f in rest.factors),
+        *stream, np.uint64(number), row, n_own, ones, known, n_columns, *(f.words for f in rest.factors),
         *(table[0] for table in tables.code),
     )  # fmt: skip
     own = np.zeros((n_own, users.shape[1]), np.uint64)
@@ -144,15 +144,15 @@ def draw_seats(
 
 @jit
 def own_codes(
-    key: np.uint64, sweep: np.uint64, row: int, n_own: int, ones: Words, known: Words,
-    n_columns: int, users: Words, codes: Words, cover: NDArray[np.uint64],
+    key: np.uint64, sweep: np.uint64, number: np.uint64, row: int, n_own: int, ones: Words,
+    known: Words, n_columns: int, users: Words, codes: Words, cover: NDArray[np.uint64],
     first: NDArray[np.uint64], plain: np.uint64,
 ) -> Words:  # fmt: skip
     """Draw the codes of a row's own components together."""
     out = np.zeros((n_own, codes.shape[1]), np.uint64)
     if n_own > 0:
         free = _free(row, known, n_columns, users, codes, np.arange(users.shape[0]))
-        address = np.uint64(row + _AGAIN)
+        address = np.uint64(_BEYOND) + number
         draw_codes(ones[row], ~free, n_columns, n_own, cover, first, plain, key, sweep, address,
                    out)  # fmt: skip
     return out
