@@ -61,8 +61,8 @@ def reseat(stream: Stream, state: State, target: Target, number: int) -> State |
         state.alpha / n_rows, density, state.noise, target.most_ones, state.n_components + 1
     )
     codes = own_codes(
-        *stream, np.uint64(number), row, n_own, ones, known, n_columns, *(f.words for f in rest.factors),
-        *(table[0] for table in tables.code),
+        *stream, np.uint64(number), row, n_own, ones, known, n_columns,
+        *(factor.words for factor in rest.factors), *(table[0] for table in tables.code),
     )  # fmt: skip
     own = np.zeros((n_own, users.shape[1]), np.uint64)
     own[:, row >> 6] = _ONE << np.uint64(row & 63)
