@@ -237,6 +237,31 @@ def wrong_replacement(patch):
     patch(moves, "_FINITE", moves._FINITE | {"residual": wrong})
 
 
+def one_seat(patch, *edits):
+    """Draw one other entry of a row together with its own components: still exact."""
+    moves = module("thali.sampler.moves")
+    mutant = mutate("thali.sampler.seats", [("MOST_SEATS = 8", "MOST_SEATS = 1"), *edits])
+    patch(moves, "_BUFFET", moves._BUFFET | {"reseat": mutant.reseat})
+
+
+def chosen_seat(patch):
+    """The entry that is drawn chosen by what the row uses: a choice with no way back."""
+    choice = "        j = i + pick(v, n_shared - i)\n"
+    used = (
+        choice + "        for other in range(i, n_shared):\n"
+        "            if users[shared[other], w] & bit != _ZERO:\n"
+        "                j = other\n"
+    )
+    one_seat(patch, (choice, used))
+
+
+def tries_by_what_they_change(patch):
+    """As many tries as there are components, a number that the tries change."""
+    edits = [("state.alpha * harmonic(target.tensor.shape[0])", "float(state.n_components)")]
+    mutant = mutate("thali.sampler.moves", [*edits, ("_FEW = 10", "_FEW = 0.7")])
+    patch(module("thali.sampler.step"), "move", mutant.move)
+
+
 def block_counted_twice(patch):
     """The columns of the first decision of a move count again in the second."""
     edits = [

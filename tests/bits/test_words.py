@@ -9,7 +9,7 @@ from scipy import sparse
 from thali.bits.words import (
     count_ones,
     earlier_twins,
-    first_bits,
+    first_bit,
     gather_bits,
     n_words,
     pack,
@@ -88,7 +88,7 @@ def test_counts(dense):
     words = pack(dense)
     assert count_ones(words).tolist() == [sum(map(int, row)) for row in dense]
     first = [next((i for i, bit in enumerate(row) if bit), -1) for row in dense]
-    assert first_bits(words).tolist() == first
+    assert [first_bit(line) for line in words] == first
 
 
 @check

@@ -79,6 +79,27 @@ def test_a_block_that_counts_twice_is_rejected(monkeypatch):
     assert compare.rejects(ks, fs, expected), f"largest |z| is only {z:.1f}"
 
 
+def test_a_random_choice_of_seats_is_exact(monkeypatch):
+    """Not all other entries of a row are drawn together; which ones must not depend on them."""
+    mutants.one_seat(monkeypatch.setattr)
+    compare.assert_matches(*compared(FIXED, 12_000, "parallel", reseat=4))
+    mutants.chosen_seat(monkeypatch.setattr)
+    assert compare.rejects(*compared(FIXED, 12_000, "parallel", reseat=4))
+
+
+LEARNED_ALPHA = (
+    X33, ((0, 2),), Model(noise=FixedRates(0.1, 0.25), alpha=Gamma(2.0, 1.5), density=0.3)
+)  # fmt: skip
+
+
+def test_more_tries_for_more_components_are_exact(monkeypatch):
+    """Their number may depend on alpha, which no move changes, not on the components."""
+    monkeypatch.setattr("thali.sampler.moves._FEW", 0.7)
+    compare.assert_matches(*compared(LEARNED_ALPHA, 8_000, "parallel", guided=1, residual=1))
+    mutants.tries_by_what_they_change(monkeypatch.setattr)
+    assert compare.rejects(*compared(LEARNED_ALPHA, 8_000, "parallel", guided=1, residual=1))
+
+
 OWN_DENSITIES = Model(
     noise=FixedRates(0.1, 0.25), alpha=1.4, density=PerComponent(1.0, 2.0, n_values=3)
 )

@@ -77,16 +77,13 @@ def count_ones(words: Words) -> Index:
 
 
 @jit
-def first_bits(words: Words) -> Index:
-    """Return the position of the lowest bit of every line; -1 if there is none."""
-    out = np.full(words.shape[0], -1, np.int64)
-    for line in range(words.shape[0]):
-        for w in range(words.shape[1]):
-            word = words[line, w]
-            if word != _ZERO:
-                out[line] = w * WORD + np.int64(popcount((word & (~word + _ONE)) - _ONE))
-                break
-    return out
+def first_bit(words: Words) -> int:
+    """Return the position of the lowest bit of a line; -1 if there is none."""
+    for w in range(words.shape[0]):
+        word = words[w]
+        if word != _ZERO:
+            return w * WORD + np.int64(popcount((word & (~word + _ONE)) - _ONE))
+    return -1
 
 
 @jit

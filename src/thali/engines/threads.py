@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from functools import cache
 from itertools import pairwise
 from queue import SimpleQueue
-from threading import Thread
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 from thali.checks import count
@@ -48,7 +47,7 @@ def share(
     error = None
     try:
         results[0] = kernel(*ranges[0], *arguments)
-    finally:  # the others write into our arrays: never leave before they are done
+    finally:  # the others write into our arrays: wait for them even if this part failed
         for _ in range(1, n_parts):
             part, results[part], failed = answers.get()
             error = failed or error
@@ -57,17 +56,31 @@ def share(
     return results
 
 
-@cache
-def _tasks(threads: int, process: int) -> SimpleQueue[Any]:  # noqa: ARG001
+_starting = Lock()
+_queues: dict[tuple[int, int], SimpleQueue[Any]] = {}
+
+
+def _tasks(threads: int, process: int) -> SimpleQueue[Any]:
     """Return where the threads of this process wait for work; a forked child gets its own.
 
     A pool of futures would do the same; a queue wakes a thread in a third of the time, which
     matters when a kernel takes 0.1 ms.
     """
-    tasks: SimpleQueue[Any] = SimpleQueue()
-    for _ in range(threads):
-        Thread(target=_work, args=(tasks,), name="thali", daemon=True).start()
-    return tasks
+    with _starting:  # chains may ask for the first time side by side
+        if (threads, process) not in _queues:
+            tasks = _queues[threads, process] = SimpleQueue()
+            for _ in range(threads):
+                Thread(target=_work, args=(tasks,), name="thali", daemon=True).start()
+        return _queues[threads, process]
+
+
+def _renew_lock() -> None:
+    global _starting  # noqa: PLW0603 - in a forked child nobody would release it
+    _starting = Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 def _work(tasks: SimpleQueue[Any]) -> None:

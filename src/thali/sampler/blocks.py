@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from thali._jit import jit
-from thali.bits.words import popcount
+from thali.bits.words import first_bit, popcount
 from thali.streams import Site, uniform64
 
 if TYPE_CHECKING:
@@ -60,16 +60,13 @@ def arrange(
     for component in order:
         size = _ZERO
         within = _ZERO
-        owner = 0
         for w in range(users.shape[1]):
             word = users[component, w]
             size += popcount(word)
             within += popcount(word & inside[w])
-            if word != _ZERO:
-                owner = w * 64 + np.int64(popcount((word & (~word + _ONE)) - _ONE))
         single = size == _ONE and within == _ONE
         if single and is_integrated:
-            singles[np.searchsorted(rows, owner)] += 1
+            singles[np.searchsorted(rows, first_bit(users[component]))] += 1
             continue
         order[n_kept] = component  # behind where we read
         sizes[n_kept] = np.int64(size)

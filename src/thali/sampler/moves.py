@@ -57,6 +57,8 @@ def move(
     kinds, expected = _FINITE, float(state.n_components)
     if target.priors.buffet is not None:
         kinds, expected = _BUFFET, state.alpha * harmonic(target.tensor.shape[0])
+        if state.densities[1].ndim:  # codes of several own components: no closed sum
+            kinds = {name: kind for name, kind in kinds.items() if name != "reseat"}
     told = []
     for name in MOVES:
         n_tries = round(getattr(target.schedule, name) * max(1.0, expected / _FEW))
@@ -77,7 +79,7 @@ class _SumOut:
 
     propose: Callable[..., Any]
     codes: Site  # random numbers of the codes
-    density: tuple[Site, int]  # of the density of a component that is new
+    density: tuple[Site, int] | None  # of the density of a component that is new
 
     def __call__(self, stream: Stream, state: State, target: Target, number: int) -> State | None:
         """Return the state after the move, or None if it was not accepted.
@@ -133,7 +135,7 @@ class _SumOut:
         """Return those of the components concerned and of those after.
 
         Components that stay come first and keep theirs; that of a new one is drawn from the
-        prior, which therefore cancels.
+        prior (a grid of equal weights), which therefore cancels.
         """
         n_before, n_after = len(proposal.before), len(proposal.after)
         if state.densities[1].ndim == 0:
@@ -142,6 +144,7 @@ class _SumOut:
         old = state.densities[1][proposal.concerned]
         if n_after <= n_before:
             return old, old[:n_after]
+        assert self.density is not None
         site, index = self.density
         fresh = new_density(state, target, stream.uniforms(site, index + 1, row=number)[index])
         return old, np.append(old, fresh)
@@ -157,7 +160,7 @@ _BUFFET: dict[str, _Move] = {
     "residual": residual,
 }
 _FINITE: dict[str, _Move] = {
-    "split_merge": _SumOut(propose_exchange, Site.SPLIT_CODES, (Site.SPLIT, 10)),
+    "split_merge": _SumOut(propose_exchange, Site.SPLIT_CODES, None),
     "residual": replacement,
 }
 MOVES = tuple(_BUFFET)

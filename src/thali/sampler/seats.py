@@ -11,12 +11,13 @@ k / (alpha / N) is the ratio of the Poisson probabilities, (1 / N) / (k / L) tha
 
 from __future__ import annotations
 
-from math import exp, log
+from math import exp, expm1, log, log1p
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from thali._jit import jit
+from thali.bits.words import first_bit
 from thali.engines.births import draw_codes
 from thali.model.births import birth_tables
 from thali.sampler.proposals import pick, size_of
@@ -43,8 +44,6 @@ _BEYOND = 1 << 31  # of all rows: where the random numbers of codes drawn here b
 
 def reseat(stream: Stream, state: State, target: Target, number: int) -> State | None:
     """Try to delete a component with one user, or to give a row one more."""
-    if state.densities[1].ndim:  # codes of several own components cannot be summed out at once
-        return None
     first, second = state.factors
     n_rows, n_columns = target.tensor.shape
     ones, known = target.tensor.unfoldings[0]
@@ -97,7 +96,7 @@ def draw_seats(
         gone = pick(u, n)
         if others[gone] != 1:
             return -1, 0, is_own, users
-        row = _first(users[gone])
+        row = first_bit(users[gone])
     w = row >> 6
     bit = _ONE << np.uint64(row & 63)
     n_own = 0
@@ -159,20 +158,6 @@ def own_codes(
 
 
 @jit
-def _first(words: Words) -> int:
-    """Return the lowest member of a set that has one."""
-    w = 0
-    while words[w] == _ZERO:
-        w += 1
-    position = 64 * w
-    word = words[w]
-    while word & _ONE == _ZERO:
-        word >>= _ONE
-        position += 1
-    return position
-
-
-@jit
 def _free(
     row: int, known: Words, n_columns: int, users: Words, codes: Words, covering: Index
 ) -> Words:  # fmt: skip
@@ -215,6 +200,11 @@ def _weigh(
             if (who >> i) & 1:
                 uncovered[who, 0] += uncovered[who ^ (1 << i), 0]
                 uncovered[who, 1] += uncovered[who ^ (1 << i), 1]
+    log_one, log_zero = np.empty(2), np.empty(2)  # of an uncovered one and zero, eq. 8
+    for j in range(2):
+        some_on = -expm1((n_before if j == 0 else n_after) * log1p(-density))
+        log_one[j] = log1p(some_on * expm1(w1))
+        log_zero[j] = log1p(some_on * expm1(w0))
     all_ones, all_zeros = uncovered[n - 1]
     for entries in range(n):
         n_ones, n_zeros = uncovered[n - 1 - entries]
@@ -223,12 +213,7 @@ def _weigh(
             if (entries >> i) & 1:
                 score += log(others[seats[i]]) - log(n_rows - others[seats[i]])
         for j in range(2):
-            none_on = (1.0 - density) ** (n_before if j == 0 else n_after)
-            out[entries, j] = (
-                score
-                + n_ones * log(none_on + (1.0 - none_on) * exp(w1))
-                + n_zeros * log(none_on + (1.0 - none_on) * exp(w0))
-            )
+            out[entries, j] = score + n_ones * log_one[j] + n_zeros * log_zero[j]
 
 
 @jit
