@@ -244,6 +244,13 @@ def one_seat(patch, *edits):
     patch(moves, "_BUFFET", moves._BUFFET | {"reseat": mutant.reseat})
 
 
+def one_word_first(patch, *edits):
+    """Decide about a row's own component by one word of columns, then by all: still exact."""
+    moves = module("thali.sampler.moves")
+    mutant = mutate("thali.sampler.seats", [("_WORDS = 16", "_WORDS = 1"), *edits])
+    patch(moves, "_BUFFET", moves._BUFFET | {"reseat": mutant.reseat})
+
+
 def chosen_seat(patch):
     """The entry that is drawn chosen by what the row uses: a choice with no way back."""
     choice = "        j = i + pick(v, n_shared - i)\n"

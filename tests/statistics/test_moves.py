@@ -1,11 +1,12 @@
 """Moves of whole components: exact, each of them, and rejected when their ratio is wrong."""
 
+import numpy as np
 import pytest
 
 import compare
 import exact
 import mutants
-from chains import X32, X33, as_exact, hide, run
+from chains import NO_MOVES, X32, X33, as_exact, hide, run
 from thali.model import (
     Beta,
     EqualRates,
@@ -85,6 +86,31 @@ def test_a_random_choice_of_seats_is_exact(monkeypatch):
     compare.assert_matches(*compared(FIXED, 12_000, "parallel", reseat=4))
     mutants.chosen_seat(monkeypatch.setattr)
     assert compare.rejects(*compared(FIXED, 12_000, "parallel", reseat=4))
+
+
+def far_apart(n_sweeps):
+    """Compare as above, with the columns of the problem in three words, all between unknown."""
+    x, hidden, model = FIXED
+    columns = [0, 70, 140]
+    tensor, known = hide(x, *hidden)
+    wide = np.full((3, 192), np.nan)
+    wide[:, columns] = tensor
+    schedule = Schedule(blocks=2, hold=0, **NO_MOVES | {"reseat": 12})
+    target = Target.prepare(wide, model, schedule, threads=1)
+    ks, fs = np.empty(n_sweeps, int), np.empty(n_sweeps, int)
+    for i, (state, info) in enumerate(chain(chain_key(1), target, n_sweeps)):
+        users, codes = (factor.dense().astype(int) for factor in state.factors)
+        ks[i] = info.n_components
+        fs[i] = (users @ codes[columns].T > 0).ravel() @ (1 << np.arange(9))
+    return ks, fs, exact.posterior_ibp(x, known, as_exact(model), max_components=24)
+
+
+def test_two_decisions_about_a_seat_are_exact(monkeypatch):
+    """By one word of columns first, then by all; the word must count once."""
+    mutants.one_word_first(monkeypatch.setattr)
+    compare.assert_matches(*far_apart(8_000))
+    mutants.one_word_first(monkeypatch.setattr, ("- log_before - part", "- log_before + part"))
+    assert compare.rejects(*far_apart(8_000))
 
 
 LEARNED_ALPHA = (

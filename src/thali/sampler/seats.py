@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 MOST_SEATS = 8
 """Entries drawn together: all combinations are weighed."""
 
+_WORDS = 16
+"""Words of columns that may rule a try out before all are looked at."""
+
 _NOTHING = np.zeros((0, 0), np.uint64)
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
@@ -118,10 +121,19 @@ def draw_seats(
     free = _free(row, known, n_columns, users, codes, shared[n_seats:n_shared])
     gains = np.zeros((1 << n_seats, 2))
     n_after = n_own + 1 if is_birth else n_own - 1
-    _weigh(ones[row], free, codes, shared[:n_seats], others, n_rows, density, w1, w0, n_own,
+    seats, width = shared[:n_seats], codes.shape[1]
+    part = 0.0
+    if width > 2 * _WORDS:  # two decisions, as in moves.py: most tries are hopeless
+        start = pick(uniform(key, sweep, _SEAT, number, np.uint64(4)), width - _WORDS + 1)
+        _weigh(ones[row], free, start, start + _WORDS, codes, seats, others, n_rows, density, w1,
+               w0, n_own, n_after, gains)  # fmt: skip
+        part = _log_sum(gains[:, 1]) - _log_sum(gains[:, 0])
+        if not log(uniform(key, sweep, _SEAT, number, np.uint64(5))) < part:
+            return -1, 0, is_own, users
+    _weigh(ones[row], free, 0, width, codes, seats, others, n_rows, density, w1, w0, n_own,
            n_after, gains)  # fmt: skip
     log_before, log_after = _log_sum(gains[:, 0]), _log_sum(gains[:, 1])
-    log_ratio = log_after - log_before
+    log_ratio = log_after - log_before - part
     log_ratio += log(alpha) - log(n + 1) if is_birth else log(n) - log(alpha)
     if not log(uniform(key, sweep, _SEAT, number, np.uint64(2))) < log_ratio:
         return -1, 0, is_own, users
@@ -177,15 +189,15 @@ def _free(
 
 @jit
 def _weigh(
-    ones: Words, free: Words, codes: Words, seats: Index, others: Index, n_rows: int,
-    density: float, w1: float, w0: float, n_before: int, n_after: int,
+    ones: Words, free: Words, start: int, stop: int, codes: Words, seats: Index, others: Index,
+    n_rows: int, density: float, w1: float, w0: float, n_before: int, n_after: int,
     out: NDArray[np.float64],
 ) -> None:  # fmt: skip
-    """Weigh every combination of entries, with the row's own components before and after."""
+    """Weigh every combination of entries by some words of columns, before and after."""
     n_seats = seats.shape[0]
     n = 1 << n_seats
     uncovered = np.zeros((n, 2), np.int64)  # columns by who could cover them: ones, zeros
-    for w in range(free.shape[0]):
+    for w in range(start, stop):
         left = free[w]
         while left != _ZERO:
             bit = left & (~left + _ONE)
