@@ -28,7 +28,7 @@ WITHOUT_MOVES = Schedule(
 """Row by row and bit by bit: the corrected sampler as far as the paper goes."""
 
 GREY = "#808080"  # this and the colours below are readable on white and on black
-BLUE, GREEN, ORANGE = "#3b8ede", "#17a589", "#e8590c"
+BLUE, GREEN, ORANGE, PURPLE = "#3b8ede", "#17a589", "#e8590c", "#9b6bdf"
 STYLE = {
     "svg.hashsalt": "thali",  # the same file every time
     "font.size": 9,
