@@ -273,10 +273,10 @@ def tables(runs, chosen):
     )
 
 
-WHY = """A buffet of concentration $\\alpha$ expects $\\alpha$ components of a single row each, and the
-noisier the data, the less they can say against them: a component of its own fits the errors of one
-row. Where a chain leaves the truth, that is what the posterior asks for, not a chain that is stuck.
-Who knows that components are shared can say so (`alpha=0.03` above) or count those that are
+WHY = """A buffet of concentration $\\alpha$ expects $\\alpha$ components of a single row each, and
+the noisier the data, the less they can say against them: a component of its own fits the errors of
+one row. Where a chain leaves the truth, that is what the posterior asks for; it is not stuck. Who
+knows that components are shared can say so (`alpha=0.03` above) or count those that are
 (`least_users=2`)."""
 
 

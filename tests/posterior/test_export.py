@@ -79,7 +79,7 @@ def stand_in(data, model, mode_names=None, row_names=None):
 @cache
 def posterior(name):
     if name == "buffet":
-        data = thali.simulate((21, 70), 3, spurious=0.05, unknown=0.1, seed=1)
+        data = thali.simulate((21, 70), 3, spurious=0.2, unknown=0.1, seed=1)
         names = [[f"cell {i}" for i in range(21)], None]
         model = Model(alpha=Gamma(40.0, 2.0), density=Beta(2.0, 40.0))  # components come and go
         return stand_in(data.tensor, model, ["cells", "genes / panel"], names)
