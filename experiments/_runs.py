@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
 SHAPE = (200, 500)
 WITHOUT_MOVES = Schedule(
-    "serial-integrated", split_merge=0, guided=0, compound=0, reseat=0, residual=0
+    "serial-integrated", split_merge=0, anchored=0, guided=0, compound=0, reseat=0, residual=0
 )
 """Row by row and bit by bit: the corrected sampler as far as the paper goes."""
 

@@ -5,6 +5,7 @@ import numpy as np
 import exact
 from thali.model import Beta, EqualRates, FixedRates, Gamma, PerComponent, UnequalRates
 from thali.sampler import Schedule, Target, chain
+from thali.sampler.target import MOVES
 from thali.streams import chain_key
 
 X33 = np.array([[1, 1, 0], [1, 0, 1], [0, 1, 1]])
@@ -21,7 +22,7 @@ def hide(x, *cells):
     return np.where(known, x.astype(float), np.nan), known
 
 
-NO_MOVES = {"split_merge": 0, "guided": 0, "compound": 0, "reseat": 0, "residual": 0}
+NO_MOVES = dict.fromkeys(MOVES, 0)
 
 
 def run(

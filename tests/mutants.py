@@ -186,9 +186,8 @@ def swapped_counts(patch):
 
 
 WRONG_RATIOS = {  # module, what it says, what it should not say
-    "split_merge": (
-        "proposals", "        - log_division(only_first, only_second, shared)\n", ""
-    ),
+    "split_merge": ("proposals", "        - log_how\n", ""),
+    "anchored": ("anchors", "return chosen - largest - log(total)", "return 0.0"),
     "partner": ("proposals", "log(n_one + 1) + log(chance)", "log(n_one + 1) - log(n_one)"),
     "guided": ("proposals", " - log(n_small + 1) - log_guess", " - log(n_small + 1)"),
     "compound": ("compounds", " - log_guess - log_parts", " - log_parts"),
@@ -219,8 +218,8 @@ def wrong_ratio(mistake):
 def wrong_exchange(patch):
     """A merge and a split at a fixed number of components, whose divisions are not weighed."""
     divisions = (
-        "        + _log_division_of(users[first], users[second])\n"
-        "        - _log_division_of(pair[0], pair[1])\n"
+        "        + log_division(users[first], users[second])\n"
+        "        - log_division(pair[0], pair[1])\n"
     )
     edits = [(divisions, "")]
     moves = module("thali.sampler.moves")
@@ -235,6 +234,15 @@ def wrong_replacement(patch):
     moves = module("thali.sampler.moves")
     wrong = mutate("thali.sampler.residuals", edits).replacement
     patch(moves, "_FINITE", moves._FINITE | {"residual": wrong})
+
+
+def short_sight(patch, *edits):
+    """Show anchors one word of columns and let one user say more: still exact."""
+    moves = module("thali.sampler.moves")
+    short = [("_WORDS = 16", "_WORDS = 1"), ("_ROWS = 256", "_ROWS = 1")]
+    propose = mutate("thali.sampler.anchors", [*short, *edits]).propose_anchored
+    kind = replace(moves._BUFFET["anchored"], propose=propose)
+    patch(moves, "_BUFFET", moves._BUFFET | {"anchored": kind})
 
 
 def one_seat(patch, *edits):

@@ -32,6 +32,7 @@ KERNEL_FILES = (
     "engines/tally.py",
     "sampler/blocks.py",
     "sampler/compounds.py",
+    "sampler/anchors.py",
     "sampler/exchanges.py",
     "sampler/proposals.py",
     "sampler/residuals.py",

@@ -61,9 +61,12 @@ class Site(IntEnum):
     COMPOUND_CODES = 33
     SEAT = 34  # a row's own component against its other entries, likewise
     SEAT_ORDER = 35
+    ANCHORED = 36  # split or merge by what fits two rows, likewise
+    ANCHORED_ROWS = 37
+    ANCHORED_CODES = 38
 
 
-VERSION = 2
+VERSION = 3
 """Of the random stream: raised whenever the same seed gives another chain than before."""
 
 SITES_PER_MODE = 64

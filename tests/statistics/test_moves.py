@@ -17,6 +17,7 @@ from thali.model import (
     UnequalRates,
 )
 from thali.sampler import Schedule, Target, chain
+from thali.sampler.target import MOVES
 from thali.streams import chain_key
 
 FIXED = (X33, ((0, 2),), Model(noise=FixedRates(0.1, 0.25), alpha=1.4, density=0.3))
@@ -27,7 +28,6 @@ LEARNED = (
         noise=UnequalRates((1.5, 6.0), (2.0, 5.0)), alpha=Gamma(2.0, 1.5), density=Beta(2.0, 3.0)
     ),
 )
-MOVES = ("split_merge", "guided", "compound", "reseat", "residual")
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +57,15 @@ def test_all_moves_together_are_exact(problem):
     """As they are used."""
     compare.assert_matches(
         *compared(
-            problem, 6_000, "parallel", split_merge=5, guided=5, compound=3, reseat=3, residual=2
+            problem,
+            6_000,
+            "parallel",
+            split_merge=5,
+            anchored=3,
+            guided=5,
+            compound=3,
+            reseat=3,
+            residual=2,
         )
     )
 
@@ -88,14 +96,14 @@ def test_a_random_choice_of_seats_is_exact(monkeypatch):
     assert compare.rejects(*compared(FIXED, 12_000, "parallel", reseat=4))
 
 
-def far_apart(n_sweeps):
+def far_apart(n_sweeps, move):
     """Compare as above, with the columns of the problem in three words, all between unknown."""
     x, hidden, model = FIXED
     columns = [0, 70, 140]
     tensor, known = hide(x, *hidden)
     wide = np.full((3, 192), np.nan)
     wide[:, columns] = tensor
-    schedule = Schedule(blocks=2, hold=0, **NO_MOVES | {"reseat": 12})
+    schedule = Schedule(blocks=2, hold=0, **NO_MOVES | {move: 12})
     target = Target.prepare(wide, model, schedule, threads=1)
     ks, fs = np.empty(n_sweeps, int), np.empty(n_sweeps, int)
     for i, (state, info) in enumerate(chain(chain_key(1), target, n_sweeps)):
@@ -108,9 +116,22 @@ def far_apart(n_sweeps):
 def test_two_decisions_about_a_seat_are_exact(monkeypatch):
     """By one word of columns first, then by all; the word must count once."""
     mutants.one_word_first(monkeypatch.setattr)
-    compare.assert_matches(*far_apart(8_000))
+    compare.assert_matches(*far_apart(8_000, "reseat"))
     mutants.one_word_first(monkeypatch.setattr, ("- log_before - part", "- log_before + part"))
-    assert compare.rejects(*far_apart(8_000))
+    assert compare.rejects(*far_apart(8_000, "reseat"))
+
+
+def test_anchors_that_see_a_part_of_the_data_are_exact(monkeypatch):
+    """One word of columns and one user more say what tells two components apart."""
+    mutants.short_sight(monkeypatch.setattr)
+    compare.assert_matches(*far_apart(8_000, "anchored"))
+
+
+def test_anchors_that_see_less_in_a_merge_are_rejected(monkeypatch):
+    """What they show must be the same whether one is split or two are merged."""
+    less = ("in range(_ROUNDS):", "in range(_ROUNDS if is_split else 0):")
+    mutants.short_sight(monkeypatch.setattr, less)
+    assert compare.rejects(*compared(FIXED, 24_000, "parallel", anchored=16))
 
 
 LEARNED_ALPHA = (

@@ -77,8 +77,8 @@ def propose_exchange(
     ratio = (
         log_partner_back
         - log_partner
-        + _log_division_of(users[first], users[second])
-        - _log_division_of(pair[0], pair[1])
+        + log_division(users[first], users[second])
+        - log_division(pair[0], pair[1])
     )
     after_users = np.empty((3, users.shape[1]), np.uint64)
     for i in range(3):
@@ -88,8 +88,3 @@ def propose_exchange(
         ratio += gained * (log(densities[component]) - log(1.0 - densities[component]))
     uniforms = three_uniforms(key, sweep, _SPLIT, number, 6)
     return True, concerned, classes, before, after, after_users, ratio, uniforms
-
-
-@jit
-def _log_division_of(a: Words, b: Words) -> float:
-    return log_division(size_of(a & ~b), size_of(b & ~a), size_of(a & b))

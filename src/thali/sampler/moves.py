@@ -17,6 +17,7 @@ import numpy as np
 
 from thali.model.marginals import Marginal
 from thali.model.priors import harmonic
+from thali.sampler.anchors import propose_anchored
 from thali.sampler.compounds import propose_compound
 from thali.sampler.exchanges import propose_exchange
 from thali.sampler.proposals import (
@@ -25,8 +26,9 @@ from thali.sampler.proposals import (
     propose_guided,
     propose_split_merge,
 )
-from thali.sampler.residuals import new_density, replacement, residual
+from thali.sampler.residuals import NOTHING, new_density, replacement, residual
 from thali.sampler.seats import reseat
+from thali.sampler.target import MOVES
 from thali.streams import Site
 
 if TYPE_CHECKING:
@@ -80,6 +82,7 @@ class _SumOut:
     propose: Callable[..., Any]
     codes: Site  # random numbers of the codes
     density: tuple[Site, int] | None  # of the density of a component that is new
+    sees_data: bool = False
 
     def __call__(self, stream: Stream, state: State, target: Target, number: int) -> State | None:
         """Return the state after the move, or None if it was not accepted.
@@ -96,13 +99,19 @@ class _SumOut:
             if target.priors.buffet
             else np.resize(state.densities[0], len(users.words))
         )
-        proposal = Proposal(*self.propose(*stream, np.uint64(number), users.words, n_rows, prior))
+        weights = state.noise.rounded_weights()
+        data: tuple[Any, ...] = ()
+        if self.sees_data:
+            ones, known = target.tensor.unfoldings[0]
+            data = (codes.words, ones, NOTHING if known is None else known, *weights)
+        proposal = Proposal(
+            *self.propose(*stream, np.uint64(number), users.words, n_rows, prior, *data)
+        )
         if not proposal.is_possible:
             return None
         is_rest = np.ones(len(users.words), np.bool_)
         is_rest[proposal.concerned] = False
         old, new = self._densities(stream, state, target, number, proposal)
-        weights = state.noise.rounded_weights()
 
         def marginals(start: int, stop: int) -> tuple[Marginal, Marginal]:
             counts = target.engine.tally(
@@ -154,6 +163,9 @@ _Move: TypeAlias = "Callable[[Stream, State, Target, int], State | None]"
 
 _BUFFET: dict[str, _Move] = {
     "split_merge": _SumOut(propose_split_merge, Site.SPLIT_CODES, (Site.SPLIT, 5)),
+    "anchored": _SumOut(
+        propose_anchored, Site.ANCHORED_CODES, (Site.ANCHORED, 10), sees_data=True
+    ),
     "guided": _SumOut(propose_guided, Site.GUIDED_CODES, (Site.GUIDED, 11)),
     "compound": _SumOut(propose_compound, Site.COMPOUND_CODES, (Site.COMPOUND, 13)),
     "reseat": reseat,
@@ -163,4 +175,3 @@ _FINITE: dict[str, _Move] = {
     "split_merge": _SumOut(propose_exchange, Site.SPLIT_CODES, None),
     "residual": replacement,
 }
-MOVES = tuple(_BUFFET)

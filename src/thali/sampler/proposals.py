@@ -115,9 +115,9 @@ def propose_split_merge(
         return impossible(users)
     first = pick(uniform(key, sweep, _SPLIT, number, np.uint64(1)), n)
     pair = np.zeros((2, width), np.uint64)
+    second = first
     if is_split:
         divide(key, sweep, number, users[first], pair)
-        concerned = np.array([first])
     else:
         second = partner_of(
             users,
@@ -127,7 +127,30 @@ def propose_split_merge(
         )
         pair[0] = users[first]
         pair[1] = users[second]
-        concerned = np.array([first, second])
+    log_how = log_division(pair[0], pair[1])
+    uniforms = three_uniforms(key, sweep, _SPLIT, number, 6)
+    return one_or_two(users, n_rows, alpha, first, second, pair, log_how, uniforms)
+
+
+@jit
+def one_or_two(
+    users: Words, n_rows: int, alpha: float, first: int, second: int, pair: Words, log_how: float,
+    uniforms: NDArray[np.float64],
+) -> tuple:  # type: ignore[type-arg]  # fmt: skip
+    """Propose two components in the place of one, or one in the place of two (eq. 19).
+
+    Parameters
+    ----------
+    first, second
+        The components to unite, or twice the one to split.
+    pair
+        Users of the two.
+    log_how
+        Log probability of this division of the one.
+    """
+    n, width = users.shape
+    is_split = first == second
+    concerned = np.array([first]) if is_split else np.array([first, second])
     classes = np.empty((3, width), np.uint64)
     classes[0] = pair[0] & ~pair[1]
     classes[1] = pair[1] & ~pair[0]
@@ -147,12 +170,11 @@ def propose_split_merge(
         + log_rate(only_first + shared, n_rows)
         + log_rate(only_second + shared, n_rows)
         - log_rate(only_first + only_second + shared, n_rows)
-        - log_division(only_first, only_second, shared)
+        - log_how
         + log_partner
     )
     one = np.array([0b111])
     two = np.array([0b101, 0b110])
-    uniforms = three_uniforms(key, sweep, _SPLIT, number, 6)
     if is_split:
         return True, concerned, classes, one, two, pair, ratio, uniforms
     union = pair[:1] | pair[1:]
@@ -243,8 +265,9 @@ def divide(key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, pa
 
 
 @jit
-def log_division(only_first: int, only_second: int, shared: int) -> float:
-    """Return the log probability of one division in classes of these sizes (eq. 18)."""
+def log_division(a: Words, b: Words) -> float:
+    """Return the log probability that a set is divided into these two (eq. 18)."""
+    only_first, only_second, shared = size_of(a & ~b), size_of(b & ~a), size_of(a & b)
     return (
         lgamma(3.0)
         + lgamma(only_first + 1.0)

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from thali.sampler.target import Target
     from thali.streams import Stream
 
-_NOTHING = np.zeros((0, 0), np.uint64)
+NOTHING = np.zeros((0, 0), np.uint64)
+"""Where all entries are known."""
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
 _RESIDUAL_ROWS = np.uint64(Site.RESIDUAL_ROWS)
@@ -101,7 +102,7 @@ class _Rest:
         ones, known = self.target.tensor.unfoldings[0]
         code = code_like(
             *self.stream, np.uint64(self.number), seed, ones,
-            _NOTHING if known is None else known, users, codes, self._bit_odds(),
+            NOTHING if known is None else known, users, codes, self._bit_odds(),
             self.target.tensor.shape[1],
         )  # fmt: skip
         joins = np.zeros(users.shape[1], np.uint64)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from thali.model.model import Priors
 
 SCHEDULES = ("parallel", "serial", "serial-integrated")
+MOVES = ("split_merge", "anchored", "guided", "compound", "reseat", "residual")
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Schedule:
         First sweeps (of the warm-up) in which error rates, concentration and densities stay where
         they start. Otherwise, with no component yet, they would say that everything is noise, or
         that every row has components of its own, and it takes long to leave such states.
-    split_merge, guided, compound, reseat, residual
+    split_merge, anchored, guided, compound, reseat, residual
         How often each move that changes whole components is tried in a sweep
         (:mod:`thali.sampler.moves`); in proportion more often where more than ten are expected.
     """
@@ -59,6 +60,7 @@ class Schedule:
     blocks: int = 4
     hold: int = 20
     split_merge: int = 5
+    anchored: int = 2
     guided: int = 5
     compound: int = 3
     reseat: int = 2
@@ -69,7 +71,7 @@ class Schedule:
             allowed = ", ".join(map(repr, SCHEDULES))
             msg = f"schedule={self.kind!r} was given; allowed are {allowed}; choose one of those."
             raise ValueError(msg)
-        for name in ("warmup", "hold", "split_merge", "guided", "compound", "reseat", "residual"):
+        for name in ("warmup", "hold", *MOVES):
             count(name, getattr(self, name))
         count("blocks", self.blocks, least=2)
 
