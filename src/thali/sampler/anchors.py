@@ -172,7 +172,7 @@ def _sharpen(marks: Words, free: Words, has: Words, w1: float, w0: float) -> Non
 
 @jit
 def _settle(u: float, is_drawn: bool, row: int, pair: Words, gains: tuple[float, float]) -> float:
-    """Send a row to the first, the second or both, or see where it is; return the log probability."""
+    """Send a row to one, the other or both, or see where it is; return the log probability."""
     to_first, to_second = gains
     largest = max(to_first, to_second, to_first + to_second)
     first = exp(to_first - largest)
