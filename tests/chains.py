@@ -23,6 +23,8 @@ def hide(x, *cells):
 
 
 NO_MOVES = dict.fromkeys(MOVES, 0)
+BROAD = Gamma(1.0, 1.0)
+"""A prior that lets chains have more components than the default does: more to test."""
 
 
 def run(

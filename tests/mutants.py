@@ -272,7 +272,7 @@ def chosen_seat(patch):
 
 def tries_by_what_they_change(patch):
     """As many tries as there are components, a number that the tries change."""
-    edits = [("state.alpha * harmonic(target.tensor.shape[0])", "float(state.n_components)")]
+    edits = [("buffet.expected(state.alpha, target.tensor.shape[0])", "float(state.n_components)")]
     mutant = mutate("thali.sampler.moves", [*edits, ("_FEW = 10", "_FEW = 0.7")])
     patch(module("thali.sampler.step"), "move", mutant.move)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import oracle
-from chains import NO_MOVES
+from chains import BROAD, NO_MOVES
 from thali.bits import Factor, PackedTensor, pack
 from thali.data import BinaryTensor
 from thali.engines.cpu import CpuEngine
@@ -162,7 +162,7 @@ def factors_of(state):
 
 @pytest.mark.parametrize(
     ("model", "kind"),
-    [(Model(6), "parallel"), (Model(), "parallel"), (Model(), "serial")],
+    [(Model(6), "parallel"), (Model(alpha=BROAD), "parallel"), (Model(alpha=BROAD), "serial")],
     ids=["finite", "parallel", "serial"],
 )
 def test_chain_does_not_depend_on_threads_forms_or_interruptions(model, kind, monkeypatch):
@@ -187,7 +187,7 @@ def test_chain_does_not_depend_on_threads_forms_or_interruptions(model, kind, mo
 def test_covered_counts_follow_the_factors():
     """The counts carried along equal those counted from the data, sweep after sweep."""
     values, known, _ = make((600, 40), 4, seed=4, has_unknown=True)
-    for model in (Model(5), Model()):
+    for model in (Model(5), Model(alpha=BROAD)):
         target = Target.prepare(as_input(values, known), model, Schedule(warmup=5))
         for state, _ in chain(chain_key(2), target, 8):
             assert target.recount(state).covered == state.covered

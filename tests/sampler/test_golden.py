@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import thali
+from chains import BROAD
 from thali.model import Model, PerComponent
 from thali.sampler import Schedule, Target, chain
 from thali.streams import chain_key
@@ -15,10 +16,10 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "chains.json"
 CHAINS = {
     "finite": ((40, 70), Model(3), "parallel"),
     "finite tensor": ((12, 9, 70), Model(3), "parallel"),
-    "parallel": ((40, 70), Model(), "parallel"),
-    "serial": ((40, 70), Model(), "serial"),
-    "serial-integrated": ((40, 70), Model(), "serial-integrated"),
-    "own densities": ((40, 70), Model(density=PerComponent()), "parallel"),
+    "parallel": ((40, 70), Model(alpha=BROAD), "parallel"),
+    "serial": ((40, 70), Model(alpha=BROAD), "serial"),
+    "serial-integrated": ((40, 70), Model(alpha=BROAD), "serial-integrated"),
+    "own densities": ((40, 70), Model(alpha=BROAD, density=PerComponent()), "parallel"),
 }
 
 

@@ -40,10 +40,18 @@ def harmonic(n: int) -> float:
 
 @dataclass(frozen=True)
 class Gamma:
-    """A Gamma prior of the concentration, by shape and rate."""
+    """A Gamma prior of the concentration, by shape and rate.
+
+    With shape 1, the number of components is geometric a priori: each further one divides its
+    probability by 1 + rate / H_N, where H_N is about the log of the number of rows. By default
+    that is about 18 for 200 rows, 8 for a million: a component must earn its place. A buffet
+    expects as many components of a single row as its concentration says, and noisy data say
+    little against them: with rate 1, in 200 rows of 30% errors, one such component in three
+    data sets is more probable than none.
+    """
 
     shape: float = 1.0
-    rate: float = 1.0
+    rate: float = 100.0
 
     def __post_init__(self) -> None:
         shape_parameters("Gamma prior", (self.shape, self.rate))
@@ -57,7 +65,7 @@ class Buffet:
     """
 
     concentration: float | Gamma = Gamma()
-    start: float = 3.0
+    start: float = 0.03
 
     def __post_init__(self) -> None:
         if not isinstance(self.concentration, Gamma):
@@ -75,6 +83,12 @@ class Buffet:
             return float(prior)
         drawn = gammaincinv(prior.shape + n_components, uniform) / (prior.rate + harmonic(n_rows))
         return max(float(drawn), 1e-300)
+
+    def expected(self, alpha: float, n_rows: int) -> float:
+        """Return the number of components at which a concentration is what is expected."""
+        prior = self.concentration
+        rate = prior.rate if isinstance(prior, Gamma) else 0.0
+        return alpha * (rate + harmonic(n_rows))
 
     def log_prior(self, alpha: float) -> float:
         """Return the log prior density of the concentration."""

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from thali.model.marginals import Marginal
-from thali.model.priors import harmonic
 from thali.sampler.anchors import propose_anchored
 from thali.sampler.compounds import propose_compound
 from thali.sampler.exchanges import propose_exchange
@@ -57,8 +56,9 @@ def move(
     move changes: a number of tries that depended on what they change would not be exact.
     """
     kinds, expected = _FINITE, float(state.n_components)
-    if target.priors.buffet is not None:
-        kinds, expected = _BUFFET, state.alpha * harmonic(target.tensor.shape[0])
+    buffet = target.priors.buffet
+    if buffet is not None:
+        kinds, expected = _BUFFET, buffet.expected(state.alpha, target.tensor.shape[0])
         if state.densities[1].ndim:  # codes of several own components: no closed sum
             kinds = {name: kind for name, kind in kinds.items() if name != "reseat"}
     told = []
