@@ -210,7 +210,7 @@ def test_missing_entries_are_imputed(unknown, fitted):
     assert right.mean() > 0.98
     spurious, dropped = fitted.noise_
     assert chance.min() >= spurious
-    assert chance.max() <= 1.0 - dropped
+    assert chance.max() <= 1.0 - dropped + 1e-12  # a sum of products of rates
 
 
 def test_inverse_transform(fitted):
