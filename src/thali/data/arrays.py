@@ -32,8 +32,8 @@ def read_npy(path: Path, options: Options) -> BinaryTensor:
     """Read an array from its file, a block of rows at a time if it is a matrix."""
     with path.open("rb") as file:
         if file.read(len(_MAGIC)) != _MAGIC:
-            msg = "the file could not be read: it does not begin as a NumPy array does; save it "
-            raise ValueError(msg + "with numpy.save")
+            msg = "the file could not be read (it does not begin as arrays do); use numpy.save"
+            raise ValueError(msg)
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except ValueError as error:
@@ -44,7 +44,7 @@ def read_npy(path: Path, options: Options) -> BinaryTensor:
 def read_npz(path: Path, options: Options) -> BinaryTensor:
     """Read an archive: one array, a sparse matrix of SciPy, or the data of a run."""
     if not zipfile.is_zipfile(path):
-        msg = "the file could not be read: it is no archive; save it with numpy.savez"
+        msg = "the file could not be read (it is no archive); save it with numpy.savez"
         raise ValueError(msg)
     with np.load(path, allow_pickle=False) as content:
         names = content.files

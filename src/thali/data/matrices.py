@@ -106,7 +106,7 @@ def _header(file: IO[bytes]) -> _Header:
     is_whole = all(size.isascii() and size.isdigit() and len(size) < 19 for size in sizes)
     if len(sizes) != n_sizes or not is_whole:
         what = "rows, columns and entries" if n_sizes == 3 else "rows and columns"
-        msg = f"line {number} should hold the numbers of {what}; it holds {line[:40]!r}"
+        msg = f"line {number} should hold the numbers of {what}; it holds {' '.join(sizes)[:40]!r}"
         raise ValueError(msg)
     n_rows, n_columns, n_listed = (*map(int, sizes), 0)[:3]
     if not n_rows or not n_columns:
@@ -136,7 +136,9 @@ def _places(
     if (fields.counts != width).any():
         line = int((fields.counts != width).argmax())
         number = fields.block.line(int(fields.starts[fields.counts[:line].sum()]))
-        msg = f"line {number} has {int(fields.counts[line])} fields; {width} were expected"
+        msg = (
+            f"line {number} has {int(fields.counts[line])} fields; {width} were expected; mend it"
+        )
         raise ValueError(msg)
     parts = [
         fields._replace(starts=fields.starts[i::width], ends=fields.ends[i::width])

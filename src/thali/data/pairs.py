@@ -124,7 +124,7 @@ def place_pairs(
             mode.number(names)
         n_listed += len(fields[0].starts)
     if not n_listed:
-        msg = "it has a header and no pairs"
+        msg = "it has a header and no pairs; add them"
         raise ValueError(msg)
     if options.kind is None and all(mode.are_entries() for mode in modes):
         msg = (
@@ -211,7 +211,7 @@ def read_baskets(path: Path, options: Options) -> BinaryTensor:
         n_listed += len(fields.starts)
         widths |= set(np.unique(fields.counts).tolist())
     if not n_rows:
-        msg = "it is empty"
+        msg = "it is empty; check that it was written"
         raise ValueError(msg)
     if options.kind is None and items.are_entries() and len(widths) == 1:
         msg = (

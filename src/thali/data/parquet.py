@@ -31,7 +31,10 @@ def read_parquet(path: Path, options: Options) -> BinaryTensor:
     with parquet.ParquetFile(path) as file:
         columns = [str(name) for name in file.schema_arrow.names]
         if not columns or not file.metadata.num_rows:
-            msg = f"it has {len(columns)} columns and {file.metadata.num_rows} rows; it is empty"
+            msg = (
+                f"it has {len(columns)} columns and {file.metadata.num_rows} rows; at least one "
+                "of each is needed; check that it was written"
+            )
             raise ValueError(msg)
         if options.kind == "pairs" or (options.kind is None and looks_like_pairs(columns)):
             return _pairs(file, columns, options)

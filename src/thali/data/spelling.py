@@ -51,20 +51,24 @@ class Spelling:
 
     def codes(self, fields: Fields) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
         """Read entries: their codes, and whether each is written as a word, true or false."""
-        codes = np.full(len(fields.starts), BAD, np.uint8)
+        lengths = fields.ends - fields.starts
+        codes = self._singles[fields.block.data[fields.starts] * (lengths > 0)]
         is_word = np.zeros(len(codes), np.bool_)
-        for which, texts in by_length(fields):
-            if texts.dtype.itemsize == 1:
-                codes[which] = self._singles[texts.view(np.uint8)]
-            elif texts.dtype.itemsize <= _LONGEST:
-                values, words = self._values(texts)
-                codes[which], is_word[which] = self._codes(values), words
+        longer = np.flatnonzero(lengths > 1)
+        rest = fields._replace(starts=fields.starts[longer], ends=fields.ends[longer])
+        for which, texts in by_length(rest):
+            at = longer[which]
+            codes[at] = BAD
+            if texts.dtype.itemsize <= _LONGEST:
+                values, is_word[at] = self._values(texts)
+                codes[at] = self._codes(values)
         return codes, is_word
 
     def _values(self, texts: NDArray[np.bytes_]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Read texts of one length as numbers: NaN is unknown, None of them is minus infinity."""
         octets = texts.view(np.uint8).reshape(len(texts), -1)
-        is_plain = np.isin(octets, np.frombuffer(b"0123456789.eE+-", np.uint8)).all(axis=1)
+        is_digit = np.isin(octets, np.frombuffer(_DIGITS + b".eE+-", np.uint8))
+        is_plain = np.logical_and.reduce(is_digit, axis=1)
         if self._missing:
             is_plain &= ~np.isin(texts, self._missing)
         values = np.empty(len(texts))
@@ -106,13 +110,9 @@ class Spelling:
 
     def refusal(self, text: str, where: str, advice: str = "") -> ValueError:
         """Say that a text is no entry, and what to do."""
-        try:
-            float(text)
-        except ValueError:
-            shown, remedy = repr(text[:40]), "replace it, or name it in `missing` if it is unknown"
-        else:
-            shown = text[:40]
-            remedy = "give `binarize`, a number above which everything is a one"
+        shown, remedy = text[:40], "give `binarize`, a number above which everything is a one"
+        if self._value(text) == -math.inf:
+            shown, remedy = repr(shown), "replace it, or name it in `missing` if it is unknown"
         allowed = "0, 1, true, false" if self.threshold is None else "numbers"
         return ValueError(
             f"it holds {shown} at {where}; allowed are {allowed}, and empty or NA for unknown; "

@@ -79,10 +79,10 @@ def read_table(path: Path, separator: str | None, options: Options) -> BinaryTen
             fields = _check_counts(fields, layout)
         names += reader.read(fields)
     if layout is None:
-        msg = "it is empty"
+        msg = "it is empty; check that it was written"
         raise ValueError(msg)
     if reader.rows.n_rows == 0:
-        msg = "it has a header and no rows"
+        msg = "it has a header and no rows; add them"
         raise ValueError(msg)
     ones, unknown = reader.rows.entries()
     header = layout.header
@@ -116,7 +116,7 @@ def _layout(
         has_names = not first[0] or not spelling.is_entry(start)
         header = first[:-1] if has_tail else first
         if n_fields - has_tail - has_names < 1:
-            msg = f"it has names and no column of entries separated by {_shown(separator)}"
+            msg = f"it has names and no column of entries; separate columns by {_shown(separator)}"
             raise ValueError(msg)
         _check_count(fields, first, options, has_names=has_names)
         return _Layout(header, n_fields, has_names, has_tail)

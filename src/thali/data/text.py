@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     _Index = NDArray[np.int64]
 
 # Bytes read at a time; the arrays made of them are some thirty times larger.
-_BLOCK_BYTES = 1 << 20
+_BLOCK_BYTES = 1 << 18
 
 # No line is that long: a quote was not closed, or it is no text.
 _MAX_LINE = 1 << 28
