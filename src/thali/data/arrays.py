@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import zipfile
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from thali.data.options import damaged
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+    from typing import IO
 
     from numpy.typing import NDArray
 
@@ -34,22 +35,33 @@ def read_npy(path: Path, options: Options) -> BinaryTensor:
         if file.read(len(_MAGIC)) != _MAGIC:
             msg = "the file could not be read (it does not begin as arrays do); use numpy.save"
             raise ValueError(msg)
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except ValueError as error:
-        raise _explained(error) from None
+    with warnings.catch_warnings(action="ignore"):  # on headers that only look like old ones
+        try:
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+        except ValueError as error:
+            raise _explained(error) from None
     return from_array(array, options)
 
 
 def read_npz(path: Path, options: Options) -> BinaryTensor:
     """Read an archive: one array, a sparse matrix of SciPy, or the data of a run."""
-    if not zipfile.is_zipfile(path):
-        msg = "the file could not be read (it is no archive); save it with numpy.savez"
-        raise ValueError(msg)
-    with np.load(path, allow_pickle=False) as content:
+    with path.open("rb") as file:  # np.load would leave a damaged file open
+        if file.read(2) != b"PK":
+            msg = "the file could not be read (it is no archive); save it with numpy.savez"
+            raise ValueError(msg)
+        file.seek(0)
+        return _from_archive(path, file, options)
+
+
+def _from_archive(path: Path, file: IO[bytes], options: Options) -> BinaryTensor:
+    try:
+        archive = np.load(file, allow_pickle=False)
+    except ValueError as error:
+        raise _explained(error) from None
+    with archive as content:
         names = content.files
         if "format" in names:
-            return _from_sparse(path, options)
+            return _from_sparse(file, options)
         if set(names) - {"known"} == {"ones", "names"}:
             return _from_run(path, content)
         if len(names) != 1:
@@ -104,12 +116,13 @@ def refuse(value: Any, row: int, column: int, name: str = "") -> ValueError:
     )
 
 
-def _from_sparse(path: Path, options: Options) -> BinaryTensor:
+def _from_sparse(file: IO[bytes], options: Options) -> BinaryTensor:
     from scipy import sparse  # noqa: PLC0415
 
     check_threshold(options.binarize, is_sparse=True)
+    file.seek(0)
     try:
-        rows: Any = sparse.load_npz(path)
+        rows: Any = sparse.load_npz(file)
         rows = rows.tocsr()
         rows.check_format()
     except (ValueError, TypeError) as error:

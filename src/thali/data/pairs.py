@@ -11,7 +11,7 @@ from thali.data.binary import BinaryTensor
 from thali.data.build import Places
 from thali.data.spelling import BAD, UNKNOWN, ZERO, Spelling
 from thali.data.tables import first_line, split_file
-from thali.data.text import Fields, blocks, by_length, decode
+from thali.data.text import Fields, blocks, by_length
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -59,7 +59,11 @@ class Names:
 
     def close(self) -> tuple[str, ...]:
         """Fix the order, from now on that of the numbers, and return the names in it."""
-        names = [decode(name, "with a name").replace('""', '"') for name in self._numbers]
+        try:
+            names = [name.decode().replace('""', '"') for name in self._numbers]
+        except UnicodeDecodeError:
+            msg = "one of its names is no UTF-8 text; save the file as UTF-8"
+            raise ValueError(msg) from None
         order = np.arange(len(names))
         if all(name.isascii() and name.isdigit() for name in names):
             order = np.array(sorted(range(len(names)), key=lambda i: int(names[i])), np.int64)

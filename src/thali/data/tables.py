@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -63,24 +64,20 @@ def first_line(path: Path, separator: str | None) -> list[str]:
 def read_table(path: Path, separator: str | None, options: Options) -> BinaryTensor:
     """Read a table of entries, a block of lines at a time."""
     spelling = Spelling(options.binarize, options.missing)
-    layout: _Layout | None = None
-    names: list[str] = []
-    for fields in split_file(path, separator):
-        if layout is None:
-            layout = _layout(fields, separator, spelling, options)
-            reader = _Reader(layout, spelling)
-            fields = _check_counts(fields, layout)
-            if layout.header is not None:
-                n = layout.n_fields
-                fields = fields._replace(
-                    starts=fields.starts[n:], ends=fields.ends[n:], counts=fields.counts[1:]
-                )
-        else:
-            fields = _check_counts(fields, layout)
-        names += reader.read(fields)
-    if layout is None:
+    parts = split_file(path, separator)
+    start = next(parts, None)
+    if start is None:
         msg = "it is empty; check that it was written"
         raise ValueError(msg)
+    first, rest = _cut_line(start)
+    if not len(rest.counts):  # the line of names may fill a block
+        rest = next(parts, rest)
+    layout = _layout(first, rest, separator, spelling, options)
+    reader = _Reader(layout, spelling)
+    names: list[str] = []
+    lines = [rest] if layout.header is not None else [first, rest]
+    for fields in chain(lines, parts):
+        names += reader.read(_check_counts(fields, layout))
     if reader.rows.n_rows == 0:
         msg = "it has a header and no rows; add them"
         raise ValueError(msg)
@@ -96,13 +93,25 @@ def read_table(path: Path, separator: str | None, options: Options) -> BinaryTen
     )
 
 
+def _cut_line(fields: Fields) -> tuple[Fields, Fields]:
+    """Part the first line from the rest of a block."""
+    n = int(fields.counts[0])
+    first = fields._replace(
+        starts=fields.starts[:n], ends=fields.ends[:n], counts=fields.counts[:1]
+    )
+    rest = fields._replace(
+        starts=fields.starts[n:], ends=fields.ends[n:], counts=fields.counts[1:]
+    )
+    return first, rest
+
+
 def _layout(
-    fields: Fields, separator: str | None, spelling: Spelling, options: Options
+    line: Fields, rest: Fields, separator: str | None, spelling: Spelling, options: Options
 ) -> _Layout:
     """Find out from the first lines whether there are names, or say that it is not clear."""
-    n_fields = int(fields.counts[0])
-    first = fields.texts(slice(0, n_fields))
-    second = fields.texts(slice(n_fields, n_fields + 1))
+    n_fields = int(line.counts[0])
+    first = line.texts(slice(None))
+    second = rest.texts(slice(0, 1))
     has_header = options.kind != "matrix" and not _holds_entries(first, spelling, options.kind)
     has_tail = n_fields > 1 and not first[-1] and (has_header or options.kind == "matrix")
     if has_header:
@@ -118,7 +127,7 @@ def _layout(
         if n_fields - has_tail - has_names < 1:
             msg = f"it has names and no column of entries; separate columns by {_shown(separator)}"
             raise ValueError(msg)
-        _check_count(fields, first, options, has_names=has_names)
+        _check_count(rest, first, options, has_names=has_names)
         return _Layout(header, n_fields, has_names, has_tail)
     if n_fields == 1 and not spelling.is_entry(first[0]):
         raise _one_column(first[0], separator)
@@ -159,9 +168,9 @@ def _check_count(fields: Fields, first: list[str], options: Options, *, has_name
     """Refuse a column that merely counts the lines: with a threshold it would become ones."""
     if options.binarize is None or has_names or options.kind == "table":
         return
-    if (fields.counts != len(first)).any() or len(fields.counts) < 4:
+    if (fields.counts != len(first)).any() or len(fields.counts) < 3:
         return
-    column = fields.texts(slice(len(first), None, len(first)))
+    column = fields.texts(slice(0, None, len(first)))
     start = column[0]
     if start in ("0", "1") and column == [str(int(start) + i) for i in range(len(column))]:
         msg = (
