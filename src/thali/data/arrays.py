@@ -111,8 +111,8 @@ def refuse(value: Any, row: int, column: int, name: str = "") -> ValueError:
     """Say which value of an array is no entry."""
     shown = value.item() if isinstance(value, np.generic) else value
     return ValueError(
-        f"it holds {shown!r} at ({row}, {column}){name}; allowed are 0, 1 and NaN for unknown; "
-        f"{BINARIZE}"
+        f"the tensor holds {shown!r} at ({row}, {column}){name}; allowed are 0, 1 and NaN for "
+        f"unknown; {BINARIZE}"
     )
 
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     _Names = tuple[str, ...]
 
-_BLOCK_ENTRIES = 1 << 20  # as in convert
+# Entries read at a time; some ten arrays of as many numbers are made of them.
+_BLOCK_ENTRIES = 1 << 17
 _MODES = ("cell", "gene")
 
 

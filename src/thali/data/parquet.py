@@ -50,18 +50,21 @@ def _table(file: Any, columns: list[str], options: Options) -> BinaryTensor:
     if not entries:
         msg = f"it has row names, {index!r}, and no column of entries; add one"
         raise ValueError(msg)
-    for name in entries:
-        _check_type(file.schema_arrow.field(name).type, name)
+    for field in file.schema_arrow:  # asked for once, as it is made anew each time
+        if field.name != index:
+            _check_type(field.type, field.name)
     names: list[str] = []
+    numbers = [number for number, name in enumerate(columns) if name != index]
 
     def blocks() -> Iterator[tuple[NDArray[Any], NDArray[np.bool_] | None]]:
         for batch in _batches(file, columns):
             if index is not None:
                 names.extend(map(str, batch.column(columns.index(index)).to_pylist()))
-            parts = [batch.column(columns.index(name)) for name in entries]
-            mask = np.column_stack(
-                [part.is_null().to_numpy(zero_copy_only=False) for part in parts]
-            )
+            parts = [batch.column(number) for number in numbers]
+            mask = np.zeros((batch.num_rows, len(parts)), np.bool_)
+            for at, part in enumerate(parts):
+                if part.null_count:
+                    mask[:, at] = part.is_null().to_numpy(zero_copy_only=False)
             yield np.column_stack([_numbers(part) for part in parts]), mask
 
     ones, unknown = pack_rows(

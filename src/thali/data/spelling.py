@@ -115,8 +115,8 @@ class Spelling:
             shown, remedy = repr(shown), "replace it, or name it in `missing` if it is unknown"
         allowed = "0, 1, true, false" if self.threshold is None else "numbers"
         return ValueError(
-            f"it holds {shown} at {where}; allowed are {allowed}, and empty or NA for unknown; "
-            f"{remedy}{advice}"
+            f"the tensor holds {shown} at {where}; allowed are {allowed}, and empty or NA for "
+            f"unknown; {remedy}{advice}"
         )
 
 
