@@ -105,9 +105,9 @@ def test_schedules(run, table, schedule):
     ("name", "content", "reason"),
     [
         ("bad.csv", "a,b\n0,2\n", "the tensor holds 2 at (0, 1)"),
-        ("bad.txt", "0 1\n", "files ending in '.txt' were not expected"),
+        ("bad.xlsx", "0 1\n", "files ending in '.xlsx' were not expected"),
         ("absent.csv", None, "there is no such file"),
-        ("empty.csv", "", "the file could not be read"),
+        ("empty.csv", "", "it is empty"),
     ],
 )
 def test_bad_data(run, tmp_path, name, content, reason):
