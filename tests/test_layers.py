@@ -22,8 +22,9 @@ LAYERS = [
     {"sampler"},
     {"trace"},
     {"workers", "posterior"},
-    {"inference"},
+    {"views", "inference"},
     {"estimator"},
+    {"plots"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
