@@ -25,6 +25,7 @@ LAYERS = [
     {"views", "inference"},
     {"estimator"},
     {"plots"},
+    {"report"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
