@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from thali.report.facts import n_of, percent
+from thali.report.facts import BY, n_of, percent
 from thali.views import cards
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def cards_html(posterior: Posterior, words: list[str]) -> str:
 
 def _card(card: Card, words: list[str]) -> str:
     number = card["component"]
-    size = " × ".join(n_of(n, word) for n, word in zip(card["counts"], words, strict=True))
+    size = BY.join(n_of(n, word) for n, word in zip(card["counts"], words, strict=True))
     # What a component is made of comes first, and then who has it.
     modes = [*range(1, len(words)), 0]
     lists = "".join(_members(card["top"][m], card["counts"][m], words[m]) for m in modes)
@@ -105,9 +105,7 @@ def _overlaps(card: Card, words: list[str]) -> str:
         return '<p class="overlap">Shares nothing with other components.</p>'
     told = []
     for other in others[:_N_NEIGHBOURS]:
-        shared = [
-            n_of(n, word) for n, word in zip(other["shared"], words, strict=True) if n > 0
-        ]
+        shared = [n_of(n, word) for n, word in zip(other["shared"], words, strict=True) if n > 0]
         told.append(
             f'<a href="#component-{other["component"]}">component {other["component"]}</a> '
             f"({escape(' and '.join(shared))})"

@@ -98,9 +98,9 @@ def trace(name: str, values: NDArray[np.float64], digits: str) -> str:
     return (
         f'<figure class="trace"><figcaption>{escape(name)}</figcaption>'
         f'<svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{escape(name)} of '
-        f"{len(values)} chains over {n_draws} draws, from {low:{digits}} to {high:{digits}}\">"
+        f'{len(values)} chains over {n_draws} draws, from {low:{digits}} to {high:{digits}}">'
         f'<line class="axis" x1="{left}" x2="{left}" y1="0" y2="{height}"/>'
-        f'{labels}{"".join(lines)}</svg></figure>'
+        f"{labels}{''.join(lines)}</svg></figure>"
     )
 
 

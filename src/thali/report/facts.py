@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
+    import pandas as pd
     from numpy.typing import NDArray
 
     from thali.posterior import Posterior
 
 _HOW_SURE = ((0.95, "almost certainly"), (0.8, "very probably"), (0.5, "probably"))
 _MASS = 0.95
+
+BY = " \N{MULTIPLICATION SIGN} "
+"""Between the lengths of modes."""
 
 
 class Rate(NamedTuple):
@@ -46,18 +50,17 @@ class Facts(NamedTuple):
 
 def facts(posterior: Posterior) -> Facts:
     """Gather what the draws say about the data as a whole."""
-    every = posterior.n_components_table()
-    number = int(every.idxmax())
+    every, shared = (_plain(posterior.n_components_table(n)) for n in (1, 2))
+    number = max(every, key=every.__getitem__)  # of equally probable ones the smallest
     tensor = posterior.tensor
-    shares = {int(k): float(v) for k, v in every.items()}
-    low, high = shortest_range(shares)
+    low, high = shortest_range(every)
     return Facts(
         number,
-        shares[number],
+        every[number],
         low,
         high,
-        shares,
-        {int(k): float(v) for k, v in posterior.n_components_table(least_users=2).items()},
+        every,
+        shared,
         _rate(posterior.spurious),
         _rate(posterior.dropped),
         posterior.point_estimate().error,
@@ -92,12 +95,14 @@ def headline(known: Facts) -> str:
     """Say how many components there are, and how sure that is.
 
     "Almost certainly" means a probability of at least 0.95, "very probably" of 0.8, "probably"
-    of 0.5, and "most likely" only that no other number is more probable.
+    of 0.5, and "most likely" only that no other number is more probable. Where the chains cannot
+    be trusted it is "perhaps".
     """
     told = n_of(known.number, "component")
     if known.is_fixed:
-        return f"{told[0].upper()}{told[1:]}, as asked for."
+        return f"{told}, as asked for."
     how = next((words for least, words in _HOW_SURE if known.probability >= least), "most likely")
+    how = "perhaps" if known.verdict else how
     return f"{how[0].upper()}{how[1:]} {told}."
 
 
@@ -107,15 +112,16 @@ def details(known: Facts) -> list[str]:
     if not known.is_posterior:
         told.append("The error rates were updated as published: this is not a posterior.")
     if not known.is_fixed:
-        sure = f"The probability of {known.number} is {percent(known.probability)}"
+        share = "share of the draws with" if known.verdict else "probability of"
+        sure = f"The {share} {known.number} is {percent(known.probability)}"
         if known.low < known.high:
-            sure += f"; with 95% there are between {known.low} and {known.high}"
+            sure += f"; 95% have between {known.low} and {known.high}"
         told.append(f"{sure}.")
         often = max(known.shared, key=known.shared.__getitem__)
         if known.shared != known.every:
             told.append(
                 f"Counting only those that two rows or more share, {often} "
-                f"{'is' if often == 1 else 'are'} most probable ({percent(known.shared[often])})."
+                f"{'is' if often == 1 else 'are'} most frequent ({percent(known.shared[often])})."
             )
     told.append(
         "One draw that stands for all (the point estimate) gets "
@@ -129,8 +135,17 @@ def agreement(posterior: Posterior, known: Facts) -> str:
     if known.verdict is not None:
         return known.verdict
     if posterior.n_chains == 1:
-        return "The only chain has settled; whether others agree is not known."
-    return f"The {posterior.n_chains} chains agree, and have enough independent draws."
+        return "There is only one: whether others agree is not known."
+    return f"All {posterior.n_chains} say the same, and have enough independent draws."
+
+
+def mode_words(posterior: Posterior) -> list[str]:
+    """Return what a row of each mode is called: rows and columns where modes have no names."""
+    usual = ["row", "column"] if len(posterior.shape) == 2 else ["row", *posterior.mode_names[1:]]
+    return [
+        word if name == f"mode_{mode}" else name
+        for mode, (name, word) in enumerate(zip(posterior.mode_names, usual, strict=True))
+    ]
 
 
 def n_of(number: int, noun: str) -> str:
@@ -162,6 +177,10 @@ def percent(share: float) -> str:
     if share > 0.999:
         return "over 99.9%"
     return f"{share:.1%}"
+
+
+def _plain(table: pd.Series[float]) -> dict[int, float]:
+    return dict(zip(table.index.to_numpy().tolist(), table.to_numpy().tolist(), strict=True))
 
 
 def _rate(draws: NDArray[np.float64]) -> Rate:

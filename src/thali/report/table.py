@@ -18,10 +18,11 @@ import numpy as np
 from thali.bits import inner_mode, khatri_rao
 from thali.bits.codes import outer_modes
 from thali.bits.words import n_words, unpack
+from thali.report.facts import mode_words
 from thali.views import blocks, components, seriate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -55,16 +56,10 @@ def table(posterior: Posterior) -> dict[str, Any]:
     }
 
 
-def mode_words(posterior: Posterior) -> tuple[str, str]:
-    """Return what rows and columns are called."""
-    modes = [0, *_column_modes(posterior)]
-    usual = dict(enumerate(("row", "column"))) if len(modes) == 2 else {}
-    names = [posterior.mode_names[mode] for mode in modes]
-    told = [
-        usual.get(mode, name) if name == f"mode_{mode}" else name
-        for mode, name in zip(modes, names, strict=True)
-    ]
-    return told[0], " · ".join(told[1:])
+def axis_words(posterior: Posterior) -> tuple[str, str]:
+    """Return what rows and columns of the unfolded table are called."""
+    words = mode_words(posterior)
+    return words[0], " · ".join(words[mode] for mode in _column_modes(posterior))
 
 
 # --- entry by entry --------------------------------------------------------------------------
@@ -108,7 +103,7 @@ def _bits(posterior: Posterior) -> dict[str, Any] | None:
         told[name] = _text(blob)
     for name, order in (("row_order", rows), ("column_order", columns)):
         told[name] = _text(zlib.compress(order.astype("<u4").tobytes()))
-    return told | {"names": _names(_labels(posterior)), "modes": list(mode_words(posterior))}
+    return told | {"names": _names(_labels(posterior)), "modes": list(axis_words(posterior))}
 
 
 def _packed(dense: NDArray[np.bool_]) -> NDArray[np.uint8]:
@@ -119,8 +114,9 @@ def _packed(dense: NDArray[np.bool_]) -> NDArray[np.uint8]:
 
 def _unfolded(words: Words, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     """Unpack rows of the first unfolding, without the padding of its inner mode."""
-    inner = shape[inner_mode(shape, 0)]
-    return unpack(words.reshape(len(words), -1, n_words(inner)), inner).reshape(len(words), -1)
+    inner, n_columns = shape[inner_mode(shape, 0)], prod(shape[1:])
+    by_outer = words.reshape(len(words), n_columns // inner, n_words(inner))
+    return unpack(by_outer, inner).reshape(len(words), n_columns)
 
 
 def _column_modes(posterior: Posterior) -> list[int]:
@@ -173,22 +169,23 @@ def _shares(posterior: Posterior) -> dict[str, Any]:
             for key, values in layers.items()
         }
         edges = (shown.row_edges, shown.column_edges)
-        told[name]["names"] = _names(
-            [_spans(posterior, m, o, e) for m, (o, e) in enumerate(zip(orders, edges, strict=True))]
-        )
+        spans = [_spans(posterior, mode, orders[mode], edges[mode]) for mode in (0, 1)]
+        told[name]["names"] = _names(spans)
         told["shape"] = [len(edge) - 1 for edge in edges]
-    told["modes"] = list(mode_words(posterior))[:1] + [posterior.mode_names[1]]
+    told["modes"] = mode_words(posterior)[:2]
     return told
 
 
 def _spans(posterior: Posterior, mode: int, order: Index, edges: Index) -> list[str]:
     """Name blocks by their first and last row."""
     own = posterior.row_names[mode]
-    first, last = order[edges[:-1]].tolist(), order[edges[1:] - 1].tolist()
+    ends = [
+        [str(row) if own is None else own[row] for row in order[places].tolist()]
+        for places in (edges[:-1], edges[1:] - 1)
+    ]
     return [
-        name(a) if a == b else f"{name(a)} … {name(b)}"
-        for a, b in zip(first, last, strict=True)
-        for name in (str if own is None else own.__getitem__,)
+        first if is_one else f"{first} … {last}"
+        for first, last, is_one in zip(*ends, np.diff(edges) == 1, strict=True)
     ]
 
 
@@ -212,7 +209,7 @@ def _deflate(parts: Iterable[NDArray[np.uint8]], most: int) -> bytes | None:
     return None if len(blob) > most else bytes(blob)
 
 
-def _names(names: list[list[str] | None]) -> str:
+def _names(names: Sequence[Sequence[str] | None]) -> str:
     return _text(zlib.compress(json.dumps(names, ensure_ascii=False).encode("utf-8", "replace")))
 
 

@@ -27,7 +27,7 @@
   function nameOf(table, mode, shown) {
     const {list, order} = table.names[mode];
     const original = order ? order[shown] : shown;
-    return list ? list[original] : String(original + 1);
+    return list ? list[original] : String(original);
   }
 
   // --- what is shown -----------------------------------------------------------------------
@@ -189,7 +189,7 @@
     const by = [];
     for (let c = 0; c < table.nComponents; c++) {
       const hasRow = bits.bit(table.users, c * table.rowStride, row);
-      if (hasRow && bits.bit(table.codes, c * table.stride, column)) by.push(c + 1);
+      if (hasRow && bits.bit(table.codes, c * table.stride, column)) by.push(c);
     }
     const covered = bits.bit(table.covered, at, column);
     const label = by.length > 1 ? "components" : "component";
