@@ -53,7 +53,7 @@ def odd():
     """A table with unknown entries and names that are hard to show, and its values."""
     data = thali.simulate((23, 37), 4, spurious=0.08, unknown=0.1, seed=3)
     columns = [f"column {number}" for number in range(37)]
-    hard = [HOSTILE, "größe & <b>fett</b>", "\"a\" 'b'", "数据 ∪ données", "\\u003c $x ${1}"]
+    hard = [HOSTILE, "größe & <b>fett</b>", "\"a\" 'b'", "数据 + données", "\\u003c $x ${1}"]
     for column, name in zip(np.flatnonzero(data.factors[1].any(axis=1)), hard, strict=False):
         columns[column] = name
     rows = [f"réihe-{number}" for number in range(23)]

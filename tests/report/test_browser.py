@@ -8,6 +8,7 @@ import pytest
 import thali
 from thali.report import table as tables
 from thali.report import write
+from thali.report.facts import BY
 from thali.views import blocks, seriate
 
 pytestmark = pytest.mark.browser
@@ -82,8 +83,8 @@ def expected(posterior, data, row, column):
     )
     names = posterior.row_names
     return (
-        f"{names[0][row]} × {names[1][column]}: {told}, "
-        f"reconstructed {int(covered[row, column])}{words} ("
+        f"{names[0][row]}{BY}{names[1][column]}: {told}, "
+        f"reconstructed {int(covered[row, column])}{words if len(by) else ''} ("
     )
 
 
@@ -178,7 +179,7 @@ def test_buttons_zoom_and_dragging_moves(odd_page, visit):
     start = np.array(centre(page, 11, 18))
     page.mouse.move(*start)
     page.mouse.down()
-    page.mouse.move(*(start + [-60, -40]), steps=4)
+    page.mouse.move(*(start - [60, 40]), steps=4)
     page.mouse.up()
     np.testing.assert_allclose(centre(page, 11, 18), start - [60, 40], atol=0.5)
     page.locator("[data-act=out]").click()
@@ -300,7 +301,7 @@ def test_blocks_are_drawn_and_told(odd, tmp_path, monkeypatch, visit):
         share = np.rint(255 * shown.data[2, 3] * shown.known[2, 3]) / 255
         assert f": {int(100 * share + 0.5)}% ones, " in told
         rows = [posterior.row_names[0][order[0][i]] for i in shown.row_edges[2:4] - [0, 1]]
-        assert told.startswith(f"{rows[0]} … {rows[1]} × ")
+        assert told.startswith(f"{rows[0]} … {rows[1]}{BY}")
 
 
 def test_tensor_is_drawn_and_told(build, tmp_path, visit):
@@ -312,4 +313,4 @@ def test_tensor_is_drawn_and_told(build, tmp_path, visit):
         page.mouse.move(*centre(page, row, 9 * first + second))
         told = page.locator("#readout").inner_text()
         value = int(data.tensor[row, first, second])
-        assert told.startswith(f"row {row} × {first} · {second}: reads {value}, ")
+        assert told.startswith(f"row {row}{BY}{first} · {second}: reads {value}, ")

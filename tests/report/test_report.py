@@ -14,7 +14,7 @@ from thali.errors import NotConverged
 from thali.report import table as tables
 from thali.report import write
 from thali.report.charts import bars, thinned
-from thali.report.facts import facts, headline
+from thali.report.facts import BY, facts, headline
 from thali.views import blocks, seriate
 
 HOSTILE = "</script><script>window.hit = 1</script>"
@@ -90,10 +90,10 @@ def test_payload_gives_the_data_back(odd, odd_page):
     told = payload_of(odd_page)
     n_rows, n_columns = told["shape"]
     assert (told["kind"], n_rows, n_columns) == ("bits", *data.shape)
-    wrong, known = lines(told["wrong"], n_columns), lines(told["known"], n_columns)
+    wrong, unknown = lines(told["wrong"], n_columns), lines(told["unknown"], n_columns)
     users, codes = lines(told["users"], n_rows), lines(told["codes"], n_columns)
     covered = users.T @ codes
-    shown = np.where(known, (covered ^ wrong).astype(float), np.nan)
+    shown = np.where(unknown, np.nan, covered ^ wrong)
     rows, columns = (
         np.frombuffer(inflated(told[f"{name}_order"]), "<u4") for name in ("row", "column")
     )
@@ -135,7 +135,7 @@ def test_large_tables_are_shown_by_blocks(odd, tmp_path, monkeypatch, limit):
     assert abs(given[0, 0] / 255 - first) <= 0.5 / 255
     names = json.loads(inflated(told["given"]["names"]))
     assert names[0][0] == f"réihe-0 … réihe-{shown.row_edges[1] - 1}"
-    assert "4 × 6 blocks" in page.read_text(encoding="utf-8")
+    assert f"4{BY}6 blocks" in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
@@ -183,7 +183,7 @@ def test_many_components_are_folded(build, tmp_path):
     text = write(build(data.tensor, data.factors), tmp_path / "many.html").read_text("utf-8")
     seen, folded = text.split('<details class="more"><summary>5 smaller components</summary>')
     assert (seen.count('<article class="card"'), folded.count('<article class="card"')) == (9, 5)
-    sizes = [int(a) * int(b) for a, b in re.findall(r"(\d+) rows × (\d+) columns</p>", text)]
+    sizes = [int(a) * int(b) for a, b in re.findall(rf"(\d+) rows{BY}(\d+) columns</p>", text)]
     assert len(sizes) == 14
     assert sizes == sorted(sizes, reverse=True)
 

@@ -17,21 +17,23 @@ const bits = (() => {
   /** Bytes of a line of so many bits. */
   const lineOf = (n) => ((n + 31) >> 5) << 2;
 
-  /** Permute lines of packed bits: bit i of a result is bit sources[i] of the line. */
-  function permute(bits, lines, width, stride, sources) {
-    const out = new Uint8Array(lines.length * stride);
-    lines.forEach((line, at) => {
-      const from = line * stride;
-      for (let i = 0; i < width; i++) {
-        const source = sources[i];
-        out[at * stride + (i >> 3)] |= ((bits[from + (source >> 3)] >> (source & 7)) & 1) << (i & 7);
+  /** Move lines and their bits to the places given; few bits are on, and only those move. */
+  function scatter(plane, stride, lineTo, bitTo) {
+    const out = new Uint8Array(plane.length);
+    for (let line = 0; line < lineTo.length; line++) {
+      const from = line * stride, to = lineTo[line] * stride;
+      for (let k = 0; k < stride; k++) {
+        for (let byte = plane[from + k]; byte; byte &= byte - 1) {
+          const at = bitTo[8 * k + 31 - Math.clz32(byte & -byte)];
+          out[to + (at >> 3)] |= 1 << (at & 7);
+        }
       }
-    });
+    }
     return out;
   }
 
   /** All that one order of rows and columns shows, from the errors and the components. */
-  function assemble(rows, columns, wrong, known, users, codes, names) {
+  function assemble(rows, columns, wrong, unknown, users, codes, names) {
     const stride = lineOf(columns), rowStride = lineOf(rows);
     const nComponents = rowStride ? users.length / rowStride : 0;
     const covered = new Uint8Array(rows * stride);
@@ -45,14 +47,11 @@ const bits = (() => {
     }
     const ones = new Uint8Array(covered.length), spurious = new Uint8Array(covered.length);
     const dropped = new Uint8Array(covered.length);
-    const unknown = known ? new Uint8Array(covered.length) : null;
     for (let k = 0; k < covered.length; k++) {
       spurious[k] = wrong[k] & ~covered[k];
       dropped[k] = wrong[k] & covered[k];
       ones[k] = covered[k] ^ wrong[k];
-      if (!known) continue;
-      ones[k] &= known[k];
-      unknown[k] = ~known[k]; // in the padding, too, which is never read
+      if (unknown) ones[k] &= ~unknown[k];
     }
     const add = (bits, row, edges, sums) => addBits(bits, row * stride, edges, sums);
     return {rows, columns, stride, rowStride, nComponents, users, codes, names, add,
@@ -90,26 +89,22 @@ const bits = (() => {
   /** Read entries one by one; the order of the file is worked out when it is first asked for. */
   async function loadBits(payload) {
     const [nRows, nColumns] = payload.shape;
-    const parts = ["wrong", "known", "users", "codes", "row_order", "column_order"];
+    const parts = ["wrong", "unknown", "users", "codes", "row_order", "column_order"];
     const bytes = await Promise.all(parts.map((p) => (payload[p] ? inflate(payload[p]) : null)));
-    const [wrong, known, users, codes] = bytes;
+    const [wrong, unknown, users, codes] = bytes;
     const orders = bytes.slice(4).map((b) => new Uint32Array(b.buffer));
     const names = await namesOf(payload.names);
     const shown = names.map((list, mode) => ({list, order: orders[mode]}));
-    const grouped = assemble(nRows, nColumns, wrong, known, users, codes, shown);
+    const grouped = assemble(nRows, nColumns, wrong, unknown, users, codes, shown);
     let given = null;
     function inOrderOfTheFile() {
-      const [rowAt, columnAt] = orders.map((order) => {
-        const at = new Uint32Array(order.length);
-        order.forEach((original, shown) => { at[original] = shown; });
-        return at;
-      });
-      const stride = lineOf(nColumns);
+      const [rowTo, columnTo] = orders, stride = lineOf(nColumns);
       const all = Uint32Array.from({length: grouped.nComponents}, (_, c) => c);
-      const move = (bits) => bits && permute(bits, rowAt, nColumns, stride, columnAt);
-      return assemble(nRows, nColumns, move(wrong), move(known),
-        permute(users, all, nRows, lineOf(nRows), rowAt),
-        permute(codes, all, nColumns, stride, columnAt),
+      return assemble(nRows, nColumns,
+        scatter(wrong, stride, rowTo, columnTo),
+        unknown && scatter(unknown, stride, rowTo, columnTo),
+        scatter(users, lineOf(nRows), all, rowTo),
+        scatter(codes, stride, all, columnTo),
         names.map((list) => ({list, order: null})));
     }
     return {grouped: () => grouped, given: () => (given ??= inOrderOfTheFile())};

@@ -29,7 +29,8 @@ const paint = (() => {
 
   /**
    * Fill an image.
-   * planes: pairs of an array of the table and its colour; marked: a component, or -1.
+   * planes: an array of the table, its colour, and that in a marked component; marked: its
+   * number, or -1.
    */
   function fill(pixels, table, view, width, height, planes, colours, marked, gap) {
     const columnEdges = edges(view.x, view.nx, table.columns, width);
@@ -38,7 +39,10 @@ const paint = (() => {
     const isMany = width < view.nx || height < view.ny;
     const sums = planes.map(() => new Float64Array(width));
     const tints = planes.map(([, colour]) => colour.map((part, c) => part - colours.paper[c]));
-    const [red, green, blue] = colours.paper, [markRed, markGreen, markBlue] = colours.mark;
+    const [red, green, blue] = colours.paper;
+    // What marking adds, to paper and to each plane.
+    const mark = colours.tint.map((part, c) => part - colours.paper[c]);
+    const inMark = planes.map(([, colour, own]) => own.map((part, c) => part - colour[c]));
     const grid = packed(...colours.grid);
     const marks = new Float64Array(width);
     if (marked >= 0) bits.add(table.codes, marked * table.stride, columnEdges, marks);
@@ -63,6 +67,7 @@ const paint = (() => {
         }
         for (let i = 0; i < width; i++) {
           const cells = Math.max(1, columnEdges[i + 1] - columnEdges[i]) * (to - from);
+          const within = users && marks[i] ? (users * marks[i]) / cells : 0;
           let r = red, g = green, b = blue, left = 1;
           for (let k = 0; k < n; k++) {
             const sum = sums[k][i];
@@ -70,15 +75,14 @@ const paint = (() => {
             const share = sum / cells;
             const part = Math.min(left, isMany ? STRONGER[Math.round(share * 1024)] : share);
             left -= part;
-            r += part * tints[k][0];
-            g += part * tints[k][1];
-            b += part * tints[k][2];
+            r += part * (tints[k][0] + within * inMark[k][0]);
+            g += part * (tints[k][1] + within * inMark[k][1]);
+            b += part * (tints[k][2] + within * inMark[k][2]);
           }
-          if (users && marks[i]) {
-            const part = (0.55 * users * marks[i]) / cells;
-            r += part * (markRed - r);
-            g += part * (markGreen - g);
-            b += part * (markBlue - b);
+          if (within) {
+            r += left * within * mark[0];
+            g += left * within * mark[1];
+            b += left * within * mark[2];
           }
           line[i] = columnGaps[i] ? grid : packed(r, g, b);
         }

@@ -74,8 +74,9 @@ def _bits(posterior: Posterior) -> dict[str, Any] | None:
     users = factors[0].dense()
     step = max(1, _CHUNK // prod(posterior.shape[1:]))
 
-    def lines(words: Words) -> NDArray[np.uint8]:
-        return _packed(_unfolded(words, posterior.shape)[:, columns])
+    def dense(words: Words) -> NDArray[np.bool_]:
+        shown: NDArray[np.bool_] = _unfolded(words, posterior.shape)[:, columns]
+        return shown
 
     def wrong() -> Iterator[NDArray[np.uint8]]:
         for chunk in _chunks(rows, step):
@@ -83,16 +84,16 @@ def _bits(posterior: Posterior) -> dict[str, Any] | None:
             for component, code in enumerate(codes):
                 covered[users[chunk, component]] |= code
             differs = first.ones[chunk] ^ covered
-            yield lines(differs if first.known is None else differs & first.known[chunk])
+            yield _packed(dense(differs if first.known is None else differs & first.known[chunk]))
 
     packed = {
         "wrong": wrong(),
         "users": [_packed(users[rows].T)],
-        "codes": [lines(codes)],
+        "codes": [_packed(dense(codes))],
     }
     if first.known is not None:
         known = first.known
-        packed["known"] = (lines(known[chunk]) for chunk in _chunks(rows, step))
+        packed["unknown"] = (_packed(~dense(known[chunk])) for chunk in _chunks(rows, step))
     told: dict[str, Any] = {"kind": "bits", "shape": [len(rows), len(columns)]}
     left = MOST_BYTES
     for name, parts in packed.items():

@@ -42,8 +42,8 @@
       const hex = style.getPropertyValue(name).trim();
       return [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
     };
-    for (const name of ["paper", "ink", "spurious", "dropped", "unknown", "mark", "text", "muted",
-      "grid"]) {
+    for (const name of ["paper", "ink", "spurious", "dropped", "unknown", "mark", "marked", "tint",
+      "text", "muted", "grid"]) {
       colours[name] = rgb(`--cell-${name}`);
     }
   }
@@ -52,10 +52,12 @@
 
   function channels(table) {
     const layer = layerInputs.find((input) => input.checked).value;
-    const unknown = table.unknown ? [[table.unknown, colours.unknown]] : [];
-    if (layer === "data") return [[table.ones, colours.ink], ...unknown];
-    if (layer === "reconstruction") return [[table.covered, colours.ink]];
-    return [[table.spurious, colours.spurious], [table.dropped, colours.dropped], ...unknown];
+    const {ink, marked, spurious, dropped, tint} = colours;
+    const between = colours.unknown.map((part, c) => (part + tint[c]) / 2);
+    const unknown = table.unknown ? [[table.unknown, colours.unknown, between]] : [];
+    if (layer === "data") return [[table.ones, ink, marked], ...unknown];
+    if (layer === "reconstruction") return [[table.covered, ink, marked]];
+    return [[table.spurious, spurious, spurious], [table.dropped, dropped, dropped], ...unknown];
   }
 
   function widest(table, mode, most) {
