@@ -1,7 +1,7 @@
 """What pictures and reports show, as arrays: no drawing, and nothing larger than the picture."""
 
-from thali.views.cards import Card, Member, Neighbour, Overlap, cards, overlap
-from thali.views.components import Components, components
+from thali.views.aligned import Components, components
+from thali.views.describe import Card, Member, Neighbour, Overlap, cards, overlap
 from thali.views.order import component_order, seriate
 from thali.views.raster import Blocks, blocks
 

@@ -8,14 +8,14 @@ import numpy as np
 
 from thali.checks import count
 from thali.posterior.coverage import overlaps
-from thali.views.components import components, names
+from thali.views.aligned import components, names
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Factor, Index
     from thali.posterior import Posterior
-    from thali.views.components import Components
+    from thali.views.aligned import Components
 
 
 class Overlap(NamedTuple):
