@@ -89,8 +89,7 @@ def difference_map() -> Colormap:
 def _map(name: str, colours: Sequence[str]) -> Colormap:
     module = require("matplotlib.colors", extra="plot")
     made = module.LinearSegmentedColormap.from_list(f"thali_{name}", colours)
-    made.set_bad(UNKNOWN)
-    return made  # type: ignore[no-any-return]
+    return made.with_extremes(bad=UNKNOWN)  # type: ignore[no-any-return]
 
 
 def height_for(n_rows: int, *, are_named: bool) -> float:

@@ -54,7 +54,7 @@ def n_components(posterior: Posterior, *, least_users: int = 1, ax: Axes | None 
     """
     shown = views.numbers(checked(posterior), least_users)
     ax = one_axes(ax, (min(7.5, 3.0 + 0.4 * len(shown.values)), 2.9))
-    bars = ax.bar(shown.values, shown.probability, width=0.8, color="#8fb7d9", label="all chains")
+    ax.bar(shown.values, shown.probability, width=0.8, color="#8fb7d9", label="all chains")
     places = np.linspace(-0.28, 0.28, posterior.n_chains) if posterior.n_chains > 1 else [0.0]
     style = cycle(zip(COLOURS, _MARKERS, strict=True))
     for chain, (place, (colour, marker)) in enumerate(zip(places, style, strict=False)):
@@ -77,9 +77,10 @@ def n_components(posterior: Posterior, *, least_users: int = 1, ax: Axes | None 
     ax.set_xlabel(f"number of components{least}")
     ax.set_ylabel("probability")
     ax.spines[["top", "right"]].set_visible(False)
-    marks, _ = ax.get_legend_handles_labels()
+    handles, texts = ax.get_legend_handles_labels()  # bars come last of all
     ax.legend(
-        handles=[bars, *(mark for mark in marks if mark is not bars)],
+        [handles[-1], *handles[:-1]],
+        [texts[-1], *texts[:-1]],
         frameon=False,
         fontsize="small",
         loc="upper left",

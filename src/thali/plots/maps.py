@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 _BAR_POINTS = 120.0  # length of a scale
 _NOTHING = "The point estimate has no components."
 _ORDERS = ("labels", "seriation", "data")
+_ROOM_FOR_LINES = 6.0  # points that a cell needs to have lines around it
 _ROOM_FOR_COUNTS = 18.0  # points that a cell needs for a number of up to three digits
 _ROOM_FOR_SIZES = 24.0  # for two of them
 
@@ -206,7 +207,7 @@ def overlap(posterior: Posterior, *, mode: int = 1, ax: Axes | None = None) -> A
     table = np.where(np.tri(len(order), dtype=bool), below, above)
     np.fill_diagonal(table, np.nan)
     image = _map(ax, table, "Jaccard index")
-    image.cmap.set_bad("#ffffff", alpha=0.0)
+    image.set_cmap(probability_map().with_extremes(bad=(0.0, 0.0, 0.0, 0.0)))  # the diagonal
     _write_counts(ax, [both.shared[m][np.ix_(order, order)] for m in (0, mode)], table)
     name_places(ax, "y", told)
     name_places(ax, "x", [str(k) for k in order])
@@ -220,7 +221,7 @@ def _map(ax: Axes, table: NDArray[np.float64], words: str) -> AxesImage:
         table, cmap=probability_map(), vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest"
     )
     plain_frame(ax)
-    if table.shape[0] <= MOST_NAMES:  # lines between cells, where cells are large enough
+    if place_points(ax, "y", len(table)) >= _ROOM_FOR_LINES:
         ax.set_xticks(np.arange(table.shape[1] - 1) + 0.5, minor=True)
         ax.set_yticks(np.arange(table.shape[0] - 1) + 0.5, minor=True)
         ax.grid(which="minor", color="white", linewidth=0.6)

@@ -75,7 +75,7 @@ def reconstruction(
     shape = (max(1, int(box.height)), max(1, int(box.width)))
     shown = views.blocks(posterior, rows, columns, shape, mode=mode)
     is_exact = shown.data.shape == (len(rows), len(columns)) and len(posterior.shape) == 2
-    _draw(axes, shown, most=1.0 if is_exact else _most(shown))
+    _draw(axes, shown, is_exact=is_exact)
     for ax, title in zip(axes, _TITLES, strict=True):
         ax.set_title(title, fontsize="medium")
         told = names(posterior, mode, columns) if are_columns_named and is_exact else None
@@ -91,9 +91,12 @@ def reconstruction(
     return axes
 
 
-def _draw(axes: NDArray[np.object_], shown: Blocks, most: float) -> None:
+def _draw(axes: NDArray[np.object_], shown: Blocks, *, is_exact: bool) -> None:
     """Draw the three maps, the first two with one scale."""
-    scale: dict[str, Any] = {"aspect": "auto", "interpolation": "nearest"}
+    most = 1.0 if is_exact else _most(shown)
+    # Scales take some of the pixels: blocks are smoothed by the user's setting, entries are not.
+    interpolation = "nearest" if is_exact else None
+    scale: dict[str, Any] = {"aspect": "auto", "interpolation": interpolation}
     probabilities = scale | {"cmap": probability_map(), "vmin": 0.0, "vmax": most}
     axes[0].imshow(shown.data, **probabilities)
     image = axes[1].imshow(shown.prediction, **probabilities)
