@@ -8,7 +8,7 @@ import numpy as np
 
 from thali.checks import is_integer
 from thali.posterior.align import jaccard
-from thali.views.components import components, likely
+from thali.views.aligned import components, likely
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

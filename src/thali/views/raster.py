@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -110,18 +110,18 @@ def blocks(
     for block_of, chosen in _chunks(rows, edges[0], prod(posterior.shape[1:])):
         ones, known = _observed(posterior, chosen)
         covered = predictive(draws, posterior.shape, chosen, noise_free=True)
-        parts = [ones, known, covered, covered if known is None else covered * known]
-        for total, part in zip(sums, parts, strict=True):
-            if part is None:
-                continue
-            by_column = _sum_others(part, mode)[:, columns]
-            np.add.at(total, block_of, np.add.reduceat(by_column, edges[1][:-1], axis=1))
-        np.add.at(n_entries, block_of, 1.0)
+        parts = [ones, covered] if known is None else [ones, covered, known, covered * known]
+        present, starts, n_rows = np.unique(block_of, return_index=True, return_counts=True)
+        for total, part in zip(sums, parts, strict=False):
+            # First over rows, which lie side by side: fewer lines are left to be reordered.
+            lines = _sum_others(np.add.reduceat(part, starts, axis=0, dtype=np.float64), mode)
+            total[present] += np.add.reduceat(lines[:, columns], edges[1][:-1], axis=1)
+        n_entries[present, 0] += n_rows
     others = prod(posterior.shape[1:]) / posterior.shape[mode]
     size = n_entries * np.diff(edges[1]) * others
-    n_ones, n_known, covers, known_covers = sums
+    n_ones, covers, n_known, known_covers = sums
     if posterior.tensor.unfoldings[0].known is None:
-        n_known = size
+        n_known, known_covers = size, covers
     divisor = np.where(n_known > 0, n_known, np.nan)
     return Blocks(
         n_ones / divisor,
@@ -170,11 +170,10 @@ def _observed(
     )
 
 
-def _sum_others(part: NDArray[Any], mode: int) -> NDArray[np.float64]:
+def _sum_others(part: NDArray[np.float64], mode: int) -> NDArray[np.float64]:
     """Sum over all modes but the first and one: ``(n_rows, n_columns)``."""
     others = tuple(m for m in range(1, part.ndim) if m != mode)
-    sums: NDArray[np.float64] = part.sum(axis=others, dtype=np.float64)
-    return sums
+    return part.sum(axis=others) if others else part
 
 
 def _edges(n: int, n_blocks: int) -> Index:

@@ -8,14 +8,15 @@ import numpy as np
 
 from thali.checks import count
 from thali.posterior.coverage import overlaps
-from thali.views.components import components, names
+from thali.views.aligned import components, likely, names
+from thali.views.order import check_mode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Factor, Index
     from thali.posterior import Posterior
-    from thali.views.components import Components
+    from thali.views.aligned import Components
 
 
 class Overlap(NamedTuple):
@@ -115,6 +116,52 @@ def cards(posterior: Posterior, n_top: int = 10) -> list[Card]:
         _card(posterior, shown, common, component, n_top)
         for component in range(shown.n_components)
     ]
+
+
+def titles(posterior: Posterior, n_names: int = 2, mode: int = 1) -> list[str]:
+    """Name every component by its number and the columns that set it apart.
+
+    Parameters
+    ----------
+    posterior
+        A :class:`~thali.Posterior`.
+    n_names
+        How many columns to name.
+    mode
+        The mode whose rows are the columns.
+
+    Returns
+    -------
+    titles
+        By number, such as ``"3: hooves, eats_plants"``; the number alone where columns have no
+        names. Of the columns that more likely than not are in the component, those of highest
+        probability times one minus the mean probability in the others: what all components have
+        names none.
+
+    Examples
+    --------
+    >>> import thali
+    >>> from thali import views
+    >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
+    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> views.titles(posterior)
+    ['0', '1', '2']
+    """
+    count("n_names", n_names)
+    check_mode(posterior, mode)
+    shown = components(posterior)
+    p = shown.probabilities[mode]
+    if posterior.row_names[mode] is None or n_names == 0:
+        return [str(component) for component in range(p.shape[1])]
+    in_others = (p.sum(axis=1, keepdims=True) - p) / max(1, p.shape[1] - 1)
+    scores = np.where(likely(shown, mode), p * (1.0 - in_others), 0.0)
+    found = []
+    for component in range(p.shape[1]):
+        best = np.argsort(-scores[:, component], kind="stable")[:n_names]
+        best = best[scores[best, component] > 0.0]
+        named = ", ".join(names(posterior, mode, best))
+        found.append(f"{component}: {named}" if named else str(component))
+    return found
 
 
 def _card(

@@ -79,6 +79,14 @@ def likely(shown: Components, mode: int) -> NDArray[np.bool_]:
     return is_likely
 
 
+def word(posterior: Posterior, mode: int) -> str:
+    """Return what one row of a mode is called: the mode's name, if it was given one."""
+    name = posterior.mode_names[mode]
+    if name != f"mode_{mode}" or mode > 1:
+        return name
+    return ("row", "column")[mode]
+
+
 def names(posterior: Posterior, mode: int, rows: Index) -> list[str]:
     """Return names of rows of a mode; their numbers if they have no names."""
     own = posterior.row_names[mode]
