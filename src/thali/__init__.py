@@ -43,6 +43,7 @@ _PARTS = {
     "errors": "thali.errors",
     "model": "thali.model",
     "pl": "thali.plots",
+    "report": "thali.report",
     "sampler": "thali.sampler",
     "views": "thali.views",
 }
