@@ -38,13 +38,21 @@ _HOMES = {
     "simulate": "thali.model.simulate",
 }
 
-_PARTS = ("data", "errors", "model", "sampler")
+_PARTS = {
+    "data": "thali.data",
+    "errors": "thali.errors",
+    "model": "thali.model",
+    "pl": "thali.plots",
+    "report": "thali.report",
+    "sampler": "thali.sampler",
+    "views": "thali.views",
+}
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used: ``import thali`` stays fast."""
     if name in _PARTS:
-        return import_module(f"thali.{name}")
+        return import_module(_PARTS[name])
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     msg = f"module 'thali' has no attribute {name!r}"

@@ -215,7 +215,7 @@ def verdict(
         ess = max(float(slow.iloc[0]), 1.0)
         return (
             f"The {n_chains * n_draws} draws are worth only {ess:.0f} independent ones for "
-            f"{_in_words(slow.index[0])}, where {wanted} are wanted ({MIN_ESS_PER_CHAIN} a "
+            f"{in_words(slow.index[0])}, where {wanted} are wanted ({MIN_ESS_PER_CHAIN} a "
             "chain): averages, and the comparison of the chains itself, are uncertain. Go on "
             f"with resume(...) to about {ceil(wanted / ess)} times as many draws."
         )
@@ -232,7 +232,7 @@ def _disagreement(
         numbers = f"R-hat {differing[name]:.2f}"
         if name == "n_components" and n_chains > 1:
             numbers = f"{_means(n_components)}; {numbers}"
-        parts.append(f"{_in_words(name)} ({numbers})")
+        parts.append(f"{in_words(name)} ({numbers})")
     if len(names) > 3:
         parts.append(f"{len(names) - 3} more")
     what = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
@@ -257,7 +257,8 @@ def _means(n_components: NDArray[Any]) -> str:
     return "means " + ", ".join(f"{mean:.1f}" for mean in means)
 
 
-def _in_words(name: Any) -> str:
+def in_words(name: Any) -> str:
+    """Return what a quantity is called in a sentence."""
     return _WORDS.get(str(name), str(name))
 
 
