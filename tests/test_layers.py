@@ -21,9 +21,9 @@ LAYERS = [
     {"engines"},
     {"sampler"},
     {"trace"},
-    {"workers", "posterior"},
+    {"workers", "posterior", "cells"},
     {"inference"},
-    {"estimator"},
+    {"estimator", "single_cell"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -38,13 +38,16 @@ _HOMES = {
     "simulate": "thali.model.simulate",
 }
 
-_PARTS = ("data", "errors", "model", "sampler")
+_PARTS = {
+    **{name: name for name in ("data", "errors", "model", "sampler")},
+    "tl": "single_cell",  # as scanpy calls it
+}
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used: ``import thali`` stays fast."""
     if name in _PARTS:
-        return import_module(f"thali.{name}")
+        return import_module(f"thali.{_PARTS[name]}")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     msg = f"module 'thali' has no attribute {name!r}"
