@@ -45,6 +45,7 @@ _PARTS = {
     "pl": "thali.plots",
     "report": "thali.report",
     "sampler": "thali.sampler",
+    "tl": "thali.single_cell",  # as scanpy calls it
     "views": "thali.views",
 }
 

@@ -52,6 +52,13 @@ class Names(NamedTuple):
     rows: tuple[tuple[str, ...] | None, ...]
 
 
+class Labelled(NamedTuple):
+    """Packed data and their names, for readers that pack while they read."""
+
+    tensor: PackedTensor
+    names: Names
+
+
 class Run:
     """A folder with one run: its settings, data and chains."""
 
@@ -134,7 +141,7 @@ class Run:
         _write_header(self.folder, header)
         return Run(self.folder, settings, header)
 
-    def data(self) -> tuple[PackedTensor, Names]:
+    def data(self) -> Labelled:
         """Read the packed copy of the data."""
         path = self.folder / "data.npz"
         arrays = read_arrays(path)
@@ -150,7 +157,8 @@ class Run:
                 f"{path} is not the data of this run (its digest differs); restore it from a copy."
             )
             raise TraceDamaged(msg)
-        return tensor, Names(tuple(modes), tuple(None if n is None else tuple(n) for n in rows))
+        rows = tuple(None if names is None else tuple(names) for names in rows)
+        return Labelled(tensor, Names(tuple(modes), rows))
 
     def chain(self, number: int) -> Stored:
         """Return the stored draws of one chain."""
