@@ -162,6 +162,14 @@ def test_number_of_components_of_all_and_of_each(posterior):
     assert texts(ax.get_legend().get_texts()) == ["all chains", "chain 0", "chain 1"]
 
 
+def test_numbers_of_components_are_not_written_over_each_other(posterior):
+    """Where there is little room, some numbers are left out; bars are not."""
+    wide = thali.pl.n_components(posterior, ax=axes((3, 2)))
+    narrow = thali.pl.n_components(posterior, ax=axes((0.5, 2)))
+    assert (len(wide.get_xticks()), len(narrow.get_xticks())) == (2, 1)
+    assert len(narrow.patches) == 2
+
+
 def test_number_of_components_that_some_rows_have(posterior):
     """None has as many as 13 rows."""
     ax = thali.pl.n_components(posterior, least_users=14, ax=axes())

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from itertools import cycle
-from math import isnan
+from math import ceil, isnan
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from thali import views
-from thali.plots.canvas import COLOURS, a_figure, checked, one_axes
+from thali.plots.canvas import COLOURS, a_figure, checked, one_axes, place_points
 from thali.posterior.diagnostics import MAX_R_HAT, MIN_ESS_PER_CHAIN
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from thali.posterior import Posterior
     from thali.views import Quantity
 
+_LABEL_POINTS = 16.0  # what a number of up to three digits needs along the axis
 _MARKERS = "osD^vP"
 
 
@@ -70,7 +71,8 @@ def n_components(posterior: Posterior, *, least_users: int = 1, ax: Axes | None 
             label=f"chain {chain}" if posterior.n_chains <= len(COLOURS) else None,
             clip_on=False,
         )
-    ax.set_xticks(shown.values[:: -(-len(shown.values) // 20)])
+    step = ceil(_LABEL_POINTS / place_points(ax, "x", len(shown.values)))
+    ax.set_xticks(shown.values[::step])
     ax.set_xlim(shown.values[0] - 0.9, shown.values[-1] + 0.9)
     ax.set_ylim(0.0, min(1.0, 1.08 * max(shown.probability.max(), shown.of_chains.max())))
     least = "" if least_users == 1 else f"\nthat {least_users} rows or more have"
@@ -117,7 +119,7 @@ def traces(
     >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
     >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
     >>> axes = thali.pl.traces(posterior, figure=Figure())
-    >>> axes[0].get_title().splitlines()[0]
+    >>> axes[0].get_title(loc="left").splitlines()[0]
     'number of components'
     """
     found = list(views.quantities(checked(posterior)).items())

@@ -38,7 +38,7 @@ _NOTHING = "The point estimate has no components."
 _ORDERS = ("labels", "seriation", "data")
 _ROOM_FOR_LINES = 6.0  # points that a cell needs to have lines around it
 _ROOM_FOR_COUNTS = 18.0  # points that a cell needs for a number of up to three digits
-_ROOM_FOR_SIZES = 24.0  # for two of them
+_ROOM_FOR_SIZES = 20.0  # for two of them
 
 
 def membership(
