@@ -30,7 +30,7 @@ class Commands(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Show the help to those who give nothing; it is no answer, so the exit code says so."""
-        if not args:
+        if not args and not ctx.resilient_parsing:  # not while a shell completes
             click.echo(ctx.get_help(), err=True)
             ctx.exit(BAD_INPUT)
         return super().parse_args(ctx, args)

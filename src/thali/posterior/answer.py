@@ -205,11 +205,10 @@ def _errors(found: dict[str, Any]) -> str:
 
 def _wrong(found: dict[str, Any]) -> str:
     wrong = found["wrong_entries"]
-    low, high = wrong["interval"]
-    return (
-        f"The components get {wrong['mean']:.0f} of the known entries wrong, {wrong['share']:.2%} "
-        f"(90% between {low:.0f} and {high:.0f})."
-    )
+    low, high = (f"{end:.0f}" for end in wrong["interval"])
+    spread = "" if low == high else f" (90% between {low} and {high})"
+    told = f"The components get {wrong['mean']:.0f} of the known entries wrong"
+    return f"{told}, {wrong['share']:.2%}{spread}."
 
 
 def _trust(found: dict[str, Any]) -> str:
