@@ -117,6 +117,10 @@ def in_words(found: dict[str, Any]) -> list[str]:
 
     Examples
     --------
+    >>> import thali
+    >>> from thali.posterior.answer import answer, in_words
+    >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
+    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
     >>> print(in_words(answer(posterior))[0])
     60 x 80 entries, all known: most probably 3 components (probability 1.00).
     """
