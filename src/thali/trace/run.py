@@ -7,7 +7,8 @@
     ├── data.npz             the data, packed, with their names
     └── chain-0/
         ├── draws-00000000.npz   consecutive draws, named by the first
-        └── state.npz            where the chain is, which files of draws count, their digests
+        └── state.npz            where the chain is, which files of draws count, their digests,
+                                 and the seconds it took
 
 A checkpoint writes the draws since the last one, then the state. The state counts the draws, so
 a file of draws that it does not count is not there; the next checkpoint writes it again.
@@ -185,6 +186,7 @@ class Stored:
         self._cached: tuple[int, list[Draw]] = (-1, [])
         self._written_at = monotonic()
         self._written_sweep = 0
+        self.wall_seconds = 0.0
         self.seconds = 10.0  # between checkpoints
         self._read()
 
@@ -216,11 +218,15 @@ class Stored:
             "starts": np.array(starts, np.int64),
             "digests": np.frombuffer(b"".join(digests), np.uint8).reshape(len(digests), 32),
         }
+        # Since this process opened the run, or wrote to it last: what came before is in the sum.
+        wall_seconds = self.wall_seconds + monotonic() - self._written_at
+        counter["wall_seconds"] = np.array(wall_seconds)
         write_arrays(self.folder / "state.npz", {**now.arrays, **counter})
         if self.pending:
             self._add(start, digests[-1], Scalars.of(self.pending, len(self.settings.shape)))
             self.pending = []
         self._written_at, self._written_sweep = monotonic(), state.sweep
+        self.wall_seconds = wall_seconds
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -263,6 +269,8 @@ class Stored:
             arrays = read_arrays(path)
             starts, digests = arrays["starts"].tolist(), arrays["digests"]
             state = Chunk(self.settings.shape, arrays).draws()[0].state
+            # Runs of earlier versions have no time.
+            self.wall_seconds = float(arrays.get("wall_seconds", np.nan))
         except (TraceDamaged, KeyError, IndexError, ValueError) as error:
             self.damage = str(error)
             self._salvage()
