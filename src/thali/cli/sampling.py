@@ -121,8 +121,9 @@ def fit(
 ) -> None:
     """Sample the components behind DATA, and say how many there are and how sure that is.
 
-    DATA is a table (.csv, .tsv) with a header and, if you like, row names in its first column, or
-    an array (.npy, .npz). Entries are 0, 1, or empty for unknown; rows are what has components.
+    DATA is a table (.csv, .tsv, .parquet), pairs of row and column, baskets (.basket, .dat, .txt),
+    an array (.npy, .npz, .mtx) or cells (.h5ad, .zarr, 10x). Entries are 0, 1, or empty for
+    unknown; --binarize makes ones of larger numbers. Rows are what has components.
 
     Ctrl-C stops early: with --out everything sampled so far is kept, and `thali resume` goes on.
 
@@ -133,14 +134,9 @@ def fit(
     """  # noqa: D301 - the backslash is for click: it keeps the lines of the example apart
     from thali.data.files import read  # noqa: PLC0415 - --help must stay fast
 
-    options = {
-        "binarize": binarize,
-        "missing": missing or None,
-        "transpose": transpose or None,
-        "layer": layer,
-        "kind": kind,
-    }
-    tensor = read(data, **{name: value for name, value in options.items() if value is not None})
+    tensor = read(
+        data, binarize=binarize, missing=missing, transpose=transpose, layer=layer, kind=kind
+    )
     size = " x ".join(map(str, tensor.shape))
     known = f"{tensor.n_known} known, {tensor.n_ones} of them one"
     beginning = f"{data.name}: {size} entries, {known}; sampling {settings['chains']} chains"
