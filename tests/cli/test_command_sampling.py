@@ -185,7 +185,7 @@ def test_stopped_by_hand(start, table, tmp_path, is_kept):
         time.sleep(1)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 1
+    assert process.returncode == 1, err
     assert "Traceback" not in err
     last = err.splitlines()[-1]
     found = re.match(r"thali: stopped early: (\d+) of 1000000 draws a chain are (.*)", last)
