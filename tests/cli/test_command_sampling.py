@@ -40,6 +40,18 @@ def test_fit_answers_in_five_lines(run, table):
     ]
 
 
+def test_fit_writes_a_page(run, table, tmp_path):
+    """The answer is followed by where the page is; what is in its way is told before sampling."""
+    code, out, _ = run("fit", table, *FAST, "--report", "page.html")
+    assert code == 0
+    assert "page.html is written; open it in a browser.\nNothing was kept." in out
+    page = (tmp_path / "page.html").read_text()
+    assert "<title>table" in page
+    assert run("fit", table, *FAST, "--report", "page.html", "--out", "new")[0] == 2
+    assert (tmp_path / "page.html").read_text() == page
+    assert not (tmp_path / "new").exists()
+
+
 def test_what_fit_finds_is_what_sample_finds(run, table, tmp_path):
     """Every option arrives: the run on disk is the posterior that Python gives."""
     options = {"warmup": 7, "draws": 6, "chains": 3, "seed": 9}

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import thali
+from bad_files import BAD_FILES
 from commands import FAST
 from thali.cli import main
 from thali.cli.words import in_commands
@@ -53,6 +54,8 @@ WRONG_USAGE = [
     ),
     ("summary damaged.run", "header.json is damaged"),
     ("summary early.run", "has no draws yet; `thali resume early.run` goes on until it has."),
+    ("fit table.csv --report new.pdf", "--report ends in '.pdf'; allowed is .html"),
+    ("fit table.csv --report taken.html --out new", "taken.html exists already; choose another"),
     ("report folder -o new.html", "folder has no header.json"),
     ("report kept.run -o new.pdf", "--out ends in '.pdf'; allowed is .html"),
     ("report kept.run -o table.csv/new.html", "there is no folder table.csv; make it first."),
@@ -111,6 +114,23 @@ def contents(folder):
     """Everything in a folder, by name."""
     paths = [path for path in folder.rglob("*") if path.name != "lock"]
     return {path: path.read_bytes() if path.is_file() else None for path in paths}
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "fragment"),
+    [pytest.param(*row[1:], id=row[0]) for row in BAD_FILES],
+)
+def test_bad_files(run, tmp_path, name, make, fragment):
+    """A malformed file is one sentence and exit code 2; no run is begun."""
+    path = tmp_path / name
+    path.write_bytes(make())
+    code, out, err = run("fit", name, "--out", "new")
+    assert (code, out) == (2, "")
+    assert err.startswith("thali: ")
+    assert fragment in err
+    assert err.count("\n") == 1
+    assert "Traceback" not in err
+    assert [p.name for p in tmp_path.iterdir()] == [name]
 
 
 @pytest.mark.parametrize(("typed", "sentence"), WRONG_USAGE)

@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 from contextlib import contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING
+
+import click
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from thali.posterior import Posterior
 
 
 def refuse_existing(path: Path, *, force: bool) -> None:
@@ -21,6 +26,24 @@ def refuse_existing(path: Path, *, force: bool) -> None:
         msg = f"{path} is a folder, and a file was to be written; choose another name."
         raise IsADirectoryError(msg)
     _need_parent(path)
+
+
+def refuse_page(path: Path, option: str, *, force: bool) -> None:
+    """Say that an HTML page could not be written there, before anything is computed."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        msg = f"{option} ends in {path.suffix!r}; allowed is .html."
+        raise click.UsageError(msg)
+    refuse_existing(path, force=force)
+
+
+def write_page(
+    posterior: Posterior, path: Path, *, title: str | None = None, force: bool = False
+) -> str:
+    """Write the report; return what to say."""
+    write = import_module("thali.report").write  # --help must stay fast
+    with whole_file(path, force=force) as temporary:
+        write(posterior, temporary, title=title)
+    return f"{path} is written; open it in a browser."
 
 
 @contextmanager

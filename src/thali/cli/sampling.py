@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import thali
+from thali.cli.output import refuse_page, write_page
 from thali.cli.progress import shown
 from thali.cli.words import FAILED, command, say, tell
 
@@ -49,6 +50,12 @@ _QUIET = click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
     metavar="RUN",
     type=click.Path(path_type=Path),
     help="Folder that keeps the run, for all other commands.",
+)
+@click.option(
+    "--report",
+    metavar="FILE.html",
+    type=click.Path(path_type=Path),
+    help="Write the answer as a page to look at, too.",
 )
 @click.option("--components", type=click.IntRange(0), help="Fix their number (default: infer it).")
 @click.option(
@@ -109,6 +116,7 @@ _QUIET = click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
 def fit(
     data: Path,
     out: Path | None,
+    report: Path | None,
     components: int | None,
     binarize: float | None,
     missing: tuple[str, ...],
@@ -129,11 +137,13 @@ def fit(
 
     \b
     Examples:
-        thali fit examples/animals.csv --out animals.run
+        thali fit examples/animals.csv --out animals.run --report animals.html
         thali fit examples/animals.csv --components 10 --seed 1
     """  # noqa: D301 - the backslash is for click: it keeps the lines of the example apart
     from thali.data.files import read  # noqa: PLC0415 - --help must stay fast
 
+    if report is not None:
+        refuse_page(report, "--report", force=False)
     tensor = read(
         data, binarize=binarize, missing=missing, transpose=transpose, layer=layer, kind=kind
     )
@@ -144,7 +154,8 @@ def fit(
         posterior = thali.sample(
             tensor, n_components=components, out=out, progress=progress, **settings
         )
-    _answer(posterior, out, data)
+    page = None if report is None else write_page(posterior, report, title=data.stem)
+    _answer(posterior, out, data, page)
 
 
 @click.command(short_help="Go on with RUN, stopped or finished.")
@@ -190,13 +201,15 @@ def _told_if_stopped(run: Path | None) -> Iterator[None]:
         sys.exit(FAILED)
 
 
-def _answer(posterior: Posterior, run: Path | None, data: Path | None = None) -> None:
+def _answer(
+    posterior: Posterior, run: Path | None, data: Path | None = None, page: str | None = None
+) -> None:
     """Say what came out, and what to do next."""
     from thali.posterior.answer import answer, in_words  # noqa: PLC0415
 
     found = answer(posterior, advice(run))
     is_early = found["draws"] < found["asked"]
-    say("\n".join([*in_words(found), "", _next(found, run, data)]))
+    say("\n".join([*in_words(found), "", *filter(None, [page]), _next(found, run, data)]))
     if found["warning"] is not None:
         tell(found["warning"])
     if is_early:

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import thali
-from thali.cli.output import refuse_existing, whole_file, whole_folder
+from thali.cli.output import (
+    refuse_existing,
+    refuse_page,
+    whole_file,
+    whole_folder,
+    write_page,
+)
 from thali.cli.sampling import advice
 from thali.cli.words import command, say, tell
 
@@ -64,15 +70,8 @@ def report(run: Path, out: Path, title: str | None, *, force: bool) -> None:
     Example:
         thali report animals.run -o animals.html
     """  # noqa: D301 - as above
-    if out.suffix.lower() not in (".html", ".htm"):
-        msg = f"--out ends in {out.suffix!r}; allowed is .html."
-        raise click.UsageError(msg)
-    refuse_existing(out, force=force)
-    posterior = _load(run)
-    write = import_module("thali.report").write
-    with whole_file(out, force=force) as path:
-        write(posterior, path, title=title)
-    say(f"{out} is written; open it in a browser.")
+    refuse_page(out, "--out", force=force)
+    say(write_page(_load(run), out, title=title, force=force))
 
 
 @click.command(short_help="Write what RUN found for other programs.")
