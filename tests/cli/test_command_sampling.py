@@ -1,5 +1,6 @@
 """``fit`` and ``resume`` answer in five lines, and what they keep can be continued."""
 
+import inspect
 import os
 import re
 import signal
@@ -15,6 +16,7 @@ import thali
 from commands import FAST, answer_of, without_time
 from thali.cli import progress
 from thali.cli.progress import Lines
+from thali.data.files import read as READ  # noqa: N812 - a constant: tests put others in its place
 from thali.progress import Progress
 from thali.trace import Run
 
@@ -100,7 +102,7 @@ def test_tensors(run, tmp_path):
 
 
 def test_options_of_the_reader_are_passed_on(run, table, monkeypatch):
-    """Only those that were given; the reader has its own defaults."""
+    """All of them; those that were not given as the reader's own defaults."""
     given = []
 
     def read(path, **options):
@@ -112,7 +114,8 @@ def test_options_of_the_reader_are_passed_on(run, table, monkeypatch):
     more = ["--binarize", "2.5", "--missing", "?", "--missing", "-", "--transpose"]
     assert run("fit", table, *FAST, *more, "--layer", "counts", "--kind", "table")[0] == 0
     everything = {"binarize": 2.5, "missing": ("?", "-"), "transpose": True}
-    assert given == [{}, everything | {"layer": "counts", "kind": "table"}]
+    defaults = inspect.getfullargspec(READ).kwonlydefaults
+    assert given == [defaults, everything | {"layer": "counts", "kind": "table"}]
 
 
 def test_a_run_is_kept_and_continued(run, table):
@@ -232,7 +235,7 @@ def test_stopped_in_the_warm_up(run, table, monkeypatch, is_kept):
 def test_stopped_while_reading(run, table, monkeypatch):
     """Ctrl-C before there is anything to keep."""
 
-    def read(path):
+    def read(path, **options):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("thali.data.files.read", read)

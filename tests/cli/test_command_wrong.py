@@ -35,7 +35,7 @@ WRONG_USAGE = [
     ("fit table.csv --binarize high", "'high' is not a valid float"),
     ("fit absent.csv --out new", "absent.csv: there is no such file; check the path."),
     ("fit bad.csv --out new", "bad.csv: the tensor holds 2 at (0, 1)"),
-    ("fit empty.csv --out new", "empty.csv: the file could not be read"),
+    ("fit empty.csv --out new", "empty.csv: it is empty; check that it was written."),
     ("fit notes.text --out new", "files ending in '.text' were not expected"),
     ("fit tensor.npy --out new", "give --components"),
     ("fit table.csv --out kept.run", "exists already and is never overwritten; `thali resume "),

@@ -18,7 +18,10 @@ def posterior(request):
     names[0] = None
     tensor = thali.BinaryTensor.from_any(tensor, row_names=names)
     given = None if tensor.arity == 2 else 3  # tensors need a number
-    return thali.sample(tensor, n_components=given, chains=2, warmup=20, draws=15, seed=3)
+    broad = thali.model.Gamma(1.0, 1.0)  # more components, more to describe
+    return thali.sample(
+        tensor, n_components=given, alpha=broad, chains=2, warmup=20, draws=15, seed=3
+    )
 
 
 def estimate(posterior):

@@ -67,7 +67,7 @@ def python_call(settings: Settings) -> str:
     <BLANKLINE>
     posterior = thali.sample(
         data,
-        alpha=thali.model.Gamma(shape=2.0),
+        alpha=thali.model.Gamma(shape=2.0, rate=1.0),
         chains=2,
         warmup=50,
         draws=100,
