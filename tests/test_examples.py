@@ -62,14 +62,12 @@ def planted():
     allows = allows.reindex(columns=table.row_names[1], fill_value=0)
     yield "roles", table, allows.to_numpy(bool)
 
-    lines = (FOLDER / "kitchen.basket").read_text(encoding="utf-8").splitlines()
-    baskets = [line.split(", ") for line in lines]
-    items = sorted({item for basket in baskets for item in basket})
+    baskets = read(FOLDER / "kitchen.basket")
     styles = script("make_kitchen")["STYLES"].values()
     yield (
         "kitchen",
-        np.array([np.isin(items, basket) for basket in baskets]),
-        np.array([np.isin(items, style.split(", ")) for style in styles]),
+        baskets,
+        np.array([np.isin(baskets.row_names[1], style.split(", ")) for style in styles]),
     )
 
     counts = pd.read_csv(FOLDER / "cells.csv", index_col=0)

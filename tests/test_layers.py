@@ -21,7 +21,7 @@ LAYERS = [
     {"engines"},
     {"sampler"},
     {"trace"},
-    {"workers", "posterior", "cells"},
+    {"workers", "posterior"},
     {"views", "inference"},
     {"estimator", "single_cell"},
     {"plots"},

@@ -11,8 +11,9 @@ import pytest
 from scipy import sparse
 
 import thali
-from thali import cells
-from thali.data import BinaryTensor
+from thali.data import BinaryTensor, entries, stored
+from thali.data.cells import read_anndata
+from thali.data.files import read
 from thali.errors import EngineUnavailable
 from thali.trace import Settings
 
@@ -40,15 +41,10 @@ def make(matrix=None, **parts):
     return anndata.AnnData(counts() if matrix is None else matrix, obs, var, **parts)
 
 
-def dense(packed):
-    """Unpack with NaN where unknown."""
-    values = cells_of(packed.unfoldings[0].ones, packed.shape)
-    known = packed.unfoldings[0].known
-    return values if known is None else np.where(cells_of(known, packed.shape), values, np.nan)
-
-
-def cells_of(words, shape):
-    return thali.bits.unpack(words, shape[1]).astype(float)
+def dense(tensor):
+    """Return all entries, with NaN where unknown."""
+    ones, unknown = tensor.rows()
+    return ones if unknown is None else np.where(unknown, np.nan, ones)
 
 
 @pytest.fixture(scope="module")
@@ -83,14 +79,14 @@ FORMS = {
 @pytest.mark.parametrize("masked", [False, True])
 def test_every_form_gives_the_same_bits(form, block, masked, monkeypatch):
     """Dense or sparse, by rows or columns, in blocks of any size, all or some genes."""
-    monkeypatch.setattr(cells, "_BLOCK_ENTRIES", block)
+    monkeypatch.setattr(stored, "_BLOCK_ENTRIES", block)
     genes = np.arange(80) % 4 > 0 if masked else None
-    packed, names = cells.read(make(FORMS[form](counts())), None, genes, 0.0)
+    tensor = read_anndata(make(FORMS[form](counts())), None, genes, 0.0)
     np.testing.assert_array_equal(
-        dense(packed), DATA.tensor[:, genes] if masked else DATA.tensor, strict=False
+        dense(tensor), DATA.tensor[:, genes] if masked else DATA.tensor, strict=False
     )
-    assert names.rows[1][0] == ("gene 1" if masked else "gene 0")
-    assert packed.unfoldings[0].known is None
+    assert tensor.row_names[1][0] == ("gene 1" if masked else "gene 0")
+    assert tensor.unknown is None
 
 
 @pytest.mark.parametrize("form", ["dense", "csr", "csc"])
@@ -99,13 +95,17 @@ def test_backed_files_give_the_same_bits(form, part, tmp_path, monkeypatch):
     """A file that stays on disk is read in blocks; of a view, what it shows."""
     make(FORMS[form](counts())).write_h5ad(tmp_path / "cells.h5ad")
     backed = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")
-    monkeypatch.setattr(cells, "_BLOCK_ENTRIES", 500)
+    monkeypatch.setattr(stored, "_BLOCK_ENTRIES", 500)
     expected = DATA.tensor
     if part == "view":
         backed, expected = backed[5:40, ::2], expected[5:40, ::2]
-    packed, _ = cells.read(backed, None, None, 0.0)
-    np.testing.assert_array_equal(dense(packed), expected)
+    tensor = read_anndata(backed, None, None, 0.0)
+    np.testing.assert_array_equal(dense(tensor), expected)
     backed.file.close()
+    if part == "whole":
+        file = read(tmp_path / "cells.h5ad", binarize=0)
+        np.testing.assert_array_equal(dense(file), expected)
+        assert (file.mode_names, file.row_names) == (tensor.mode_names, tensor.row_names)
 
 
 @pytest.mark.parametrize("form", ["csr", "csc"])
@@ -120,20 +120,20 @@ def test_sparse_data_are_never_dense(form, backed, tmp_path):
     if backed:
         adata.write_h5ad(tmp_path / "cells.h5ad")
         adata = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")
-    cells.read(adata[:, :9].to_memory(), None, None, 0.0)  # compile before memory is counted
+    read_anndata(adata[:, :9].to_memory(), None, None, 0.0)  # compile before memory is counted
     tracemalloc.start()
-    packed, _ = cells.read(adata, None, None, 0.0)
+    tensor = read_anndata(adata, None, None, 0.0)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert packed.n_ones == matrix.nnz
+    assert tensor.n_ones == matrix.nnz
     # Both unfoldings are 20 MB, a third copy is alive while columns are turned, names are 2 MB.
     assert peak < 60e6
 
 
 def test_threshold():
     """A gene is on above the number given."""
-    packed, _ = cells.read(make(sparse.csr_matrix(counts())), None, None, 4.0)
-    np.testing.assert_array_equal(dense(packed), counts() > 4)
+    tensor = read_anndata(make(sparse.csr_matrix(counts())), None, None, 4.0)
+    np.testing.assert_array_equal(dense(tensor), counts() > 4)
 
 
 @pytest.mark.parametrize("form", ["dense", "csr", "csc"])
@@ -141,15 +141,16 @@ def test_unknown_entries_without_a_threshold(form):
     """binarize=None takes zeros, ones and NaN as they are."""
     values = DATA.tensor.astype(np.float32)
     values[3, 4:9] = np.nan
-    packed, _ = cells.read(make(FORMS[form](values)), None, None, None)
-    np.testing.assert_array_equal(dense(packed), values)
+    tensor = read_anndata(make(FORMS[form](values)), None, None, None)
+    np.testing.assert_array_equal(dense(tensor), values)
 
 
 def test_bits_equal_those_of_sample():
     """The reader packs as BinaryTensor does, unknown entries and all."""
     values = DATA.tensor.astype(np.float32)
     values[::7, ::5] = np.nan
-    packed, _ = cells.read(make(values), None, None, None)
+    tensor = read_anndata(make(values), None, None, None)
+    packed = thali.bits.PackedTensor.from_tensor(tensor)
     expected = thali.bits.PackedTensor.from_tensor(BinaryTensor.from_any(values))
     for mine, theirs in zip(packed.unfoldings, expected.unfoldings, strict=True):
         np.testing.assert_array_equal(mine.ones, theirs.ones)
@@ -162,8 +163,8 @@ def test_duplicate_entries_of_a_sparse_matrix_add_up():
     matrix = sparse.csr_matrix(
         (np.array([1.0, 2.0, 5.0]), columns, np.searchsorted(rows, np.arange(61))), (60, 80)
     )
-    packed, _ = cells.read(make(matrix), None, None, 2.5)
-    assert [tuple(p) for p in np.argwhere(dense(packed))] == [(0, 2), (1, 0)]
+    tensor = read_anndata(make(matrix), None, None, 2.5)
+    assert [tuple(p) for p in np.argwhere(dense(tensor))] == [(0, 2), (1, 0)]
     assert matrix.nnz == 3
 
 
@@ -279,11 +280,11 @@ def test_stored_run_has_the_names(tmp_path, factorized):
     adata = make()
     thali.tl.factorize(adata, out=tmp_path / "run", **SHORT)
     assert adata.uns["thali"]["params"]["out"] == str(tmp_path / "run")
-    stored = thali.load(tmp_path / "run")
-    assert stored.mode_names == ("obs", "var")
-    assert stored.row_names == (tuple(adata.obs_names), tuple(adata.var_names))
+    kept = thali.load(tmp_path / "run")
+    assert kept.mode_names == ("cell", "gene")
+    assert kept.row_names == (tuple(adata.obs_names), tuple(adata.var_names))
     np.testing.assert_array_equal(
-        stored.align().means[0].astype(np.float32), factorized.obsm["X_thali"]
+        kept.align().means[0].astype(np.float32), factorized.obsm["X_thali"]
     )
 
 
@@ -336,13 +337,13 @@ def test_posterior_as_anndata(posterior, factorized, tmp_path):
 
 def test_posterior_with_names_and_unknown_entries_as_anndata(monkeypatch):
     """Names become those of cells and genes, unknown entries NaN, block by block."""
-    monkeypatch.setattr(cells, "_BLOCK_ENTRIES", 500)
+    monkeypatch.setattr(entries, "_BLOCK_ENTRIES", 500)  # 64 rows are the least
     table = pd.DataFrame(
-        np.where(np.arange(80) % 9 > 0, DATA.tensor, np.nan),
-        index=pd.Index([f"user {i}" for i in range(60)], name="user"),
+        np.where(np.arange(80) % 9 > 0, np.tile(DATA.tensor, (3, 1)), np.nan),
+        index=pd.Index([f"user {i}" for i in range(180)], name="user"),
         columns=[f"right {i}" for i in range(80)],
     )
-    adata = thali.tl.to_anndata(thali.sample(table, **SHORT))
+    adata = thali.tl.to_anndata(thali.sample(table, n_components=3, **SHORT))
     np.testing.assert_array_equal(adata.X.toarray(), table)
     assert list(adata.obs_names) == list(table.index)
     assert list(adata.var_names) == list(table.columns)
@@ -399,12 +400,12 @@ BAD = {
     "not AnnData": (counts, {}, TypeError, r"adata is a ndarray; an AnnData is needed"),
     "NaN": (
         lambda: with_entry(np.nan), {}, ValueError,
-        r"adata\.X holds nan \(cell 'cell 5', gene 'gene 7'\); finite numbers from 0 on",
+        r"adata\.X: it holds nan \(cell 'cell 5', gene 'gene 7'\); finite numbers from 0 on",
     ),
-    "infinite": (lambda: with_entry(np.inf), {}, ValueError, r"adata\.X holds inf"),
+    "infinite": (lambda: with_entry(np.inf), {}, ValueError, r"adata\.X: it holds inf"),
     "negative": (
         lambda: with_entry(-0.5), {}, ValueError,
-        r"adata\.X holds -0\.5 \(cell 'cell 5', gene 'gene 7'\)",
+        r"adata\.X: it holds -0\.5 \(cell 'cell 5', gene 'gene 7'\)",
     ),
     "negative, by rows": (
         lambda: with_entry(-2, "csr"), {}, ValueError,
@@ -416,7 +417,7 @@ BAD = {
     ),
     "negative in a layer": (
         lambda: make(layers={"scaled": -counts()}), {"layer": "scaled"}, ValueError,
-        r"adata\.layers\['scaled'\] holds -",
+        r"adata\.layers\['scaled'\]: it holds -",
     ),
     "not binary": (make, {"binarize": None}, ValueError, r"allowed are 0, 1 and NaN for unknown"),
     "threshold": (make, {"binarize": "x"}, ValueError, r"binarize='x' was given; allowed are"),
@@ -426,7 +427,7 @@ BAD = {
     ),
     "all unknown": (
         lambda: make(np.full((60, 80), np.nan)), {"binarize": None}, ValueError,
-        r"all entries of adata\.X are unknown",
+        r"adata\.X: all entries of the tensor of shape \(60, 80\) are unknown",
     ),
     "no such layer": (
         lambda: make(layers={"counts": counts()}), {"layer": "raw"}, ValueError,

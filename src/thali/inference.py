@@ -23,7 +23,7 @@ from thali.sampler import Schedule, Target
 from thali.streams import VERSION
 from thali.trace import Kept, Run, Settings
 from thali.trace.files import only_writer
-from thali.trace.run import Labelled, Names, digest
+from thali.trace.run import Names, digest
 from thali.workers import run_chains
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def sample(
     >>> int(posterior.n_components_table().idxmax())
     3
     """
-    tensor, names = _labelled(data)
+    tensor, names = _packed(data)
     given: dict[str, Any] = {"alpha": alpha, "density": density}
     model = Model(n_components, noise, **{k: v for k, v in given.items() if v is not None})
     settings = Settings(
@@ -251,7 +251,7 @@ def resume(
         raise TraceMismatch(msg)
     _expect(run.settings, settings)
     tensor, names = run.data()
-    if data is not None and digest(_labelled(data).tensor) != run.header["digest"]:
+    if data is not None and digest(_packed(data)[0]) != run.header["digest"]:
         msg = f"the data given are not those of {run.folder}; resume needs none, leave them out."
         raise TraceMismatch(msg)
     if draws is not None:
@@ -337,17 +337,15 @@ def _schedule(schedule: str | Schedule, warmup: int) -> Schedule:
     return Schedule(schedule, warmup=warmup)
 
 
-def _labelled(data: Any) -> Labelled:
+def _packed(data: Any) -> tuple[PackedTensor, Names]:
     """Pack the data, and take their names along."""
-    if isinstance(data, Labelled):
-        return data
     if isinstance(data, PackedTensor):
-        return Labelled(data, Names(*own_names(data, len(data.shape))))
+        return data, Names(*own_names(data, len(data.shape)))
     if isinstance(data, Simulated):
         msg = "simulated data with their truth were given; pass their `.tensor` alone."
         raise TypeError(msg)
     tensor = BinaryTensor.from_any(data)
-    return Labelled(PackedTensor.from_tensor(tensor), Names(tensor.mode_names, tensor.row_names))
+    return PackedTensor.from_tensor(tensor), Names(tensor.mode_names, tensor.row_names)
 
 
 def _expect(settings: Settings, given: dict[str, Any]) -> None:

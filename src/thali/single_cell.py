@@ -12,7 +12,8 @@ import numpy as np
 import thali
 from thali import inference
 from thali.bits import unpack
-from thali.cells import read, steps
+from thali.data.cells import read_anndata
+from thali.data.entries import row_blocks
 from thali.errors import require
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def factorize(
         )
         raise ValueError(msg)
     genes = _genes(adata, mask_var)
-    tensor = read(adata, layer, genes, binarize)
+    tensor = read_anndata(adata, layer, genes, binarize)
     posterior = inference.sample(tensor, **settings)
     if copy:
         adata = adata.to_memory() if adata.isbacked else adata.copy()
@@ -237,7 +238,7 @@ def _matrix(tensor: PackedTensor) -> Any:
     n_rows, n_columns = tensor.shape
     ones, known = tensor.unfoldings[0]
     blocks = []
-    for rows in steps(n_rows, n_columns):
+    for rows in row_blocks((n_rows, n_columns)):
         dense = unpack(ones[rows], n_columns).astype(np.float32)
         if known is not None:
             dense[~unpack(known[rows], n_columns)] = np.nan

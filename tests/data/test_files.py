@@ -14,7 +14,7 @@ from scipy.io import mmwrite
 import thali
 from bad_files import BAD_FILES, MTX, tenx
 from thali.bits import PackedTensor
-from thali.data import BinaryTensor, Packed, Pattern, arrays, cells, text
+from thali.data import BinaryTensor, Packed, Pattern, arrays, stored, text
 from thali.data.files import read
 
 VALUES = np.array([[0.0, 1.0, np.nan], [1.0, 1.0, 0.0]])
@@ -384,7 +384,7 @@ def test_10x_file(tmp_path):
 def test_anndata(tmp_path, make, ending, monkeypatch):
     """X or a layer of what anndata writes, dense or sparse."""
     anndata = pytest.importorskip("anndata")
-    for module in (cells, arrays):
+    for module in (stored, arrays):
         monkeypatch.setattr(module, "_BLOCK_ENTRIES", 5)
     counts = np.array([[0.0, 2.0, np.nan], [1.0, 0.0, 0.0], [0.0, 0.0, 7.0], [1.0, 1.0, 0.0]])
     frame = pd.DataFrame(index=["c1", "c2", "c3", "c4"])

@@ -1,4 +1,4 @@
-"""Cells by genes: AnnData files (HDF5 or Zarr) and the HDF5 files of 10x Genomics."""
+"""Cells by genes: AnnData, live or in files (HDF5 or Zarr), and HDF5 files of 10x Genomics."""
 
 from __future__ import annotations
 
@@ -7,24 +7,107 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thali.data.arrays import refuse
-from thali.data.binarize import check_threshold
 from thali.data.binary import BinaryTensor
-from thali.data.build import Places, check_room, pack_rows
-from thali.data.convert import check_dtype, check_shape, classify
-from thali.data.entries import Entries, n_words
+from thali.data.stored import Reading, compressed, dense
 from thali.errors import require
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
+    from anndata import AnnData
+    from numpy.typing import NDArray
+
+    from thali.data.entries import Entries
     from thali.data.options import Options
 
     _Names = tuple[str, ...]
 
-# Entries read at a time; some ten arrays of as many numbers are made of them.
-_BLOCK_ENTRIES = 1 << 17
 _MODES = ("cell", "gene")
+
+
+def read_anndata(
+    adata: AnnData, layer: str | None, genes: NDArray[np.bool_] | None, threshold: float | None
+) -> BinaryTensor:
+    """Pack a matrix of AnnData in memory or backed by a file, and take the names along.
+
+    Parameters
+    ----------
+    adata, layer
+        Whose matrix, and which; None is X.
+    genes
+        Which genes to read; None reads all.
+    threshold
+        Numbers above are ones, and all must be finite and not negative; None is for zeros and
+        ones, with NaN for unknown.
+
+    Returns
+    -------
+    tensor
+        Cells x chosen genes, by name.
+    """
+    matrix, owner = _live_matrix(adata, layer)
+    axes = adata.obs_names, adata.var_names if genes is None else adata.var_names[genes]
+    names = tuple(map(str, axes[0])), tuple(map(str, axes[1]))
+    n_cells, n_genes = map(len, names)
+    if not n_cells or not n_genes:
+        msg = f"there are {n_cells} cells and {n_genes} genes to use; at least one each is needed."
+        raise ValueError(msg)
+    need = (
+        "allowed are 0, 1 and NaN for unknown; give binarize=, a number above which genes are on"
+        if threshold is None
+        else "finite numbers from 0 on are needed, such as counts; choose a layer= that has them, "
+        "or give binarize=None with zeros, ones and NaN for unknown"
+    )
+
+    def refusal(value: Any, row: int, column: int) -> ValueError:
+        at = f"cell {names[0][row]!r}, gene {names[1][column]!r}"
+        return ValueError(f"it holds {value} ({at}); {need}")
+
+    reading = Reading(threshold, refusal, genes, are_counts=threshold is not None)
+    try:
+        return BinaryTensor(*_entries(matrix, reading), _MODES, names)
+    except ValueError as error:
+        msg = f"{owner}: {str(error).rstrip('.')}."
+        raise ValueError(msg) from None
+
+
+def _live_matrix(adata: AnnData, layer: str | None) -> tuple[Any, str]:
+    """Find the matrix and its name; of a part of a file, AnnData loads that part."""
+    if layer is None:
+        matrix, owner = adata.X, "adata.X"
+    elif layer in adata.layers:
+        matrix, owner = adata.layers[layer], f"adata.layers[{layer!r}]"
+    else:
+        # From AnnData 0.13 on, X is among the layers, by the name None.
+        given = ", ".join(repr(name) for name in adata.layers if name is not None) or "none"
+        msg = f"layer={layer!r} was given; adata has {given}; choose one, or None for X."
+        raise ValueError(msg)
+    if matrix is None:
+        msg = f"{owner} is empty; give layer= with the name of a matrix."
+        raise ValueError(msg)
+    if matrix.dtype.kind not in "biuf":
+        msg = f"{owner} has type {matrix.dtype}; numbers are needed; convert it first."
+        raise TypeError(msg)
+    return matrix, owner
+
+
+def _entries(matrix: Any, reading: Reading) -> tuple[Entries, Entries | None]:
+    """Read a matrix that is dense, sparse in memory, or a sparse group of a file."""
+    if hasattr(matrix, "indptr") and hasattr(matrix, "sum_duplicates"):  # SciPy's
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()  # the caller's own
+            matrix.sum_duplicates()
+        n_listed = int(matrix.indptr[-1])  # the arrays may be longer than what they hold
+        parts = {"data": matrix.data[:n_listed], "indices": matrix.indices[:n_listed]}
+        parts["indptr"] = matrix.indptr
+        return compressed(parts, matrix.shape, reading, is_turned=matrix.format == "csc")
+    group = getattr(matrix, "group", matrix)  # behind what stands for a sparse matrix in a file
+    if hasattr(group, "shape"):
+        return dense(matrix, reading)
+    form = group.attrs.get("encoding-type", group.attrs.get("h5sparse_format", "csr"))
+    stored = group.attrs.get("shape", group.attrs.get("h5sparse_shape"))
+    shape = tuple(int(n) for n in stored)
+    return compressed(group, shape, reading, is_turned=str(form).startswith("csc"))
 
 
 def read_h5ad(path: Path, options: Options) -> BinaryTensor:
@@ -56,8 +139,9 @@ def read_10x(path: Path, options: Options) -> BinaryTensor:
         features = group["features"]["name"] if "features" in group else group["gene_names"]
         n_genes, n_cells = (int(n) for n in group["shape"][:])
         genes = _strings(features)
-        ones, unknown = _compressed(group, (n_cells, n_genes), options, (cells, genes))
-        return BinaryTensor(ones, unknown, _MODES, (cells, genes))
+        names = cells, genes
+        entries = compressed(group, (n_cells, n_genes), _reading(options, names))
+        return BinaryTensor(*entries, _MODES, names)
 
 
 def _annotated(root: Any, options: Options) -> BinaryTensor:
@@ -66,17 +150,16 @@ def _annotated(root: Any, options: Options) -> BinaryTensor:
         raise ValueError(msg)
     matrix = _layer(root, options.layer)
     names = _index(root["obs"]), _index(root["var"])
-    if hasattr(matrix, "shape"):
-        check_shape(matrix.shape)
-        check_dtype(matrix.dtype, "its matrix")
-        ones, unknown = _dense(matrix, options, names)
-    else:
-        form = matrix.attrs.get("encoding-type", matrix.attrs.get("h5sparse_format", "csr"))
-        stored = matrix.attrs.get("shape", matrix.attrs.get("h5sparse_shape"))
-        shape = tuple(int(n) for n in stored)
-        is_turned = str(form).startswith("csc")
-        ones, unknown = _compressed(matrix, shape, options, names, is_turned=is_turned)
-    return BinaryTensor(ones, unknown, _MODES, names)
+    return BinaryTensor(*_entries(matrix, _reading(options, names)), _MODES, names)
+
+
+def _reading(options: Options, names: tuple[_Names, _Names]) -> Reading:
+    def refusal(value: Any, row: int, column: int) -> ValueError:
+        is_named = row < len(names[0]) and column < len(names[1])
+        at = f", cell {names[0][row]!r} and gene {names[1][column]!r}" if is_named else ""
+        return refuse(value, row, column, at)
+
+    return Reading(options.binarize, refusal)
 
 
 def _layer(root: Any, layer: str | None) -> Any:
@@ -105,68 +188,3 @@ def _strings(node: Any) -> _Names:
         node = node["values"]
     values = np.asarray(node[:]).tolist()
     return tuple(v.decode() if isinstance(v, bytes) else str(v) for v in values)
-
-
-def _dense(
-    matrix: Any, options: Options, names: tuple[_Names, _Names]
-) -> tuple[Entries, Entries | None]:
-    n_rows, n_columns = matrix.shape
-    check_room(8 * n_rows * n_words(n_columns), matrix.shape)
-    step = max(1, _BLOCK_ENTRIES // n_columns)
-
-    def blocks() -> Iterator[tuple[Any, None]]:
-        for start in range(0, n_rows, step):
-            yield np.asarray(matrix[start : start + step]), None
-
-    return pack_rows(
-        n_columns,
-        blocks(),
-        options.binarize,
-        lambda value, row, column: refuse(value, row, column, _at(names, row, column)),
-    )
-
-
-def _at(names: tuple[_Names, _Names], row: int, column: int) -> str:
-    if row < len(names[0]) and column < len(names[1]):
-        return f", cell {names[0][row]!r} and gene {names[1][column]!r}"
-    return ""
-
-
-def _compressed(
-    group: Any,
-    shape: tuple[int, ...],
-    options: Options,
-    names: tuple[_Names, _Names],
-    *,
-    is_turned: bool = False,
-) -> tuple[Entries, Entries | None]:
-    """Place what a matrix in compressed rows stores, or in compressed columns if it is turned."""
-    check_shape(shape)
-    check_threshold(options.binarize, is_sparse=True)
-    n_rows, n_columns = shape
-    n_lines, n_across = shape[::-1] if is_turned else shape
-    bounds = np.asarray(group["indptr"][:]).astype(np.int64)
-    n_listed = int(group["indices"].shape[0])
-    is_sound = len(bounds) == n_lines + 1 and bounds[0] == 0 and bounds[-1] == n_listed
-    if not is_sound or (np.diff(bounds) < 0).any() or group["data"].shape[0] != n_listed:
-        msg = f"its sparse matrix of {n_rows} x {n_columns} does not fit together; write it anew"
-        raise ValueError(msg)
-    check_dtype(group["data"].dtype, "its matrix")
-    places = Places((n_rows, n_columns), n_listed)
-    for start in range(0, n_listed, _BLOCK_ENTRIES):
-        stop = min(start + _BLOCK_ENTRIES, n_listed)
-        lines = np.searchsorted(bounds, np.arange(start, stop), side="right") - 1
-        across = np.asarray(group["indices"][start:stop]).astype(np.int64)
-        if across.min() < 0 or across.max() >= n_across:
-            msg = f"its sparse matrix of {n_rows} x {n_columns} lists an entry outside; write it "
-            raise ValueError(msg + "anew")
-        rows, columns = (across, lines) if is_turned else (lines, across)
-        values = np.asarray(group["data"][start:stop])
-        is_one, is_unknown, bad = classify(values, None, options.binarize)
-        if bad is not None:
-            row, column = int(rows[bad]), int(columns[bad])
-            raise refuse(values[bad], row, column, _at(names, row, column))
-        listed = is_one if is_unknown is None else is_one | is_unknown
-        unknown = None if is_unknown is None else is_unknown[listed]
-        places.add(rows[listed], columns[listed], unknown)
-    return places.entries()

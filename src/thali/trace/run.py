@@ -53,13 +53,6 @@ class Names(NamedTuple):
     rows: tuple[tuple[str, ...] | None, ...]
 
 
-class Labelled(NamedTuple):
-    """Packed data and their names, for readers that pack while they read."""
-
-    tensor: PackedTensor
-    names: Names
-
-
 class Run:
     """A folder with one run: its settings, data and chains."""
 
@@ -142,8 +135,8 @@ class Run:
         _write_header(self.folder, header)
         return Run(self.folder, settings, header)
 
-    def data(self) -> Labelled:
-        """Read the packed copy of the data."""
+    def data(self) -> tuple[PackedTensor, Names]:
+        """Read the packed copy of the data, and their names."""
         path = self.folder / "data.npz"
         arrays = read_arrays(path)
         try:
@@ -159,7 +152,7 @@ class Run:
             )
             raise TraceDamaged(msg)
         rows = tuple(None if names is None else tuple(names) for names in rows)
-        return Labelled(tensor, Names(tuple(modes), rows))
+        return tensor, Names(tuple(modes), rows)
 
     def chain(self, number: int) -> Stored:
         """Return the stored draws of one chain."""
