@@ -176,8 +176,8 @@ def test_results_are_those_of_the_posterior(factorized, posterior):
     alignment = posterior.align()
     found = factorized.uns["thali"]
     assert factorized.obsm["X_thali"].dtype == factorized.varm["thali"].dtype == np.float32
-    np.testing.assert_allclose(factorized.obsm["X_thali"], alignment.means[0], rtol=1e-6)
-    np.testing.assert_allclose(factorized.varm["thali"], alignment.means[1], rtol=1e-6)
+    np.testing.assert_allclose(factorized.obsm["X_thali"], alignment.probabilities[0], rtol=1e-6)
+    np.testing.assert_allclose(factorized.varm["thali"], alignment.probabilities[1], rtol=1e-6)
     np.testing.assert_array_equal(found["components"]["matched"], alignment.matched)
     np.testing.assert_array_equal(found["components"]["similarity"], alignment.similarity)
     table = posterior.n_components_table()
@@ -284,7 +284,7 @@ def test_stored_run_has_the_names(tmp_path, factorized):
     assert kept.mode_names == ("cell", "gene")
     assert kept.row_names == (tuple(adata.obs_names), tuple(adata.var_names))
     np.testing.assert_array_equal(
-        kept.align().means[0].astype(np.float32), factorized.obsm["X_thali"]
+        kept.align().probabilities[0].astype(np.float32), factorized.obsm["X_thali"]
     )
 
 

@@ -197,7 +197,7 @@ def _write(
 ) -> None:
     """Write the results; nothing in them is a tuple or None, which files cannot hold."""
     alignment = posterior.align()
-    cells, codes = (np.asarray(mean, np.float32) for mean in alignment.means)
+    cells, codes = (np.asarray(part, np.float32) for part in alignment.probabilities)
     if genes is not None:
         everywhere = np.full((adata.n_vars, codes.shape[1]), np.nan, np.float32)
         everywhere[genes] = codes

@@ -202,9 +202,9 @@ def test_export_of_tables(run, kept, tmp_path):
         for table in (factor, means):
             assert tuple(table.index) == names
             assert table.index.name == posterior.mode_names[mode]
-            assert list(table.columns) == ["component_1", "component_2"]
+            assert list(table.columns) == ["component_0", "component_1"]
         np.testing.assert_array_equal(factor, estimate.factors[mode].dense())
-        np.testing.assert_allclose(means, alignment.means[mode])
+        np.testing.assert_allclose(means, alignment.probabilities[mode])
     components = pd.read_csv(folder / "components.csv", index_col="component")
     np.testing.assert_array_equal(components["n_rows"], estimate.factors[0].sizes())
     np.testing.assert_allclose(components["matched"], alignment.matched)

@@ -55,7 +55,10 @@ WRONG_USAGE = [
     ("summary damaged.run", "header.json is damaged"),
     ("summary early.run", "has no draws yet; `thali resume early.run` goes on until it has."),
     ("fit table.csv --report new.pdf", "--report ends in '.pdf'; allowed is .html"),
-    ("fit table.csv --report taken.html --out new", "taken.html exists already; choose another"),
+    (
+        "fit table.csv --report taken.html --out new",
+        "another name, or remove it first.",
+    ),
     ("report folder -o new.html", "folder has no header.json"),
     ("report kept.run -o new.pdf", "--out ends in '.pdf'; allowed is .html"),
     ("report kept.run -o table.csv/new.html", "there is no folder table.csv; make it first."),

@@ -175,3 +175,16 @@ def test_messages():
         align([], reference)
     with pytest.raises(ValueError, match=r"rows was given for a reference with \(3, 5\)"):
         align([packed(dense_draw((3, 6), 2, rng))], reference)
+
+
+def test_probabilities_are_shares_of_all_draws():
+    """A draw without a partner counts as one in which no row has the component."""
+    rows, columns = np.array([[1], [1], [0]], bool), np.array([[1], [0], [1]], bool)
+    nothing = [Factor.from_dense(part[:, :0]) for part in (rows, columns)]
+    there = [Factor.from_dense(part) for part in (rows, columns)]
+    alignment = align([there, there, nothing, nothing], there)
+    assert alignment.matched.tolist() == [0.5]
+    assert alignment.means[0].tolist() == [[1.0], [1.0], [0.0]]
+    assert alignment.probabilities[0].tolist() == [[0.5], [0.5], [0.0]]
+    never = align([nothing], there)
+    assert never.probabilities[0].tolist() == [[0.0]] * 3

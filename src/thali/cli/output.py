@@ -6,7 +6,7 @@ import os
 import shutil
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from thali.posterior import Posterior
 
 
-def refuse_existing(path: Path, *, force: bool) -> None:
+def refuse_existing(path: Path, *, force: bool, else_do: str = "replace it with --force") -> None:
     """Say that something is in the way, before anything is computed."""
     if os.path.lexists(path) and not force:
-        msg = f"{path} exists already; choose another name, or replace it with --force."
+        msg = f"{path} exists already; choose another name, or {else_do}."
         raise FileExistsError(msg)
     if path.is_dir():
         msg = f"{path} is a folder, and a file was to be written; choose another name."
@@ -28,12 +28,12 @@ def refuse_existing(path: Path, *, force: bool) -> None:
     _need_parent(path)
 
 
-def refuse_page(path: Path, option: str, *, force: bool) -> None:
+def refuse_page(path: Path, option: str, **how: Any) -> None:
     """Say that an HTML page could not be written there, before anything is computed."""
     if path.suffix.lower() not in (".html", ".htm"):
         msg = f"{option} ends in {path.suffix!r}; allowed is .html."
         raise click.UsageError(msg)
-    refuse_existing(path, force=force)
+    refuse_existing(path, **how)
 
 
 def write_page(

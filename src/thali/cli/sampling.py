@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 import thali
 from thali.cli.output import refuse_page, write_page
@@ -143,7 +144,7 @@ def fit(
     from thali.data.files import read  # noqa: PLC0415 - --help must stay fast
 
     if report is not None:
-        refuse_page(report, "--report", force=False)
+        refuse_page(report, "--report", force=False, else_do="remove it first")
     tensor = read(
         data, binarize=binarize, missing=missing, transpose=transpose, layer=layer, kind=kind
     )
@@ -223,7 +224,7 @@ def _answer(
 def _next(found: dict[str, Any], run: Path | None, data: Path | None) -> str:
     if run is None:
         assert data is not None
-        keep = command("fit", data, "--out", f"{data.stem}.run")
+        keep = command("fit", data, *_typed(), "--out", f"{data.stem}.run")
         return f"Nothing was kept. Next: {keep}"
     if found["draws"] < found["asked"]:
         return f"Next: {command('resume', run)}"
@@ -231,6 +232,22 @@ def _next(found: dict[str, Any], run: Path | None, data: Path | None) -> str:
         return f"Next: {command('summary', run)}"
     (go_on,) = re.findall(r"`(thali resume .*? --draws \d+)`", found["warning"])
     return f"Next: {go_on}"
+
+
+def _typed() -> list[str]:
+    """Return the options of the present command that decide what is sampled, as typed."""
+    context = click.get_current_context()
+    words: list[str] = []
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name or "")
+        if source is not ParameterSource.COMMANDLINE or not isinstance(option, click.Option):
+            continue
+        if option.name in ("out", "report", "quiet"):
+            continue
+        name, value = max(option.opts, key=len), context.params[option.name or ""]
+        for part in value if option.multiple else [value]:
+            words += [name] if option.is_flag else [name, str(part)]
+    return words
 
 
 def advice(run: Path | None) -> Advice:

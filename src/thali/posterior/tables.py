@@ -27,8 +27,8 @@ def tables(posterior: Posterior) -> dict[str, pd.DataFrame]:
             Which components rows and columns have in the point estimate: zeros and ones, a
             column a component, with the names of the data. Tensors have ``factor_mode_0``, ….
         ``probability_rows``, ``probability_columns``
-            The probability of each, given that the component is there (see
-            :meth:`~thali.Posterior.align`); NaN for a component of no other draw.
+            The probability of each: the share of draws in which a row has the component (see
+            :meth:`~thali.Posterior.align`).
         ``components``
             How many rows and columns each has, the share of draws that have it, and how alike
             it is in those.
@@ -48,7 +48,7 @@ def tables(posterior: Posterior) -> dict[str, pd.DataFrame]:
 
     estimate = posterior.point_estimate()
     alignment = posterior.align()
-    numbers = range(1, estimate.factors[0].n_components + 1)
+    numbers = range(estimate.factors[0].n_components)  # as everywhere
     components = pd.Index([f"component_{number}" for number in numbers], name="component")
     arity = len(posterior.shape)
     modes = ["rows", "columns"] if arity == 2 else [f"mode_{mode}" for mode in range(arity)]
@@ -63,7 +63,9 @@ def tables(posterior: Posterior) -> dict[str, pd.DataFrame]:
         factor = estimate.factors[mode]
         dense = factor.dense().astype(np.int8)
         found[f"factor_{label}"] = pd.DataFrame(dense, index, components)
-        found[f"probability_{label}"] = pd.DataFrame(alignment.means[mode], index, components)
+        found[f"probability_{label}"] = pd.DataFrame(
+            alignment.probabilities[mode], index, components
+        )
         sizes[f"n_{label}"] = factor.sizes()
     found["components"] = pd.DataFrame(
         sizes | {"matched": alignment.matched, "similarity": alignment.similarity}, components

@@ -49,7 +49,7 @@ def components(posterior: Posterior) -> Components:
     -------
     components
         ``probabilities`` are shares of *all* draws, in which a component without a partner has
-        no rows: ``means * matched`` of :meth:`thali.Posterior.align`. So what is uncertain is
+        no rows: those of :meth:`thali.Posterior.align`. So what is uncertain is
         pale, whether it is a row of a component or the whole of it.
 
     Examples
@@ -63,10 +63,9 @@ def components(posterior: Posterior) -> Components:
     """
     if posterior not in _KNOWN:
         alignment = posterior.align()
-        # A component is at least matched to itself in its own draw, so no mean is undefined.
         _KNOWN[posterior] = Components(
             posterior.point_estimate().factors,
-            tuple(means * alignment.matched for means in alignment.means),
+            alignment.probabilities,
             alignment.matched,
             alignment.similarity,
         )
