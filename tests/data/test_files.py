@@ -235,10 +235,23 @@ def test_binarize_does_not_swallow_names(tmp_path):
         ("7,9\n10,2\n7,2\n", {"kind": "pairs"}, "7 10", "2 9", "row column"),
         ("a,p,1\nb,p,1\na,q,1\n", {"kind": "pairs"}, "a b", "p q", "row column"),
         ("who,what,much\na,p,1\nb,p,1\na,q,1\n", {"kind": "pairs"}, "a b", "p q", "who what"),
+        ("who,what\na,p\nb,p\na,q\n", {"kind": "pairs"}, "a b", "p q", "who what"),
+        ("row,column\nrow,p\nb,p\nrow,column\n", {}, "row b", "p column", "row column"),
         ("user,item\n0,0\n1,0\n0,1\n", {"kind": "pairs"}, "0 1", "0 1", "user item"),
         ('user,item\n"a, b",p\nc,p\n"a, b",q\n', {}, None, "p q", "user item"),
     ],
-    ids=["names", "values", "ratings", "numbers", "unnamed", "other-names", "digits", "quoted"],
+    ids=[
+        "names",
+        "values",
+        "ratings",
+        "numbers",
+        "unnamed",
+        "other-names",
+        "other-two-names",
+        "names-that-come-again",
+        "digits",
+        "quoted",
+    ],
 )
 def test_pairs(tmp_path, content, options, rows, columns, modes):
     """Pairs give the places of the ones; all that is not listed is zero."""
@@ -247,6 +260,24 @@ def test_pairs(tmp_path, content, options, rows, columns, modes):
     assert tensor.row_names == (rows, tuple(columns.split()))
     assert tensor.mode_names == tuple(modes.split())
     assert np.array_equal(ternary(tensor), [[1, 1], [1, 0]])
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        ("ann,tea\nbob,milk\nann,milk\n", "'ann'"),
+        ("ann,tea\nbob,tea\n", "'tea'"),
+        ("ann,7\nann,8\n", "'ann'"),
+        ('"a ""b""",p\n"a ""b""",q\n', "'a \"b\"'"),
+    ],
+    ids=["row", "column", "number", "quoted"],
+)
+def test_a_first_pair_is_not_taken_for_a_header(tmp_path, content, name):
+    """A name of the first line that comes again may be a pair's: nothing is lost in silence."""
+    path = write(tmp_path, content)
+    assert_refused(path, f"read as a header, and {name} comes again below it", kind="pairs")
+    whole = read(write(tmp_path, "row,column\n" + content))
+    assert whole.n_ones == content.count("\n")
 
 
 def test_unknown_pairs(tmp_path):
@@ -264,6 +295,9 @@ def test_pairs_of_parquet(tmp_path):
     assert np.array_equal(ternary(tensor), [[0, 1], [1, 0]])
     pairs[["item", "rating"]].to_parquet(tmp_path / "p.parquet", index=False)
     assert read(tmp_path / "p.parquet", kind="pairs").shape == (2, 3)
+    again = pd.DataFrame({"who": ["who", "b"], "what": ["p", "what"]})  # a header beyond doubt
+    again.to_parquet(tmp_path / "p.parquet", index=False)
+    assert read(tmp_path / "p.parquet", kind="pairs").row_names == (("who", "b"), ("p", "what"))
 
 
 @pytest.mark.parametrize(
