@@ -286,6 +286,15 @@ def test_unknown_pairs(tmp_path):
     assert np.array_equal(ternary(tensor), [[1, np.nan], [np.nan, 0]], equal_nan=True)
 
 
+def test_missing_is_for_values_of_pairs(tmp_path):
+    """Pairs of two columns have nothing that could be unknown; a third column has."""
+    path = write(tmp_path, "user,item\nann,tea\nbob,milk\n")
+    assert_refused(path, "`missing` was given for pairs of two columns", missing=["0"])
+    path = write(tmp_path, "user,item,value\nann,tea,1\nbob,tea,0\nbob,milk,1\n")
+    tensor = read(path, missing=["0"])
+    assert np.array_equal(ternary(tensor), [[1, 0], [np.nan, 1]], equal_nan=True)
+
+
 def test_pairs_of_parquet(tmp_path):
     """Pairs may be in a Parquet file."""
     pairs = pd.DataFrame({"user": ["a", "b", "a"], "item": [3, 3, 11], "rating": [1, 5, 2]})

@@ -103,6 +103,12 @@ def read_pairs(path: Path, separator: str | None, options: Options) -> BinaryTen
             "value; check the separator"
         )
         raise ValueError(msg)
+    if n_fields == 2 and options.missing:
+        msg = (
+            "`missing` was given for pairs of two columns, which hold no values; leave it out, or "
+            "add a column of values"
+        )
+        raise ValueError(msg)
     has_header = _has_header(header, spelling)
 
     def columns() -> Iterator[list[Fields]]:
