@@ -34,6 +34,9 @@ WRONG_USAGE = [
     ("fit table.csv --engine steam --out new", "--engine 'steam' was given; this version has"),
     ("fit table.csv --binarize high", "'high' is not a valid float"),
     ("fit absent.csv --out new", "absent.csv: there is no such file; check the path."),
+    ("fit folder --out new", "folder: it is a folder without a matrix.mtx; allowed are files"),
+    ("fit kept.run --out new", "it is the folder of a run"),
+    ("fit kept.run --out new", "read the run with `thali summary kept.run`, or give a file"),
     ("fit bad.csv --out new", "bad.csv: the tensor holds 2 at (0, 1)"),
     ("fit empty.csv --out new", "empty.csv: it is empty; check that it was written."),
     ("fit notes.text --out new", "files ending in '.text' were not expected"),
@@ -222,6 +225,7 @@ def test_damaged_draws_are_told_and_computed_again(run, kept):
     [
         ("resume() goes on from there", "`thali resume` goes on from there"),
         ("thali.resume('my run') goes", "`thali resume 'my run'` goes"),
+        ("thali.load('my run') reads it", "`thali summary 'my run'` reads it"),
         ("n_components=-1 was given", "--components -1 was given"),
         ("the rows resume (1) later", "the rows resume (1) later"),
     ],

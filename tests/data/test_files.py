@@ -550,8 +550,21 @@ def test_unknown_extension(tmp_path, name):
 
 
 def test_missing_file(tmp_path):
-    """A missing file, or a folder in its place, is no traceback from a library."""
-    (tmp_path / "folder.csv").mkdir()
-    for name in ("absent.csv", "folder.csv"):
-        with pytest.raises(FileNotFoundError, match=rf"{name}: there is no such file; check"):
-            read(tmp_path / name)
+    """A missing file is no traceback from a library."""
+    with pytest.raises(FileNotFoundError, match=r"absent.csv: there is no such file; check"):
+        read(tmp_path / "absent.csv")
+
+
+def test_folders_that_are_no_data(tmp_path):
+    """A folder is called one, and a run is known as such."""
+    folder = tmp_path / "folder.csv"
+    folder.mkdir()
+    assert_refused(
+        folder, "it is a folder without a matrix.mtx; allowed are files, folders of 10x"
+    )
+    (folder / "header.json").write_text("{}")
+    assert_refused(
+        folder,
+        f"it is the folder of a run, and data are expected; read the run with "
+        f"thali.load({str(folder)!r})",
+    )

@@ -45,6 +45,7 @@ _OPTIONS = {"n_components": "components", "unknown": "missing-rate"}
 _NAMES = "draws|chains|warmup|seed|engine|threads|checkpoint|n_components|unknown"
 _PHRASES: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
     (r"thali\.resume\('(.*?)'\)", lambda found: f"`{command('resume', found[1])}`"),
+    (r"thali\.load\('(.*?)'\)", lambda found: f"`{command('summary', found[1])}`"),
     (r"sample\(out=…\)", "`thali fit --out`"),
     (r"load\(…, partial=True\) reads them, and resume\(…\)", "`thali resume`"),
     (r"\bresume\((?:…|\.\.\.)?\)", "`thali resume`"),

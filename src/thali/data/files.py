@@ -143,11 +143,17 @@ def _folder_reader(
 ) -> Callable[[Path, Options], BinaryTensor]:
     is_zarr = suffix == ".zarr"
     if not is_zarr and matrices.find(path, "matrix.mtx") is None:
+        if (path / "header.json").is_file():
+            msg = (
+                f"{path}: it is the folder of a run, and data are expected; read the run with "
+                f"thali.load({str(path)!r}), or give a file of data."
+            )
+            raise ValueError(msg)
         msg = (
-            f"{path}: there is no such file; check the path (a folder is read if it holds a "
-            "matrix.mtx of 10x Genomics, or if its name ends in .zarr)."
+            f"{path}: it is a folder without a matrix.mtx; allowed are files, folders of 10x "
+            "Genomics, which have one, and .zarr; give the file in it, or another path."
         )
-        raise FileNotFoundError(msg)
+        raise ValueError(msg)
     _check_options(path, options, ())
     if options.layer is not None and not is_zarr:
         _refuse_option(path, "layer", options.layer, "AnnData files")
