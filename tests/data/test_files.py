@@ -158,12 +158,18 @@ def test_one_column(tmp_path):
     assert read(write(tmp_path, "1\n1\n0\n"), kind="matrix").shape == (3, 1)
 
 
+def test_columns_without_names_are_counted(tmp_path):
+    """From 1, as lines are, with the column of row names."""
+    assert_refused(write(tmp_path, "0,1\n0,x\n"), "'x' at line 2, column 2;", kind="matrix")
+    assert_refused(write(tmp_path, ",a,\nn,0,x\n"), "an entry in the last column")
+
+
 def test_missing(tmp_path):
     """Further strings mean unknown, whatever else they would mean; text around them does not."""
     path = write(tmp_path, "n,a,b\nx,0,?\ny,-9,1\nz,1,-9.0\n")
-    assert_refused(path, "holds '?' at (0, 1)")
-    assert_refused(path, "holds -9 at (1, 0)", missing=["?"])
-    assert_refused(path, r"holds -9.0 at (2, 1)", missing=["?", "-9"])
+    assert_refused(path, "holds '?' at line 2, column 'b'; allowed")
+    assert_refused(path, "holds -9 at line 3, column 'a'; allowed", missing=["?"])
+    assert_refused(path, "holds -9.0 at line 4, column 'b'", missing=["?", "-9"])
     tensor = read(path, missing=["?", "-9", "-9.0"])
     assert (tensor.n_known, tensor.n_ones) == (3, 2)
     assert read(path, missing=["?", "-9"], binarize=-10).n_ones == 4
@@ -403,10 +409,15 @@ def test_folder(tmp_path, is_packed):
     assert tensor.mode_names == ("cell", "gene")
     assert read(tmp_path, binarize=1).n_ones == 1
     assert read(tmp_path, binarize=0, transpose=True).shape == (3, 2)
-    assert_refused(tmp_path, "holds 4 at line 3")
+    end = ".gz" if is_packed else ""
+    assert_refused(tmp_path, f"{tmp_path}: matrix.mtx{end}: it holds 4 at line 3")
     barcodes = tmp_path / ("barcodes.tsv.gz" if is_packed else "barcodes.tsv")
     write(tmp_path, "AAC-1\n", barcodes.name)
     assert_refused(tmp_path, "has 1 lines for 2", binarize=0)
+    write(tmp_path, b"\xff\n", barcodes.name)
+    assert_refused(tmp_path, f"{tmp_path}: {barcodes.name}: line 1", binarize=0)
+    barcodes.write_bytes(gzip.compress(b"AAC-1\n")[:-9] if is_packed else b"A\xff\n")
+    assert_refused(tmp_path, f"{tmp_path}: {barcodes.name}: ", binarize=0)
     barcodes.unlink()
     assert_refused(tmp_path, "no barcodes.tsv", binarize=0)
 
