@@ -158,12 +158,18 @@ def test_one_column(tmp_path):
     assert read(write(tmp_path, "1\n1\n0\n"), kind="matrix").shape == (3, 1)
 
 
+def test_columns_without_names_are_counted(tmp_path):
+    """From 1, as lines are, with the column of row names."""
+    assert_refused(write(tmp_path, "0,1\n0,x\n"), "'x' at line 2, column 2;", kind="matrix")
+    assert_refused(write(tmp_path, ",a,\nn,0,x\n"), "an entry in the last column")
+
+
 def test_missing(tmp_path):
     """Further strings mean unknown, whatever else they would mean; text around them does not."""
     path = write(tmp_path, "n,a,b\nx,0,?\ny,-9,1\nz,1,-9.0\n")
-    assert_refused(path, "holds '?' at (0, 1)")
-    assert_refused(path, "holds -9 at (1, 0)", missing=["?"])
-    assert_refused(path, r"holds -9.0 at (2, 1)", missing=["?", "-9"])
+    assert_refused(path, "holds '?' at line 2, column 'b'; allowed")
+    assert_refused(path, "holds -9 at line 3, column 'a'; allowed", missing=["?"])
+    assert_refused(path, "holds -9.0 at line 4, column 'b'", missing=["?", "-9"])
     tensor = read(path, missing=["?", "-9", "-9.0"])
     assert (tensor.n_known, tensor.n_ones) == (3, 2)
     assert read(path, missing=["?", "-9"], binarize=-10).n_ones == 4
@@ -235,10 +241,23 @@ def test_binarize_does_not_swallow_names(tmp_path):
         ("7,9\n10,2\n7,2\n", {"kind": "pairs"}, "7 10", "2 9", "row column"),
         ("a,p,1\nb,p,1\na,q,1\n", {"kind": "pairs"}, "a b", "p q", "row column"),
         ("who,what,much\na,p,1\nb,p,1\na,q,1\n", {"kind": "pairs"}, "a b", "p q", "who what"),
+        ("who,what\na,p\nb,p\na,q\n", {"kind": "pairs"}, "a b", "p q", "who what"),
+        ("row,column\nrow,p\nb,p\nrow,column\n", {}, "row b", "p column", "row column"),
         ("user,item\n0,0\n1,0\n0,1\n", {"kind": "pairs"}, "0 1", "0 1", "user item"),
         ('user,item\n"a, b",p\nc,p\n"a, b",q\n', {}, None, "p q", "user item"),
     ],
-    ids=["names", "values", "ratings", "numbers", "unnamed", "other-names", "digits", "quoted"],
+    ids=[
+        "names",
+        "values",
+        "ratings",
+        "numbers",
+        "unnamed",
+        "other-names",
+        "other-two-names",
+        "names-that-come-again",
+        "digits",
+        "quoted",
+    ],
 )
 def test_pairs(tmp_path, content, options, rows, columns, modes):
     """Pairs give the places of the ones; all that is not listed is zero."""
@@ -249,10 +268,37 @@ def test_pairs(tmp_path, content, options, rows, columns, modes):
     assert np.array_equal(ternary(tensor), [[1, 1], [1, 0]])
 
 
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        ("ann,tea\nbob,milk\nann,milk\n", "'ann'"),
+        ("ann,tea\nbob,tea\n", "'tea'"),
+        ("ann,7\nann,8\n", "'ann'"),
+        ('"a ""b""",p\n"a ""b""",q\n', "'a \"b\"'"),
+    ],
+    ids=["row", "column", "number", "quoted"],
+)
+def test_a_first_pair_is_not_taken_for_a_header(tmp_path, content, name):
+    """A name of the first line that comes again may be a pair's: nothing is lost in silence."""
+    path = write(tmp_path, content)
+    assert_refused(path, f"read as a header, and {name} comes again below it", kind="pairs")
+    whole = read(write(tmp_path, "row,column\n" + content))
+    assert whole.n_ones == content.count("\n")
+
+
 def test_unknown_pairs(tmp_path):
     """A pair with an unknown value is unknown, also where another line says one."""
     tensor = read(write(tmp_path, "row,column,value\nx,p,1\ny,p,NA\nx,q,\nx,q,1\ny,q,0\n"))
     assert np.array_equal(ternary(tensor), [[1, np.nan], [np.nan, 0]], equal_nan=True)
+
+
+def test_missing_is_for_values_of_pairs(tmp_path):
+    """Pairs of two columns have nothing that could be unknown; a third column has."""
+    path = write(tmp_path, "user,item\nann,tea\nbob,milk\n")
+    assert_refused(path, "`missing` was given for pairs of two columns", missing=["0"])
+    path = write(tmp_path, "user,item,value\nann,tea,1\nbob,tea,0\nbob,milk,1\n")
+    tensor = read(path, missing=["0"])
+    assert np.array_equal(ternary(tensor), [[1, 0], [np.nan, 1]], equal_nan=True)
 
 
 def test_pairs_of_parquet(tmp_path):
@@ -264,6 +310,9 @@ def test_pairs_of_parquet(tmp_path):
     assert np.array_equal(ternary(tensor), [[0, 1], [1, 0]])
     pairs[["item", "rating"]].to_parquet(tmp_path / "p.parquet", index=False)
     assert read(tmp_path / "p.parquet", kind="pairs").shape == (2, 3)
+    again = pd.DataFrame({"who": ["who", "b"], "what": ["p", "what"]})  # a header beyond doubt
+    again.to_parquet(tmp_path / "p.parquet", index=False)
+    assert read(tmp_path / "p.parquet", kind="pairs").row_names == (("who", "b"), ("p", "what"))
 
 
 @pytest.mark.parametrize(
@@ -360,10 +409,15 @@ def test_folder(tmp_path, is_packed):
     assert tensor.mode_names == ("cell", "gene")
     assert read(tmp_path, binarize=1).n_ones == 1
     assert read(tmp_path, binarize=0, transpose=True).shape == (3, 2)
-    assert_refused(tmp_path, "holds 4 at line 3")
+    end = ".gz" if is_packed else ""
+    assert_refused(tmp_path, f"{tmp_path}: matrix.mtx{end}: it holds 4 at line 3")
     barcodes = tmp_path / ("barcodes.tsv.gz" if is_packed else "barcodes.tsv")
     write(tmp_path, "AAC-1\n", barcodes.name)
     assert_refused(tmp_path, "has 1 lines for 2", binarize=0)
+    write(tmp_path, b"\xff\n", barcodes.name)
+    assert_refused(tmp_path, f"{tmp_path}: {barcodes.name}: line 1", binarize=0)
+    barcodes.write_bytes(gzip.compress(b"AAC-1\n")[:-9] if is_packed else b"A\xff\n")
+    assert_refused(tmp_path, f"{tmp_path}: {barcodes.name}: ", binarize=0)
     barcodes.unlink()
     assert_refused(tmp_path, "no barcodes.tsv", binarize=0)
 
@@ -507,8 +561,21 @@ def test_unknown_extension(tmp_path, name):
 
 
 def test_missing_file(tmp_path):
-    """A missing file, or a folder in its place, is no traceback from a library."""
-    (tmp_path / "folder.csv").mkdir()
-    for name in ("absent.csv", "folder.csv"):
-        with pytest.raises(FileNotFoundError, match=rf"{name}: there is no such file; check"):
-            read(tmp_path / name)
+    """A missing file is no traceback from a library."""
+    with pytest.raises(FileNotFoundError, match=r"absent.csv: there is no such file; check"):
+        read(tmp_path / "absent.csv")
+
+
+def test_folders_that_are_no_data(tmp_path):
+    """A folder is called one, and a run is known as such."""
+    folder = tmp_path / "folder.csv"
+    folder.mkdir()
+    assert_refused(
+        folder, "it is a folder without a matrix.mtx; allowed are files, folders of 10x"
+    )
+    (folder / "header.json").write_text("{}")
+    assert_refused(
+        folder,
+        f"it is the folder of a run, and data are expected; read the run with "
+        f"thali.load({str(folder)!r})",
+    )

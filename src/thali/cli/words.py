@@ -42,14 +42,23 @@ def command(*words: str | Path | int) -> str:
 
 
 _OPTIONS = {"n_components": "components", "unknown": "missing-rate"}
-_NAMES = "draws|chains|warmup|seed|engine|threads|checkpoint|n_components|unknown"
+_NAMES = "draws|chains|warmup|seed|engine|threads|checkpoint|n_components|unknown|binarize"
 _PHRASES: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
     (r"thali\.resume\('(.*?)'\)", lambda found: f"`{command('resume', found[1])}`"),
+    (r"thali\.load\('(.*?)'\)", lambda found: f"`{command('summary', found[1])}`"),
     (r"sample\(out=…\)", "`thali fit --out`"),
     (r"load\(…, partial=True\) reads them, and resume\(…\)", "`thali resume`"),
     (r"\bresume\((?:…|\.\.\.)?\)", "`thali resume`"),
     (r"or load\(\) it", "or read it with `thali summary`"),
     (r"give n_components\b", "give --components"),
+    (r"\b(kind|layer)=(['\"])(.*?)\2", lambda found: f"--{found[1]} {shlex.quote(found[3])}"),
+    (r"\bmissing=\(.*?\) was given", "--missing was given"),
+    (r"`(binarize|missing|layer|kind)` was given", r"--\1 was given"),
+    (r"name it in `missing`", "name it with --missing TEXT"),
+    (r"say its `kind`", "give --kind KIND"),
+    (r"give (`?)binarize=?\1(?!\w)", "give --binarize T"),
+    (r"give (`?)layer=?\1(?!\w)", "give --layer NAME"),
+    (r"use to_datatree\(\)", "use a .nc file"),
     (
         rf"\b({_NAMES})=(\S+) was given",
         lambda found: f"--{_OPTIONS.get(found[1], found[1])} {found[2]} was given",

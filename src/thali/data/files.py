@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from thali.data import arrays, cells, matrices, pairs, parquet, tables
 from thali.data.convert import ADVICE
-from thali.data.options import Options, damaged
+from thali.data.options import Options, reason
 from thali.errors import EngineUnavailable
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from thali.data.binary import BinaryTensor
 
-_SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _LISTS = (".basket", ".dat", ".txt")
 _READERS: dict[str, Callable[[Path, Options], BinaryTensor]] = {
     ".npy": arrays.read_npy,
@@ -25,7 +24,7 @@ _READERS: dict[str, Callable[[Path, Options], BinaryTensor]] = {
     ".h5ad": cells.read_h5ad,
     ".h5": cells.read_10x,
 }
-_TEXT = (*_SEPARATORS, *_LISTS)
+_TEXT = (*tables.SEPARATORS, *_LISTS)
 
 
 def read(
@@ -102,13 +101,12 @@ def read(
         msg = f"{path}: it does not fit into memory; use a larger machine or a part of the rows."
         raise ValueError(msg) from None
     except Exception as error:  # parsers of damaged files raise what they like
-        is_ours = type(error) in (ValueError, TypeError)
-        raise ValueError(_sentence(path, str(error) if is_ours else damaged(error))) from error
+        raise ValueError(_sentence(path, reason(error))) from error
 
 
-def _sentence(path: Path, reason: str) -> str:
+def _sentence(path: Path, why: str) -> str:
     """Make one sentence that names the file."""
-    text = " ".join(reason.replace(ADVICE, arrays.BINARIZE).split())
+    text = " ".join(why.replace(ADVICE, arrays.BINARIZE).split())
     return f"{path}: {text.rstrip('.')}."
 
 
@@ -143,11 +141,17 @@ def _folder_reader(
 ) -> Callable[[Path, Options], BinaryTensor]:
     is_zarr = suffix == ".zarr"
     if not is_zarr and matrices.find(path, "matrix.mtx") is None:
+        if (path / "header.json").is_file():
+            msg = (
+                f"{path}: it is the folder of a run, and data are expected; read the run with "
+                f"thali.load({str(path)!r}), or give a file of data."
+            )
+            raise ValueError(msg)
         msg = (
-            f"{path}: there is no such file; check the path (a folder is read if it holds a "
-            "matrix.mtx of 10x Genomics, or if its name ends in .zarr)."
+            f"{path}: it is a folder without a matrix.mtx; allowed are files, folders of 10x "
+            "Genomics, which have one, and .zarr; give the file in it, or another path."
         )
-        raise FileNotFoundError(msg)
+        raise ValueError(msg)
     _check_options(path, options, ())
     if options.layer is not None and not is_zarr:
         _refuse_option(path, "layer", options.layer, "AnnData files")
@@ -179,7 +183,7 @@ def _read_text(path: Path, options: Options) -> BinaryTensor:
     kind = options.kind
     if kind == "baskets" or (kind is None and suffix in _LISTS):
         return pairs.read_baskets(path, options)
-    separator = _SEPARATORS.get(suffix) or _separator(path)
+    separator = tables.SEPARATORS.get(suffix) or _separator(path)
     if kind is None and pairs.looks_like_pairs(tables.first_line(path, separator)):
         kind = "pairs"
     if kind == "pairs":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -9,10 +10,12 @@ import numpy as np
 from thali.data.binarize import check_threshold
 from thali.data.binary import BinaryTensor
 from thali.data.build import Places
+from thali.data.options import reason
 from thali.data.spelling import BAD, UNKNOWN, ZERO, Spelling, whole_numbers
 from thali.data.text import Fields, blocks_of, decode, open_text, split_blanks, without_mark
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
     from typing import IO
 
@@ -175,6 +178,18 @@ def find(folder: Path, *names: str) -> Path | None:
     return next((path for path in paths if path.is_file()), None)
 
 
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Begin what is said about a file of a folder with its name."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:  # damaged archives raise what they like
+        msg = f"{path.name}: {reason(error)}"
+        raise ValueError(msg) from error
+
+
 def read_folder(folder: Path, options: Options) -> BinaryTensor:
     """Read a folder of 10x Genomics' form: cells become rows and genes columns."""
     matrix = find(folder, "matrix.mtx")
@@ -184,7 +199,8 @@ def read_folder(folder: Path, options: Options) -> BinaryTensor:
         if path is None:
             msg = f"the folder has {matrix.name} and no {name}; copy it there, or read the matrix"
             raise ValueError(msg)
-    ones, unknown = read_entries(matrix, options, is_turned=True)
+    with _naming(matrix):
+        ones, unknown = read_entries(matrix, options, is_turned=True)
     cells, genes = (_names(path) for path in paths if path is not None)
     for names, n_rows, path in zip((cells, genes), ones.shape, paths, strict=True):
         if len(names) != n_rows and path is not None:
@@ -195,7 +211,8 @@ def read_folder(folder: Path, options: Options) -> BinaryTensor:
 
 def _names(path: Path) -> tuple[str, ...]:
     """Return the names of cells, or of genes: their symbols where these are given, too."""
-    with open_text(path) as file:
-        lines = without_mark(file.read()).splitlines()
-    fields = [decode(line, n).split("\t") for n, line in enumerate(lines, 1) if line.strip()]
+    with _naming(path):
+        with open_text(path) as file:
+            lines = without_mark(file.read()).splitlines()
+        fields = [decode(line, n).split("\t") for n, line in enumerate(lines, 1) if line.strip()]
     return tuple(parts[1] if len(parts) > 1 else parts[0] for parts in fields)

@@ -31,6 +31,11 @@ class Options(NamedTuple):
             raise TypeError(msg)
 
 
+def reason(error: Exception) -> str:
+    """Say why a file was not read: in our own words, or that a library could not read it."""
+    return str(error) if type(error) in (ValueError, TypeError) else damaged(error)
+
+
 def damaged(error: Exception) -> str:
     """Say that a library could not read a file, in the first line of its words."""
     lines = str(error).splitlines()

@@ -37,6 +37,9 @@ class Names:
     def __len__(self) -> int:
         return len(self._numbers)
 
+    def __contains__(self, name: str) -> bool:
+        return name.replace('"', '""').encode() in self._numbers
+
     def number(self, fields: Fields) -> NDArray[np.int64]:
         """Return the number of each field's name."""
         parts = []
@@ -100,13 +103,22 @@ def read_pairs(path: Path, separator: str | None, options: Options) -> BinaryTen
             "value; check the separator"
         )
         raise ValueError(msg)
+    if n_fields == 2 and options.missing:
+        msg = (
+            "`missing` was given for pairs of two columns, which hold no values; leave it out, or "
+            "add a column of values"
+        )
+        raise ValueError(msg)
     has_header = _has_header(header, spelling)
 
     def columns() -> Iterator[list[Fields]]:
         for at, part in enumerate(split_file(path, separator)):
             yield _columns(part, n_fields, skip=has_header and at == 0)
 
-    return place_pairs(columns, spelling, header if has_header else None, options)
+    is_guess = not looks_like_pairs(header)
+    return place_pairs(
+        columns, spelling, header if has_header else None, options, is_guess=is_guess
+    )
 
 
 def place_pairs(
@@ -114,10 +126,13 @@ def place_pairs(
     spelling: Spelling,
     header: list[str] | None,
     options: Options,
+    *,
+    is_guess: bool = False,
 ) -> BinaryTensor:
     """Make a matrix of pairs, which are gone through twice: for the names, then for the places.
 
-    So no more than a block of them is ever held, beside the names and the matrix.
+    So no more than a block of them is ever held, beside the names and the matrix. If the header is
+    a guess, none of its names may come again.
     """
     check_threshold(options.binarize, is_sparse=True)
     modes = (Names(), Names())
@@ -136,6 +151,8 @@ def place_pairs(
             "kind='table'"
         )
         raise ValueError(msg)
+    if header is not None and is_guess:
+        _check_header(header, modes)
     row_names = tuple(mode.close() for mode in modes)
     places = Places((len(modes[0]), len(modes[1])), n_listed)
     for fields in columns():
@@ -154,15 +171,23 @@ def place_pairs(
 
 
 def _has_header(first: list[str], spelling: Spelling) -> bool:
-    if looks_like_pairs(first) or (len(first) == 3 and not spelling.is_entry(first[2])):
+    """Whether a first line is a header: it is, unless it can be nothing but a pair."""
+    if looks_like_pairs(first):
         return True
-    if len(first) == 3 or all(name.isdigit() for name in first):
-        return False
-    msg = (
-        f"its first line, {','.join(first)[:60]!r}, may be a header or a pair; write 'row,column' "
-        "above it or in its place"
-    )
-    raise ValueError(msg)
+    if len(first) == 3:
+        return not spelling.is_entry(first[2])
+    return not all(name.isascii() and name.isdigit() for name in first)
+
+
+def _check_header(header: list[str], modes: tuple[Names, Names]) -> None:
+    """Refuse a header with a name that comes again below it: it may be the first pair."""
+    again = [name for name, mode in zip(header, modes, strict=False) if name in mode]
+    if again:
+        msg = (
+            f"its first line is read as a header, and {again[0][:40]!r} comes again below it; "
+            "write a header such as 'row,column' above the first pair, or in place of this one"
+        )
+        raise ValueError(msg)
 
 
 def _columns(fields: Fields, n_fields: int, *, skip: bool) -> list[Fields]:

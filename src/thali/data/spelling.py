@@ -115,7 +115,7 @@ class Spelling:
             shown, remedy = repr(shown), "replace it, or name it in `missing` if it is unknown"
         allowed = "0, 1, true, false" if self.threshold is None else "numbers"
         return ValueError(
-            f"the tensor holds {shown} at {where}; allowed are {allowed}, and empty or NA for "
+            f"it holds {shown} at {where}; allowed are {allowed}, and empty or NA for "
             f"unknown; {remedy}{advice}"
         )
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _PAIRS = ", or give kind='pairs' if each line names a row and a column"
 
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+
 
 class _Layout(NamedTuple):
     """How the lines of a table are made."""
@@ -38,8 +40,9 @@ class _Layout(NamedTuple):
         return slice(int(self.has_names), self.n_fields - self.has_tail)
 
     def column(self, number: int) -> str:
-        """Name a column in a message."""
-        return "" if self.header is None else f" in column {self.header[number]!r}"
+        """Name a column in a message; one without a name is counted from 1, as lines are."""
+        name = "" if self.header is None else self.header[number]
+        return repr(name) if name else str(number + 1)
 
 
 def split_by(separator: str | None) -> Callable[[Block], Fields]:
@@ -153,7 +156,11 @@ def _holds_entries(first: list[str], spelling: Spelling, kind: str | None) -> bo
 
 def _one_column(text: str, separator: str | None) -> ValueError:
     seen = [sign for sign in ";\t,|" if sign in text and sign != separator]
-    hint = f" and {seen[0]!r} was seen; replace it" if seen else ""
+    hint = ""
+    if seen:
+        endings = [ending for ending, sign in SEPARATORS.items() if sign == seen[0]]
+        remedy = f"rename it to {endings[0]}" if endings and separator else "replace it"
+        hint = f" and {seen[0]!r} was seen; {remedy}"
     return ValueError(
         f"it has one column of text; fields are expected to be separated by "
         f"{_shown(separator)}{hint}"
@@ -229,14 +236,14 @@ class _Reader:
         return names
 
     def _refuse(self, part: Fields, bad: int) -> None:
-        row, column = divmod(bad, self.rows.n_columns)
+        number = bad % self.rows.n_columns
         text = part.texts(slice(bad, bad + 1))[0]
         layout = self.layout
-        if column == 0 and not layout.has_names and layout.header is not None:
+        if number == 0 and not layout.has_names and layout.header is not None:
             raise self._mixed(text)
         line = part.block.line(int(part.starts[bad]))
-        at = layout.column(column + layout.columns.start)
-        where = f"({self.rows.n_rows + row}, {column}){at}, line {line}"
+        column = layout.column(number + layout.columns.start)
+        where = f"line {line}, column {column}"
         raise self.spelling.refusal(text, where, _PAIRS if layout.n_fields in (2, 3) else "")
 
     def _mixed(self, text: str) -> ValueError:
@@ -275,7 +282,7 @@ class _Reader:
             column = int(both.argmax())
             at = self.layout.column(column + self.layout.columns.start)
             msg = (
-                f"it holds true or false and numbers{at or f' in column {column}'}, up to line "
+                f"it holds true or false and numbers in column {at}, up to line "
                 f"{part.block.line(int(part.starts[-1]))}; write all entries of a column alike"
             )
             raise ValueError(msg)
