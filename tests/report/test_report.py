@@ -11,10 +11,11 @@ import pytest
 
 import thali
 from thali.errors import NotConverged
+from thali.posterior.answer import answer
 from thali.report import table as tables
 from thali.report import write
 from thali.report.charts import bars, thinned
-from thali.report.facts import BY, facts, headline
+from thali.report.facts import BY, details, facts, headline
 from thali.views import blocks, seriate
 
 HOSTILE = "</script><script>window.hit = 1</script>"
@@ -155,6 +156,41 @@ def test_answer_says_how_sure_it_is(odd):
         assert headline(known._replace(probability=probability)).startswith(f"{words} 4 ")
     assert headline(known._replace(verdict="They disagree.")) == "Perhaps 4 components."
     assert headline(known._replace(is_fixed=True, number=1)) == "1 component, as asked for."
+
+
+def test_numbers_are_those_of_the_answer(odd, odd_page):
+    """Rates, wrong entries and the interval of the number are what the command line says."""
+    found, known = answer(odd[0]), facts(odd[0])
+    text = odd_page.read_text(encoding="utf-8")
+    for name in ("spurious", "dropped"):
+        rate = found["noise"][name]
+        low, high = (f"{end:.2%}" for end in rate["interval"])
+        assert f"<dd>{rate['mean']:.2%}<small>of the entries that " in text
+        assert f"; 90% between {low} and {high}<" in text
+        assert payload_of(odd_page)[name] == rate["mean"]
+        assert f"{rate['mean']:.2%}" != f"{np.median(getattr(odd[0], name)):.2%}"
+    wrong = found["wrong_entries"]
+    assert f"<dd>{wrong['share']:.2%}<small>of the known entries: {wrong['mean']:.0f} on" in text
+    assert f"{wrong['share']:.2%}" != f"{known.point_error:.2%}"
+    number = found["n_components"]
+    assert (known.number, [known.low, known.high]) == (number["mode"], number["interval"])
+    spread = known._replace(probability=0.6, low=3, high=5, verdict=None)
+    assert "is 60%; 90% have between 3 and 5." in details(spread)[0]
+
+
+@pytest.mark.parametrize("noise", ["equal", "as-published"])
+def test_one_rate_is_told_once(noise, tmp_path):
+    """Where both kinds of errors have one rate, there is one number for it."""
+    data = thali.simulate((12, 15), 2, spurious=0.05, seed=1)
+    with pytest.warns(NotConverged):
+        posterior = thali.sample(
+            data.tensor, noise=noise, chains=2, warmup=5, draws=9, seed=1, progress=False
+        )
+    text = write(posterior, tmp_path / "one.html").read_text("utf-8")
+    rate = answer(posterior)["noise"]["flip"]
+    assert f"<dt>Flipped entries</dt><dd>{rate['mean']:.2%}<small>of all entries" in text
+    assert ("of all entries; 90% between" in text) == (noise == "equal")
+    assert "<dt>Spurious ones" not in text
 
 
 def test_verdict_is_on_the_page(build, tmp_path):

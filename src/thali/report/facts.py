@@ -3,46 +3,44 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
+from thali.posterior.answer import answer
 
 if TYPE_CHECKING:
-    import pandas as pd
-    from numpy.typing import NDArray
-
     from thali.posterior import Posterior
 
 _HOW_SURE = ((0.95, "almost certainly"), (0.8, "very probably"), (0.5, "probably"))
-_MASS = 0.95
 
 BY = " \N{MULTIPLICATION SIGN} "
 """Between the lengths of modes."""
 
 
-class Rate(NamedTuple):
-    """An error rate: the middle of its posterior, and where 90% of it lie."""
+class Range(NamedTuple):
+    """A quantity: its mean over all draws, and where 90% of them lie."""
 
+    mean: float
     low: float
-    middle: float
     high: float
 
 
 class Facts(NamedTuple):
-    """The answer in numbers."""
+    """The answer in numbers: those of :func:`thali.posterior.answer.answer`."""
 
     number: int  # of components, the most probable
     probability: float  # of that number
-    low: int  # with `high`, the shortest range with a probability of 95%
+    low: int  # with `high`, the range in which 90% of the draws are
     high: int
     every: dict[int, float]  # probability of each number
     shared: dict[int, float]  # the same for components of two rows or more
-    spurious: Rate
-    dropped: Rate
-    error: float  # share of known entries that the point estimate gets wrong
+    noise: str  # its kind
+    spurious: Range
+    dropped: Range  # the same as `spurious` where there is one rate
+    wrong: Range  # known entries that the components of a draw get wrong
+    share_wrong: float  # their mean share
+    point_error: float  # share of known entries that the point estimate gets wrong
     verdict: str | None
     is_fixed: bool  # the number of components was given
-    is_posterior: bool  # false for error rates as published
     n_entries: int
     n_known: int
     share_of_ones: float
@@ -50,45 +48,29 @@ class Facts(NamedTuple):
 
 def facts(posterior: Posterior) -> Facts:
     """Gather what the draws say about the data as a whole."""
-    every, shared = (_plain(posterior.n_components_table(n)) for n in (1, 2))
-    number = max(every, key=every.__getitem__)  # of equally probable ones the smallest
-    tensor = posterior.tensor
-    low, high = shortest_range(every)
+    found = answer(posterior)
+    number, noise, wrong = found["n_components"], found["noise"], found["wrong_entries"]
+    every, shared = (_plain(found[name]["pmf"]) for name in ("n_components", "shared_components"))
+    low, high = number["interval"]
     return Facts(
-        number,
-        every[number],
+        number["mode"],
+        every[number["mode"]],
         low,
         high,
         every,
         shared,
-        _rate(posterior.spurious),
-        _rate(posterior.dropped),
+        noise["kind"],
+        _range(noise["flip"] if "flip" in noise else noise["spurious"]),
+        _range(noise["flip"] if "flip" in noise else noise["dropped"]),
+        _range(wrong),
+        wrong["share"],
         posterior.point_estimate().error,
-        posterior.verdict(),
-        posterior.settings.model.is_finite,
-        posterior.settings.model.noise != "as-published",
-        prod(tensor.shape),
-        tensor.n_known,
-        tensor.n_ones / tensor.n_known,
+        found["warning"],
+        found["alpha"] is None,
+        prod(found["shape"]),
+        found["observed"],
+        found["ones"] / found["observed"],
     )
-
-
-def shortest_range(shares: dict[int, float]) -> tuple[int, int]:
-    """Return the shortest range of numbers that has 95% of the probability.
-
-    Examples
-    --------
-    >>> shortest_range({3: 0.01, 4: 0.6, 5: 0.37, 9: 0.02})
-    (4, 5)
-    """
-    values = sorted(shares)
-    ranges = [
-        (high - low, -total, low, high)
-        for i, low in enumerate(values)
-        for high in values[i:]
-        if (total := sum(shares[v] for v in values if low <= v <= high)) >= _MASS - 1e-9
-    ]
-    return min(ranges)[2:]
 
 
 def headline(known: Facts) -> str:
@@ -109,13 +91,13 @@ def headline(known: Facts) -> str:
 def details(known: Facts) -> list[str]:
     """Say in some sentences what the headline leaves out."""
     told = []
-    if not known.is_posterior:
+    if known.noise == "as-published":
         told.append("The error rates were updated as published: this is not a posterior.")
     if not known.is_fixed:
         share = "share of the draws with" if known.verdict else "probability of"
         sure = f"The {share} {known.number} is {percent(known.probability)}"
         if known.low < known.high:
-            sure += f"; 95% have between {known.low} and {known.high}"
+            sure += f"; 90% have between {known.low} and {known.high}"
         told.append(f"{sure}.")
         often = max(known.shared, key=known.shared.__getitem__)
         if known.shared != known.every:
@@ -124,8 +106,8 @@ def details(known: Facts) -> list[str]:
                 f"{'is' if often == 1 else 'are'} most frequent ({percent(known.shared[often])})."
             )
     told.append(
-        "One draw that stands for all (the point estimate) gets "
-        f"{percent(known.error)} of the known entries wrong."
+        f"The components get {n_of(round(known.wrong.mean), 'known entry')} wrong on average over "
+        f"the draws, {known.share_wrong:.2%}."
     )
     return told
 
@@ -179,10 +161,9 @@ def percent(share: float) -> str:
     return f"{share:.1%}"
 
 
-def _plain(table: pd.Series[float]) -> dict[int, float]:
-    return dict(zip(table.index.to_numpy().tolist(), table.to_numpy().tolist(), strict=True))
+def _plain(pmf: dict[str, float]) -> dict[int, float]:
+    return {int(number): share for number, share in pmf.items()}
 
 
-def _rate(draws: NDArray[np.float64]) -> Rate:
-    low, middle, high = np.quantile(draws, [0.05, 0.5, 0.95]).tolist()
-    return Rate(low, middle, high)
+def _range(found: dict[str, Any]) -> Range:
+    return Range(found["mean"], *found["interval"])

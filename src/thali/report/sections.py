@@ -20,7 +20,7 @@ from thali.trace.run import digest
 
 if TYPE_CHECKING:
     from thali.posterior import Posterior
-    from thali.report.facts import Facts, Rate
+    from thali.report.facts import Facts, Range
 
 _LEGEND = (
     ("ink", "data reconstruction", "one"),
@@ -48,7 +48,7 @@ def table_words(posterior: Posterior, known: Facts, kind: str, shape: list[int])
     """Say what the table shows, for those who do not see it."""
     confusion = posterior.point_estimate().confusion
     told = (
-        f"Of {n_of(known.n_known, 'known entry')}, {percent(1 - known.error)} are as "
+        f"Of {n_of(known.n_known, 'known entry')}, {percent(1 - known.point_error)} are as "
         f"reconstructed by the point estimate; {confusion.fn:,} ones are not covered by any "
         f"component, {confusion.fp:,} zeros are."
     )
@@ -80,10 +80,7 @@ def answer(posterior: Posterior, known: Facts) -> str:
         f"<figure><figcaption>Number of components: probability</figcaption>"
         f"{bars(known.every, shared)}{legend}</figure>"
         '<dl class="tiles">'
-        f"{_tile('Spurious ones', known.spurious, 'of the entries that no component covers')}"
-        f"{_tile('Dropped ones', known.dropped, 'of the entries that a component covers')}"
-        f"<div><dt>Wrong in the point estimate</dt><dd>{percent(known.error)}"
-        "<small>of the known entries</small></dd></div></dl></div>"
+        f"{_rates(known)}{_wrong(known.wrong, known.share_wrong)}</dl></div>"
     )
 
 
@@ -93,11 +90,31 @@ def _verdict(posterior: Posterior, *, is_sound: bool) -> str:
     return "The chains agree." if posterior.n_chains > 1 else "The chain has settled."
 
 
-def _tile(name: str, rate: Rate, of: str) -> str:
-    return (
-        f"<div><dt>{name}</dt><dd>{percent(rate.middle)}<small>{of}; 90% between "
-        f"{percent(rate.low)} and {percent(rate.high)}</small></dd></div>"
+def _rates(known: Facts) -> str:
+    """Tell the rates with two decimals, as the command line does."""
+    is_given = known.noise in ("fixed", "as-published")  # an interval would say nothing
+    if known.noise in ("equal", "as-published"):
+        rates = [("Flipped entries", known.spurious, "of all entries")]
+    else:
+        rates = [
+            ("Spurious ones", known.spurious, "of the entries that no component covers"),
+            ("Dropped ones", known.dropped, "of the entries that a component covers"),
+        ]
+    return "".join(
+        _tile(name, rate.mean, of, "" if is_given else f"{rate.low:.2%} and {rate.high:.2%}")
+        for name, rate, of in rates
     )
+
+
+def _wrong(wrong: Range, share: float) -> str:
+    low, high = (f"{end:,.0f}" for end in wrong[1:])
+    of = f"of the known entries: {wrong.mean:,.0f} on average over the draws"
+    return _tile("Wrong entries", share, of, "" if low == high else f"{low} and {high}")
+
+
+def _tile(name: str, share: float, of: str, between: str) -> str:
+    most = f"; 90% between {between}" if between else ""
+    return f"<div><dt>{name}</dt><dd>{share:.2%}<small>{of}{most}</small></dd></div>"
 
 
 def legend(*, has_unknown: bool) -> str:
