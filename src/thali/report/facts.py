@@ -6,11 +6,17 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from thali.posterior.answer import answer
+from thali.posterior.diagnostics import Advice, in_words
 
 if TYPE_CHECKING:
     from thali.posterior import Posterior
 
 _HOW_SURE = ((0.95, "almost certainly"), (0.8, "very probably"), (0.5, "probably"))
+
+_ADVICE = Advice("go on to {draws} draws a chain", "{sweeps} sweeps before the draws", "4 chains")
+"""Neither Python nor commands: who reads a page may have neither the run nor the data."""
+
+_WORDS = ("row", "column", "layer")  # what modes without names have
 
 BY = " \N{MULTIPLICATION SIGN} "
 """Between the lengths of modes."""
@@ -48,7 +54,7 @@ class Facts(NamedTuple):
 
 def facts(posterior: Posterior) -> Facts:
     """Gather what the draws say about the data as a whole."""
-    found = answer(posterior)
+    found = answer(posterior, _ADVICE)
     number, noise, wrong = found["n_components"], found["noise"], found["wrong_entries"]
     every, shared = (_plain(found[name]["pmf"]) for name in ("n_components", "shared_components"))
     low, high = number["interval"]
@@ -65,7 +71,7 @@ def facts(posterior: Posterior) -> Facts:
         _range(wrong),
         wrong["share"],
         posterior.point_estimate().error,
-        found["warning"],
+        _verdict(posterior, found["warning"]),
         found["alpha"] is None,
         prod(found["shape"]),
         found["observed"],
@@ -122,11 +128,10 @@ def agreement(posterior: Posterior, known: Facts) -> str:
 
 
 def mode_words(posterior: Posterior) -> list[str]:
-    """Return what a row of each mode is called: rows and columns where modes have no names."""
-    usual = ["row", "column"] if len(posterior.shape) == 2 else ["row", *posterior.mode_names[1:]]
+    """Return what a row of each mode is called: row, column, layer where modes have no names."""
     return [
-        word if name == f"mode_{mode}" else name
-        for mode, (name, word) in enumerate(zip(posterior.mode_names, usual, strict=True))
+        name if name != f"mode_{mode}" else _WORDS[mode] if mode < 3 else f"mode-{mode} row"
+        for mode, name in enumerate(posterior.mode_names)
     ]
 
 
@@ -138,10 +143,22 @@ def n_of(number: int, noun: str) -> str:
     >>> n_of(1, "component"), n_of(12000, "entry")
     ('1 component', '12,000 entries')
     """
-    if number == 1:
-        return f"1 {noun}"
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{number:,} {plural}"
+    return f"1 {noun}" if number == 1 else f"{number:,} {plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """Write what several are called; names that end in "s" are taken for plurals.
+
+    Examples
+    --------
+    >>> [plural(noun) for noun in ("row", "obs", "var", "genes", "entry", "day", "box")]
+    ['rows', 'obs', 'vars', 'genes', 'entries', 'days', 'boxes']
+    """
+    if noun.endswith("s") or not noun[-1:].isalpha():
+        return noun
+    if noun.endswith("y") and noun[-2:-1] not in tuple("aeiou"):
+        return f"{noun[:-1]}ies"
+    return f"{noun}es" if noun.endswith(("x", "z", "ch", "sh")) else f"{noun}s"
 
 
 def percent(share: float) -> str:
@@ -159,6 +176,25 @@ def percent(share: float) -> str:
     if share > 0.999:
         return "over 99.9%"
     return f"{share:.1%}"
+
+
+def quantity_words(posterior: Posterior) -> dict[str, str]:
+    """Return what the quantities that have diagnostics are called, by name."""
+    words = zip(posterior.mode_names, mode_words(posterior), strict=True)
+    densities = {f"density_{name}": f"the density of {plural(word)}" for name, word in words}
+    return {str(n): densities.get(str(n)) or in_words(n) for n in posterior.summary().index}
+
+
+def _verdict(posterior: Posterior, told: str | None) -> str | None:
+    """Put words in the place of names that have none elsewhere: those of densities."""
+    if told is None:
+        return None
+    words = {
+        name: own for name, own in quantity_words(posterior).items() if in_words(name) == name
+    }
+    for name in sorted(words, key=len, reverse=True):  # a name may begin with another
+        told = told.replace(f"{name} (", f"{words[name]} (").replace(f"{name},", f"{words[name]},")
+    return told
 
 
 def _plain(pmf: dict[str, float]) -> dict[int, float]:

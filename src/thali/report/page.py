@@ -94,7 +94,7 @@ def page(posterior: Posterior, title: str | None = None) -> str:
         legend=sections.legend(has_unknown=known.n_known < known.n_entries),
         canvas_label=escape(f"The table of {size} entries"),
         table_words=escape(sections.table_words(posterior, known, shown["kind"], shown["shape"])),
-        components=sections.components(posterior),
+        components=sections.components(posterior, known),
         chains=sections.chains(posterior),
         repeat=sections.repeat(posterior),
         # A text that ends the script would end it in the middle: no "<" is left as it is.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from html import escape
-from math import isfinite, prod
+from math import isfinite
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,9 +13,8 @@ import thali
 from thali.posterior.diagnostics import MAX_R_HAT, MIN_ESS_PER_CHAIN
 from thali.report.cards import cards_html
 from thali.report.charts import bars, trace
-from thali.report.facts import BY, agreement, details, mode_words, n_of, percent
+from thali.report.facts import BY, agreement, details, mode_words, n_of, percent, quantity_words
 from thali.report.repeat import command, python_call
-from thali.report.table import axis_words
 from thali.trace.run import digest
 
 if TYPE_CHECKING:
@@ -33,12 +32,8 @@ _LEGEND = (
 
 def data_words(posterior: Posterior, known: Facts) -> str:
     """Say what was read."""
-    size = BY.join(
-        n_of(n, word)
-        for n, word in zip(
-            (posterior.shape[0], prod(posterior.shape[1:])), axis_words(posterior), strict=True
-        )
-    )
+    words = mode_words(posterior)
+    size = BY.join(n_of(n, word) for n, word in zip(posterior.shape, words, strict=True))
     missing = known.n_entries - known.n_known
     gaps = f", {percent(missing / known.n_entries)} unknown" if missing else ""
     return f"{size}: {percent(known.share_of_ones)} ones{gaps}"
@@ -126,15 +121,21 @@ def legend(*, has_unknown: bool) -> str:
     )
 
 
-def components(posterior: Posterior) -> str:
+def components(posterior: Posterior, known: Facts) -> str:
     """Describe the components."""
     n_unmatched = posterior.align().unmatched.mean()
     lead = (
         f"{n_of(posterior.point_estimate().factors[0].n_components, 'component')} of the point "
         "estimate, the largest first. A number beside a name is the probability that it belongs "
-        "to the component, over all draws; numbers of components are those of "
+        "to the component, over all draws; how sure a component is, is their mean over what the "
+        "point estimate puts into it. Numbers of components are those of "
         "<code>posterior.align()</code>."
     )
+    if known.verdict is not None:
+        lead += (
+            " All of these are shares of draws that cannot be trusted yet, as said at the top: "
+            "not probabilities."
+        )
     if n_unmatched >= 0.5:
         lead += (
             f" A draw has {n_unmatched:.1f} further components on average that none of these "
@@ -149,6 +150,7 @@ def components(posterior: Posterior) -> str:
 def chains(posterior: Posterior) -> str:
     """Show the chains and their diagnostics."""
     n_draws = posterior.n_draws
+    words = quantity_words(posterior)
     traces = [
         trace("Number of components", posterior.n_components.astype(np.float64), ".0f"),
         trace("Log joint density", posterior.log_joint, ",.0f"),
@@ -160,7 +162,7 @@ def chains(posterior: Posterior) -> str:
         for chain in range(min(posterior.n_chains, 8))
     )
     rows = "".join(
-        f"<tr><th scope=row>{escape(str(name).replace('_', ' '))}</th>"
+        f"<tr><th scope=row>{escape(words[str(name)].removeprefix('the '))}</th>"
         f"<td>{_number(line['mean'])}</td><td>{_number(line['sd'])}</td>"
         f"{_flagged(line['r_hat'], '.3f', is_bad=line['r_hat'] > MAX_R_HAT)}"
         f"{_flagged(line['ess_bulk'], ',.0f', is_bad=_is_few(posterior, line['ess_bulk']))}"
@@ -206,6 +208,7 @@ def repeat(posterior: Posterior) -> str:
     line = command(settings)
     by_command = (
         f"<h3>Command</h3><pre tabindex=0><code>{escape(line)}</code></pre>"
+        '<p class="help">DATA read with the same options as then; they are not part of a run.</p>'
         if line
         else "<p>The command line has no option for some of these settings; use Python.</p>"
     )
