@@ -205,6 +205,7 @@ def test_verdict_is_on_the_page(build, tmp_path):
     assert "Go on to 400 draws a chain, or start with more." in told
     assert "resume(" not in text
     assert "draws that cannot be trusted yet" in told
+    assert "<b>sure</b> is their mean over what the point estimate puts into it" in text
 
 
 def test_densities_have_words(build):

@@ -127,14 +127,13 @@ def components(posterior: Posterior, known: Facts) -> str:
     lead = (
         f"{n_of(posterior.point_estimate().factors[0].n_components, 'component')} of the point "
         "estimate, the largest first. A number beside a name is the probability that it belongs "
-        "to the component, over all draws; how sure a component is, is their mean over what the "
-        "point estimate puts into it. Numbers of components are those of "
+        "to the component, over all draws; <b>sure</b> is their mean over what the point "
+        "estimate puts into it. Numbers of components are those of "
         "<code>posterior.align()</code>."
     )
     if known.verdict is not None:
         lead += (
-            " All of these are shares of draws that cannot be trusted yet, as said at the top: "
-            "not probabilities."
+            " Here these are only shares of draws that cannot be trusted yet, as said at the top."
         )
     if n_unmatched >= 0.5:
         lead += (
