@@ -22,7 +22,7 @@ CHROMIUM = [
 ]
 
 
-def make(tensor, factors, *, n_draws=30, names=None, wobble=0.02):
+def make(tensor, factors, *, n_draws=30, names=None, modes=None, wobble=0.02):
     """Return a posterior whose draws are the factors with some bits of users flipped."""
     labelled = BinaryTensor.from_any(tensor, row_names=names)
     settings = Settings(labelled.shape, Model(), Schedule(warmup=10), 5, 2, n_draws)
@@ -38,7 +38,7 @@ def make(tensor, factors, *, n_draws=30, names=None, wobble=0.02):
             state = State(packed, noise, 2.0, densities, (0, 0), 11 + sweep)
             chain.draws.append(Draw(state, *rng.normal(-100.0, 1.0, 2).tolist()))
         chains.append(chain)
-    own = Names(labelled.mode_names, labelled.row_names)
+    own = Names(modes or labelled.mode_names, labelled.row_names)
     return Posterior(settings, PackedTensor.from_tensor(labelled), own, chains)
 
 

@@ -1,6 +1,7 @@
 """The page in a real browser: what is drawn and told is what NumPy says."""
 
 import re
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import thali
 from thali.report import table as tables
 from thali.report import write
+from thali.report.charts import bars
 from thali.report.facts import BY
 from thali.views import blocks, seriate
 
@@ -257,6 +259,26 @@ def test_phone(odd_page, visit):
         ".filter(e => e.getBoundingClientRect().height < 32).length"
     )
     assert small == 0
+
+
+@pytest.mark.parametrize("n_numbers", [1, 2, 3, 5, 8, 12])
+def test_numbers_of_the_chart_do_not_touch(chromium, n_numbers):
+    """On a phone, with two bars a number, every text has some pixels for itself."""
+    shares = {n: (0.98 if n == 1 else 0.02 / (n_numbers - 1)) for n in range(1, n_numbers + 1)}
+    others = dict.fromkeys(shares, 1.0 / n_numbers)
+    style = files("thali.report").joinpath("style.css").read_text(encoding="utf-8")
+    page = chromium.new_page(viewport={"width": 390, "height": 800})
+    page.set_content(f'<style>{style}</style><div class="facts">{bars(shares, others)}</div>')
+    boxes = page.evaluate(
+        "[...document.querySelectorAll('svg text')].map(e => e.getBoundingClientRect())"
+        ".map(b => [b.left, b.right, b.top, b.bottom])"
+    )
+    page.close()
+    assert len(boxes) > n_numbers / 2
+    for i, (left, right, top, bottom) in enumerate(boxes):
+        for other in boxes[:i]:
+            beside = left >= other[1] + 2 or right <= other[0] - 2
+            assert beside or top >= other[3] or bottom <= other[2]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

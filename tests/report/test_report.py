@@ -11,10 +11,12 @@ import pytest
 
 import thali
 from thali.errors import NotConverged
+from thali.posterior.answer import answer
+from thali.report import facts as fact_words
 from thali.report import table as tables
 from thali.report import write
 from thali.report.charts import bars, thinned
-from thali.report.facts import BY, facts, headline
+from thali.report.facts import BY, details, facts, headline, quantity_words
 from thali.views import blocks, seriate
 
 HOSTILE = "</script><script>window.hit = 1</script>"
@@ -157,13 +159,84 @@ def test_answer_says_how_sure_it_is(odd):
     assert headline(known._replace(is_fixed=True, number=1)) == "1 component, as asked for."
 
 
+def test_numbers_are_those_of_the_answer(odd, odd_page):
+    """Rates, wrong entries and the interval of the number are what the command line says."""
+    found, known = answer(odd[0]), facts(odd[0])
+    text = odd_page.read_text(encoding="utf-8")
+    for name in ("spurious", "dropped"):
+        rate = found["noise"][name]
+        low, high = (f"{end:.2%}" for end in rate["interval"])
+        assert f"<dd>{rate['mean']:.2%}<small>of the entries that " in text
+        assert f"; 90% between {low} and {high}<" in text
+        assert payload_of(odd_page)[name] == rate["mean"]
+        assert f"{rate['mean']:.2%}" != f"{np.median(getattr(odd[0], name)):.2%}"
+    wrong = found["wrong_entries"]
+    assert f"<dd>{wrong['share']:.2%}<small>of the known entries: {wrong['mean']:.0f} on" in text
+    assert f"{wrong['share']:.2%}" != f"{known.point_error:.2%}"
+    number = found["n_components"]
+    assert (known.number, [known.low, known.high]) == (number["mode"], number["interval"])
+    spread = known._replace(probability=0.6, low=3, high=5, verdict=None)
+    assert "is 60%; 90% have between 3 and 5." in details(spread)[0]
+
+
+@pytest.mark.parametrize("noise", ["equal", "as-published"])
+def test_one_rate_is_told_once(noise, tmp_path):
+    """Where both kinds of errors have one rate, there is one number for it."""
+    data = thali.simulate((12, 15), 2, spurious=0.05, seed=1)
+    with pytest.warns(NotConverged):
+        posterior = thali.sample(
+            data.tensor, noise=noise, chains=2, warmup=5, draws=9, seed=1, progress=False
+        )
+    text = write(posterior, tmp_path / "one.html").read_text("utf-8")
+    rate = answer(posterior)["noise"]["flip"]
+    assert f"<dt>Flipped entries</dt><dd>{rate['mean']:.2%}<small>of all entries" in text
+    assert ("of all entries; 90% between" in text) == (noise == "equal")
+    assert "<dt>Spurious ones" not in text
+
+
 def test_verdict_is_on_the_page(build, tmp_path):
     """Too few draws to judge are a warning at the top."""
     data = thali.simulate((8, 9), 2, spurious=0.05, seed=1)
     few = build(data.tensor, data.factors, n_draws=5)
     text = write(few, tmp_path / "few.html").read_text(encoding="utf-8")
     assert "Read with care." in text
-    assert few.verdict() in Reader(text).texts["p"]
+    told = Reader(text).texts["p"]
+    assert few.verdict().split("). ")[0] in told
+    assert "Go on to 400 draws a chain, or start with more." in told
+    assert "resume(" not in text
+    assert "draws that cannot be trusted yet" in told
+    assert "<b>sure</b> is their mean over what the point estimate puts into it" in text
+
+
+def test_densities_have_words(build):
+    """A verdict about the density of a mode does not name it as in the code."""
+    data = thali.simulate((8, 9), 2, spurious=0.05, seed=1)
+    posterior = build(data.tensor, data.factors, modes=("obs", "mode_1"))
+    words = quantity_words(posterior)
+    assert words["density_mode_1"] == "the density of columns"
+    assert words["co_membership"] == "which rows share components"
+    told = "They disagree about density_mode_1 (R-hat 1.10) and 2 more."
+    assert "about the density of columns (R-hat" in fact_words._verdict(posterior, told)
+    slow = "worth only 9 independent ones for density_mode_1, where 50 are wanted"
+    assert "for the density of columns, where" in fact_words._verdict(posterior, slow)
+    assert fact_words._verdict(posterior, None) is None
+
+
+def test_modes_are_called_by_their_names(build, tmp_path):
+    """Names of modes are put in the plural once, and modes without names have words."""
+    data = thali.simulate((8, 9), 2, spurious=0.05, seed=1)
+    named = build(data.tensor, data.factors, n_draws=5, modes=("obs", "var"))
+    text = write(named, tmp_path / "named.html").read_text(encoding="utf-8")
+    assert f"8 obs{BY}9 vars: " in text
+    assert "obss" not in text
+    assert "DATA read with the same options as then; they are not part of a run." in text
+    tensor = thali.simulate((4, 3, 5), 2, spurious=0.05, seed=2)
+    plain = build(tensor.tensor, tensor.factors, n_draws=5)
+    text = write(plain, tmp_path / "tensor.html").read_text(encoding="utf-8")
+    assert f"4 rows{BY}3 columns{BY}5 layers: " in text
+    for name in ("mode_1", "density mode", "co membership", "n components"):
+        assert name not in text
+    assert "<th scope=row>density of layers</th>" in text
 
 
 def test_no_components_and_one_chain(tmp_path):
@@ -193,6 +266,9 @@ def test_charts_show_what_they_are_given():
     svg = bars({3: 0.25, 4: 0.5, 6: 0.25})
     heights = [float(h) for h in re.findall(r'class="bar.*?height="([\d.]+)"', svg)]
     assert np.allclose(np.array(heights) / max(heights), [0.5, 1.0, 0.0, 0.5], atol=1e-3)
+    for most, end in ((1.0, "1"), (0.98, "1"), (0.3, "0.3"), (0.31, "0.4")):
+        labels = re.findall(r'class="end".*?>([\d.]+)<', bars({3: most, 4: most / 2}))
+        assert labels[-1] == end
     drawn = np.sin(np.arange(5000.0))
     drawn[1234] = 9.0
     kept = thinned(drawn)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from thali.report.facts import BY, n_of, percent
+from thali.report.facts import BY, n_of, percent, plural
 from thali.views import cards
 
 if TYPE_CHECKING:
@@ -118,8 +118,3 @@ def _overlaps(card: Card, words: list[str]) -> str:
 def _meter(share: float) -> str:
     """Draw a share as a bar; its number is written beside it."""
     return f'<i class="meter" style="--share:{100 * share:.0f}%" aria-hidden="true"></i>'
-
-
-def plural(word: str) -> str:
-    """Write what several are called."""
-    return n_of(2, word).removeprefix("2 ")

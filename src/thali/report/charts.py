@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from math import ceil
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MOST_BARS = 24
+_ROOM = 32.0  # that a number such as 0.98 needs, with space beside it
 _MOST_POINTS = 240  # of a line; more cannot be told apart
 
 
@@ -25,14 +27,17 @@ def bars(every: dict[int, float], shared: dict[int, float] | None = None) -> str
     series = [every] if shared is None else [every, shared]
     numbers = _numbers(series)
     width, height, top, bottom, left = 400.0, 170.0, 22.0, 22.0, 28.0
-    slot = min((width - left) / len(numbers), 64.0)
+    slot = min((width - left) / len(numbers), 16.0 + 48.0 * len(series))
     start = left + (width - left - slot * len(numbers)) / 2
-    thick = min(slot * 0.8 / len(series), 34.0)
+    thick = min(slot * 0.8 / len(series), 40.0)
+    room = slot if len(series) == 1 else thick  # of a number above a bar
     most = max(max(part.values()) for part in series)
     skip = -(-24 // int(slot))  # numbers below the axis must not touch
     parts = []
     step = next(s for s in (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5) if most / s < 5)
-    for k in range(1, int(most / step) + 1):
+    n_steps = ceil(most / step - 1e-9)
+    most = n_steps * step  # the axis ends above the highest bar, or level with it
+    for k in range(1, n_steps + 1):
         y = height - k * step / most * (height - top)
         parts.append(
             f'<line class="axis" x1="{left}" x2="{width:.0f}" y1="{y:.1f}" y2="{y:.1f}"/>'
@@ -48,7 +53,7 @@ def bars(every: dict[int, float], shared: dict[int, float] | None = None) -> str
                 f'<rect class="bar series-{k}" x="{x:.1f}" y="{height - tall:.1f}" '
                 f'width="{thick - 1:.1f}" height="{tall:.1f}" rx="1.5"/>'
             )
-            if share >= 0.005 and thick > 24:
+            if share >= 0.005 and room > _ROOM:
                 parts.append(
                     f'<text class="value" x="{x + thick / 2:.1f}" y="{height - tall - 6:.1f}">'
                     f"{share:.2f}</text>"

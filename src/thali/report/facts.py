@@ -3,46 +3,50 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
+from thali.posterior.answer import answer
+from thali.posterior.diagnostics import Advice, in_words
 
 if TYPE_CHECKING:
-    import pandas as pd
-    from numpy.typing import NDArray
-
     from thali.posterior import Posterior
 
 _HOW_SURE = ((0.95, "almost certainly"), (0.8, "very probably"), (0.5, "probably"))
-_MASS = 0.95
+
+_ADVICE = Advice("go on to {draws} draws a chain", "{sweeps} sweeps before the draws", "4 chains")
+"""Neither Python nor commands: who reads a page may have neither the run nor the data."""
+
+_WORDS = ("row", "column", "layer")  # what modes without names have
 
 BY = " \N{MULTIPLICATION SIGN} "
 """Between the lengths of modes."""
 
 
-class Rate(NamedTuple):
-    """An error rate: the middle of its posterior, and where 90% of it lie."""
+class Range(NamedTuple):
+    """A quantity: its mean over all draws, and where 90% of them lie."""
 
+    mean: float
     low: float
-    middle: float
     high: float
 
 
 class Facts(NamedTuple):
-    """The answer in numbers."""
+    """The answer in numbers: those of :func:`thali.posterior.answer.answer`."""
 
     number: int  # of components, the most probable
     probability: float  # of that number
-    low: int  # with `high`, the shortest range with a probability of 95%
+    low: int  # with `high`, the range in which 90% of the draws are
     high: int
     every: dict[int, float]  # probability of each number
     shared: dict[int, float]  # the same for components of two rows or more
-    spurious: Rate
-    dropped: Rate
-    error: float  # share of known entries that the point estimate gets wrong
+    noise: str  # its kind
+    spurious: Range
+    dropped: Range  # the same as `spurious` where there is one rate
+    wrong: Range  # known entries that the components of a draw get wrong
+    share_wrong: float  # their mean share
+    point_error: float  # share of known entries that the point estimate gets wrong
     verdict: str | None
     is_fixed: bool  # the number of components was given
-    is_posterior: bool  # false for error rates as published
     n_entries: int
     n_known: int
     share_of_ones: float
@@ -50,45 +54,29 @@ class Facts(NamedTuple):
 
 def facts(posterior: Posterior) -> Facts:
     """Gather what the draws say about the data as a whole."""
-    every, shared = (_plain(posterior.n_components_table(n)) for n in (1, 2))
-    number = max(every, key=every.__getitem__)  # of equally probable ones the smallest
-    tensor = posterior.tensor
-    low, high = shortest_range(every)
+    found = answer(posterior, _ADVICE)
+    number, noise, wrong = found["n_components"], found["noise"], found["wrong_entries"]
+    every, shared = (_plain(found[name]["pmf"]) for name in ("n_components", "shared_components"))
+    low, high = number["interval"]
     return Facts(
-        number,
-        every[number],
+        number["mode"],
+        every[number["mode"]],
         low,
         high,
         every,
         shared,
-        _rate(posterior.spurious),
-        _rate(posterior.dropped),
+        noise["kind"],
+        _range(noise["flip"] if "flip" in noise else noise["spurious"]),
+        _range(noise["flip"] if "flip" in noise else noise["dropped"]),
+        _range(wrong),
+        wrong["share"],
         posterior.point_estimate().error,
-        posterior.verdict(),
-        posterior.settings.model.is_finite,
-        posterior.settings.model.noise != "as-published",
-        prod(tensor.shape),
-        tensor.n_known,
-        tensor.n_ones / tensor.n_known,
+        _verdict(posterior, found["warning"]),
+        found["alpha"] is None,
+        prod(found["shape"]),
+        found["observed"],
+        found["ones"] / found["observed"],
     )
-
-
-def shortest_range(shares: dict[int, float]) -> tuple[int, int]:
-    """Return the shortest range of numbers that has 95% of the probability.
-
-    Examples
-    --------
-    >>> shortest_range({3: 0.01, 4: 0.6, 5: 0.37, 9: 0.02})
-    (4, 5)
-    """
-    values = sorted(shares)
-    ranges = [
-        (high - low, -total, low, high)
-        for i, low in enumerate(values)
-        for high in values[i:]
-        if (total := sum(shares[v] for v in values if low <= v <= high)) >= _MASS - 1e-9
-    ]
-    return min(ranges)[2:]
 
 
 def headline(known: Facts) -> str:
@@ -109,13 +97,13 @@ def headline(known: Facts) -> str:
 def details(known: Facts) -> list[str]:
     """Say in some sentences what the headline leaves out."""
     told = []
-    if not known.is_posterior:
+    if known.noise == "as-published":
         told.append("The error rates were updated as published: this is not a posterior.")
     if not known.is_fixed:
         share = "share of the draws with" if known.verdict else "probability of"
         sure = f"The {share} {known.number} is {percent(known.probability)}"
         if known.low < known.high:
-            sure += f"; 95% have between {known.low} and {known.high}"
+            sure += f"; 90% have between {known.low} and {known.high}"
         told.append(f"{sure}.")
         often = max(known.shared, key=known.shared.__getitem__)
         if known.shared != known.every:
@@ -124,8 +112,8 @@ def details(known: Facts) -> list[str]:
                 f"{'is' if often == 1 else 'are'} most frequent ({percent(known.shared[often])})."
             )
     told.append(
-        "One draw that stands for all (the point estimate) gets "
-        f"{percent(known.error)} of the known entries wrong."
+        f"The components get {n_of(round(known.wrong.mean), 'known entry')} wrong on average over "
+        f"the draws, {known.share_wrong:.2%}."
     )
     return told
 
@@ -140,11 +128,10 @@ def agreement(posterior: Posterior, known: Facts) -> str:
 
 
 def mode_words(posterior: Posterior) -> list[str]:
-    """Return what a row of each mode is called: rows and columns where modes have no names."""
-    usual = ["row", "column"] if len(posterior.shape) == 2 else ["row", *posterior.mode_names[1:]]
+    """Return what a row of each mode is called: row, column, layer where modes have no names."""
     return [
-        word if name == f"mode_{mode}" else name
-        for mode, (name, word) in enumerate(zip(posterior.mode_names, usual, strict=True))
+        name if name != f"mode_{mode}" else _WORDS[mode] if mode < 3 else f"mode-{mode} row"
+        for mode, name in enumerate(posterior.mode_names)
     ]
 
 
@@ -156,10 +143,22 @@ def n_of(number: int, noun: str) -> str:
     >>> n_of(1, "component"), n_of(12000, "entry")
     ('1 component', '12,000 entries')
     """
-    if number == 1:
-        return f"1 {noun}"
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{number:,} {plural}"
+    return f"1 {noun}" if number == 1 else f"{number:,} {plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """Write what several are called; names that end in "s" are taken for plurals.
+
+    Examples
+    --------
+    >>> [plural(noun) for noun in ("row", "obs", "var", "genes", "entry", "day", "box")]
+    ['rows', 'obs', 'vars', 'genes', 'entries', 'days', 'boxes']
+    """
+    if noun.endswith("s") or not noun[-1:].isalpha():
+        return noun
+    if noun.endswith("y") and noun[-2:-1] not in tuple("aeiou"):
+        return f"{noun[:-1]}ies"
+    return f"{noun}es" if noun.endswith(("x", "z", "ch", "sh")) else f"{noun}s"
 
 
 def percent(share: float) -> str:
@@ -179,10 +178,28 @@ def percent(share: float) -> str:
     return f"{share:.1%}"
 
 
-def _plain(table: pd.Series[float]) -> dict[int, float]:
-    return dict(zip(table.index.to_numpy().tolist(), table.to_numpy().tolist(), strict=True))
+def quantity_words(posterior: Posterior) -> dict[str, str]:
+    """Return what the quantities that have diagnostics are called, by name."""
+    words = zip(posterior.mode_names, mode_words(posterior), strict=True)
+    densities = {f"density_{name}": f"the density of {plural(word)}" for name, word in words}
+    return {str(n): densities.get(str(n)) or in_words(n) for n in posterior.summary().index}
 
 
-def _rate(draws: NDArray[np.float64]) -> Rate:
-    low, middle, high = np.quantile(draws, [0.05, 0.5, 0.95]).tolist()
-    return Rate(low, middle, high)
+def _verdict(posterior: Posterior, told: str | None) -> str | None:
+    """Put words in the place of names that have none elsewhere: those of densities."""
+    if told is None:
+        return None
+    words = {
+        name: own for name, own in quantity_words(posterior).items() if in_words(name) == name
+    }
+    for name in sorted(words, key=len, reverse=True):  # a name may begin with another
+        told = told.replace(f"{name} (", f"{words[name]} (").replace(f"{name},", f"{words[name]},")
+    return told
+
+
+def _plain(pmf: dict[str, float]) -> dict[int, float]:
+    return {int(number): share for number, share in pmf.items()}
+
+
+def _range(found: dict[str, Any]) -> Range:
+    return Range(found["mean"], *found["interval"])

@@ -80,7 +80,8 @@ def write(posterior: Posterior, path: str | os.PathLike[str], *, title: str | No
 def page(posterior: Posterior, title: str | None = None) -> str:
     """Return the page as text."""
     known = facts(posterior)  # refuses a posterior without draws
-    shown = table(posterior)
+    rates = {"spurious": known.spurious.mean, "dropped": known.dropped.mean}
+    shown = table(posterior) | rates
     size = BY.join(f"{n:,}" for n in posterior.shape)
     return Template(_part("page.html")).substitute(
         version=escape(thali.__version__),
@@ -93,7 +94,7 @@ def page(posterior: Posterior, title: str | None = None) -> str:
         legend=sections.legend(has_unknown=known.n_known < known.n_entries),
         canvas_label=escape(f"The table of {size} entries"),
         table_words=escape(sections.table_words(posterior, known, shown["kind"], shown["shape"])),
-        components=sections.components(posterior),
+        components=sections.components(posterior, known),
         chains=sections.chains(posterior),
         repeat=sections.repeat(posterior),
         # A text that ends the script would end it in the middle: no "<" is left as it is.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from html import escape
-from math import isfinite, prod
+from math import isfinite
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,14 +13,13 @@ import thali
 from thali.posterior.diagnostics import MAX_R_HAT, MIN_ESS_PER_CHAIN
 from thali.report.cards import cards_html
 from thali.report.charts import bars, trace
-from thali.report.facts import BY, agreement, details, mode_words, n_of, percent
+from thali.report.facts import BY, agreement, details, mode_words, n_of, percent, quantity_words
 from thali.report.repeat import command, python_call
-from thali.report.table import axis_words
 from thali.trace.run import digest
 
 if TYPE_CHECKING:
     from thali.posterior import Posterior
-    from thali.report.facts import Facts, Rate
+    from thali.report.facts import Facts, Range
 
 _LEGEND = (
     ("ink", "data reconstruction", "one"),
@@ -33,12 +32,8 @@ _LEGEND = (
 
 def data_words(posterior: Posterior, known: Facts) -> str:
     """Say what was read."""
-    size = BY.join(
-        n_of(n, word)
-        for n, word in zip(
-            (posterior.shape[0], prod(posterior.shape[1:])), axis_words(posterior), strict=True
-        )
-    )
+    words = mode_words(posterior)
+    size = BY.join(n_of(n, word) for n, word in zip(posterior.shape, words, strict=True))
     missing = known.n_entries - known.n_known
     gaps = f", {percent(missing / known.n_entries)} unknown" if missing else ""
     return f"{size}: {percent(known.share_of_ones)} ones{gaps}"
@@ -48,7 +43,7 @@ def table_words(posterior: Posterior, known: Facts, kind: str, shape: list[int])
     """Say what the table shows, for those who do not see it."""
     confusion = posterior.point_estimate().confusion
     told = (
-        f"Of {n_of(known.n_known, 'known entry')}, {percent(1 - known.error)} are as "
+        f"Of {n_of(known.n_known, 'known entry')}, {percent(1 - known.point_error)} are as "
         f"reconstructed by the point estimate; {confusion.fn:,} ones are not covered by any "
         f"component, {confusion.fp:,} zeros are."
     )
@@ -80,10 +75,7 @@ def answer(posterior: Posterior, known: Facts) -> str:
         f"<figure><figcaption>Number of components: probability</figcaption>"
         f"{bars(known.every, shared)}{legend}</figure>"
         '<dl class="tiles">'
-        f"{_tile('Spurious ones', known.spurious, 'of the entries that no component covers')}"
-        f"{_tile('Dropped ones', known.dropped, 'of the entries that a component covers')}"
-        f"<div><dt>Wrong in the point estimate</dt><dd>{percent(known.error)}"
-        "<small>of the known entries</small></dd></div></dl></div>"
+        f"{_rates(known)}{_wrong(known.wrong, known.share_wrong)}</dl></div>"
     )
 
 
@@ -93,11 +85,31 @@ def _verdict(posterior: Posterior, *, is_sound: bool) -> str:
     return "The chains agree." if posterior.n_chains > 1 else "The chain has settled."
 
 
-def _tile(name: str, rate: Rate, of: str) -> str:
-    return (
-        f"<div><dt>{name}</dt><dd>{percent(rate.middle)}<small>{of}; 90% between "
-        f"{percent(rate.low)} and {percent(rate.high)}</small></dd></div>"
+def _rates(known: Facts) -> str:
+    """Tell the rates with two decimals, as the command line does."""
+    is_given = known.noise in ("fixed", "as-published")  # an interval would say nothing
+    if known.noise in ("equal", "as-published"):
+        rates = [("Flipped entries", known.spurious, "of all entries")]
+    else:
+        rates = [
+            ("Spurious ones", known.spurious, "of the entries that no component covers"),
+            ("Dropped ones", known.dropped, "of the entries that a component covers"),
+        ]
+    return "".join(
+        _tile(name, rate.mean, of, "" if is_given else f"{rate.low:.2%} and {rate.high:.2%}")
+        for name, rate, of in rates
     )
+
+
+def _wrong(wrong: Range, share: float) -> str:
+    low, high = (f"{end:,.0f}" for end in wrong[1:])
+    of = f"of the known entries: {wrong.mean:,.0f} on average over the draws"
+    return _tile("Wrong entries", share, of, "" if low == high else f"{low} and {high}")
+
+
+def _tile(name: str, share: float, of: str, between: str) -> str:
+    most = f"; 90% between {between}" if between else ""
+    return f"<div><dt>{name}</dt><dd>{share:.2%}<small>{of}{most}</small></dd></div>"
 
 
 def legend(*, has_unknown: bool) -> str:
@@ -109,15 +121,20 @@ def legend(*, has_unknown: bool) -> str:
     )
 
 
-def components(posterior: Posterior) -> str:
+def components(posterior: Posterior, known: Facts) -> str:
     """Describe the components."""
     n_unmatched = posterior.align().unmatched.mean()
     lead = (
         f"{n_of(posterior.point_estimate().factors[0].n_components, 'component')} of the point "
         "estimate, the largest first. A number beside a name is the probability that it belongs "
-        "to the component, over all draws; numbers of components are those of "
+        "to the component, over all draws; <b>sure</b> is their mean over what the point "
+        "estimate puts into it. Numbers of components are those of "
         "<code>posterior.align()</code>."
     )
+    if known.verdict is not None:
+        lead += (
+            " Here these are only shares of draws that cannot be trusted yet, as said at the top."
+        )
     if n_unmatched >= 0.5:
         lead += (
             f" A draw has {n_unmatched:.1f} further components on average that none of these "
@@ -132,6 +149,7 @@ def components(posterior: Posterior) -> str:
 def chains(posterior: Posterior) -> str:
     """Show the chains and their diagnostics."""
     n_draws = posterior.n_draws
+    words = quantity_words(posterior)
     traces = [
         trace("Number of components", posterior.n_components.astype(np.float64), ".0f"),
         trace("Log joint density", posterior.log_joint, ",.0f"),
@@ -143,7 +161,7 @@ def chains(posterior: Posterior) -> str:
         for chain in range(min(posterior.n_chains, 8))
     )
     rows = "".join(
-        f"<tr><th scope=row>{escape(str(name).replace('_', ' '))}</th>"
+        f"<tr><th scope=row>{escape(words[str(name)].removeprefix('the '))}</th>"
         f"<td>{_number(line['mean'])}</td><td>{_number(line['sd'])}</td>"
         f"{_flagged(line['r_hat'], '.3f', is_bad=line['r_hat'] > MAX_R_HAT)}"
         f"{_flagged(line['ess_bulk'], ',.0f', is_bad=_is_few(posterior, line['ess_bulk']))}"
@@ -189,6 +207,7 @@ def repeat(posterior: Posterior) -> str:
     line = command(settings)
     by_command = (
         f"<h3>Command</h3><pre tabindex=0><code>{escape(line)}</code></pre>"
+        '<p class="help">DATA read with the same options as then; they are not part of a run.</p>'
         if line
         else "<p>The command line has no option for some of these settings; use Python.</p>"
     )

@@ -51,8 +51,6 @@ def table(posterior: Posterior) -> dict[str, Any]:
     return {
         **(_shares(posterior) if shown is None else shown),
         "size": [posterior.shape[0], prod(posterior.shape[1:])],
-        "spurious": float(np.median(posterior.spurious)),
-        "dropped": float(np.median(posterior.dropped)),
     }
 
 
