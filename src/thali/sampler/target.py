@@ -138,13 +138,20 @@ class Target(NamedTuple):
             )
             raise NotImplementedError(msg)
         if isinstance(engine, str):
-            engine = choose(engine, threads)
+            is_serial = not model.is_finite and schedule.kind != "parallel"
+            engine = choose(engine, threads, int(np.prod(tensor.shape)), is_serial=is_serial)
         elif not hasattr(engine, "load") or threads is not None:
             msg = (
                 f"engine={engine!r} with threads={threads!r} was given; name an engine and the "
                 "threads, or pass an engine, which has its own."
             )
             raise TypeError(msg)
+        if engine.name == "gpu" and not model.is_finite and schedule.kind != "parallel":
+            msg = (
+                f"schedule={schedule.kind!r} was given with engine='gpu'; it updates one row after "
+                "another, which a GPU cannot speed up; use schedule='parallel' or engine='cpu'."
+            )
+            raise ValueError(msg)
         engine = engine.load(tensor)
         most_ones = int(count_ones(tensor.unfoldings[0].ones).max())
         return cls(tensor, engine, model, priors, schedule, most_ones)
