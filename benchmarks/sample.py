@@ -21,7 +21,8 @@ from thali.engines import columns
 from thali.engines.cpu import CpuEngine
 from thali.errors import NotConverged
 from thali.model import marginals
-from thali.sampler import buffet, moves, residuals, seats
+from thali.engines import cpu
+from thali.sampler import moves, residuals, seats
 
 SHAPE, N_COMPONENTS, FLIPS = (301, 21_000), 10, 0.1
 
@@ -30,7 +31,7 @@ COMPILED = {
     CpuEngine: ["_share"],
     columns: ["list_visits"],
     marginals: ["_gain", "_draw"],
-    buffet: ["arrange"],
+    cpu: ["arrange"],
     residuals: ["code_like", "residual_users"],
     seats: ["draw_seats", "own_codes"],
 }
