@@ -98,9 +98,10 @@ def test_finite_model(shape, has_unknown, engine, monkeypatch):
 
 
 @pytest.mark.parametrize("engine", FORMS)
-@pytest.mark.parametrize("n_components", [0, 1, 70])
-def test_number_of_components(n_components, engine):
-    """No component, one, and more than fit in a word."""
+@pytest.mark.parametrize("n_components", [0, 1, 70, 200])
+def test_number_of_components(n_components, engine, monkeypatch):
+    """No component, one, more than fit in a word, and in a GPU's shared memory."""
+    monkeypatch.setattr("thali.engines.vertical._MOST_SHARED", 800)
     values, known, start = make((6, 9), n_components, seed=1, has_unknown=True)
     assert_same(place(engine), "finite", values, known, start, "unequal", n_sweeps=2)
 

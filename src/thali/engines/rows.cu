@@ -334,6 +334,36 @@ KERNEL list_columns(const u32* codes, i64 stride, i64 n_words, const i64* starts
         for (u32 word = line[w]; word; word &= word - 1) *to++ = (u32)(32 * w) + lowest(word);
 }
 
+struct Visit {
+    u32 column;     // the highest bit says that there are more others than fit
+    u32 others[3];  // of the column: two components in each, filled up with one that nobody has
+};
+
+#define FEW 6  // others of a visit
+#define MORE (1u << 31)
+
+// The visits of every component: its columns, and what other components each has.
+KERNEL list_visits(
+    const u32* columns, const i64* starts, const u32* masks, u32 n_masks, u32 n_components,
+    Visit* visits
+) {
+    const u32 component = blockIdx.x;
+    for (i64 k = starts[component] + (i64)blockIdx.y * blockDim.x + threadIdx.x;
+         k < starts[component + 1]; k += (i64)gridDim.y * blockDim.x) {
+        Visit visit = {columns[k], {0, 0, 0}};
+        u32 n = 0;
+        for (u32 m = 0; m < n_masks; m++) {
+            u32 mask = masks[(i64)columns[k] * n_masks + m];
+            if (m == component >> 5) mask &= ~(1u << (component & 31));
+            for (; mask; mask &= mask - 1, n++)
+                if (n < FEW) visit.others[n / 2] |= (32 * m + lowest(mask)) << (16 * (n % 2));
+        }
+        if (n > FEW) visit.column |= MORE;
+        for (; n < FEW; n++) visit.others[n / 2] |= n_components << (16 * (n % 2));
+        visits[k] = visit;
+    }
+}
+
 struct Vector {
     u32 word[VECTOR];
 };
@@ -341,13 +371,26 @@ struct Vector {
 DEVICE Vector load(const u32* from) {
     Vector v;
 #ifdef __CUDACC__
-    uint2 pair = __ldg((const uint2*)from);
+    uint2 pair = *(const uint2*)from;
     v.word[0] = pair.x;
     v.word[1] = pair.y;
 #else
     for (int i = 0; i < VECTOR; i++) v.word[i] = from[i];
 #endif
     return v;
+}
+
+DEVICE Visit load(const Visit* from) {
+#ifdef __CUDACC__
+    uint4 visit = __ldg((const uint4*)from);
+    return Visit{visit.x, {visit.y, visit.z, visit.w}};
+#else
+    return *from;
+#endif
+}
+
+DEVICE void include(Vector& all, const Vector& more) {
+    UNROLL for (int v = 0; v < VECTOR; v++) all.word[v] |= more.word[v];
 }
 
 DEVICE void full_add(u32& sum, u32 a, u32 b, u32& carry) {
@@ -373,47 +416,75 @@ DEVICE void add_eight(u32 planes[PART_PLANES], const u32 bit[8], u32 n_planes) {
     }
 }
 
+struct Counting {
+    const u32* ones;
+    const u32* known;  // null where all are known
+    i64 stride;        // of both
+    i64 n_words;
+    u32 component;
+    const Visit* visits;
+    i64 n_visits;
+    const u32* masks;
+    u32 n_masks;
+    u32 is_joined;
+    u32 n_kept;
+    u32* counters;
+};
+
+#define COUNTING                                                                                 \
+    const u32 *ones, const u32 *known, i64 stride, const u32 *factor, i64 n_words, u32 component, \
+        u32 n_components, const Visit *visits, i64 n_visits, const u32 *masks, u32 n_masks,       \
+        u32 is_joined, u32 n_kept, u32 *counters
+#define THE_COUNTING                                                                          \
+    {ones, known, stride, n_words, component, visits, n_visits, masks, n_masks, is_joined, n_kept, \
+     counters}
+
 // Count, for one component, the columns that it alone decides in every row, and the ones there.
 //
 // Blocks: (tiles of rows, slots of visits). The warps of a block share a tile; each visits a part
 // of the columns, at most 1023. If `is_joined`, their counts are added up to one slot, else each
-// warp has its own. Counters: (slot, free and ones, n_kept planes, word).
-KERNEL BOUNDED(32 * MOST_WARPS, 2) count_component(
-    const u32* ones, const u32* known, i64 stride, const u32* factor, i64 n_words, u32 component,
-    const u32* columns, i64 n_visits, const u32* masks, u32 n_masks, u32 is_joined, u32 n_kept,
-    u32* counters
-) {
+// warp has its own. Counters: (slot, free and ones, n_kept planes, word). `bits`: the tile's words
+// of all components, a line after another, then zeros; `stage`: shared memory, may be the same.
+DEVICE void count_tile(const Counting& job, const u32* bits, i64 line, u32* stage) {
     const u32 lane = lane_of(), warp = warp_of();
     const i64 at = ((i64)blockIdx.x * LANES + lane) * VECTOR;
-    const bool is_inside = at < n_words;
+    const bool is_inside = at < job.n_words;
     const i64 here = is_inside ? at : 0;
     const u64 part = (u64)blockIdx.y * n_warps() + warp, n_parts = (u64)gridDim.y * n_warps();
-    const i64 begin = part * n_visits / n_parts, end = (part + 1) * n_visits / n_parts;
+    const i64 begin = part * job.n_visits / n_parts, end = (part + 1) * job.n_visits / n_parts;
     u32 n_planes = 3;
     while ((1u << n_planes) <= end - begin) n_planes++;
     u32 free_sum[VECTOR][SLOT_PLANES], ones_sum[VECTOR][SLOT_PLANES];
     UNROLL for (int v = 0; v < VECTOR; v++)
         UNROLL for (u32 p = 0; p < SLOT_PLANES; p++) free_sum[v][p] = ones_sum[v][p] = 0;
     for (i64 first = begin; first < end; first += 8) {
-        u32 column[8];
+        Visit visit[8];
         Vector x[8];
         u32 free_bit[VECTOR][8], ones_bit[VECTOR][8];
-        UNROLL for (int k = 0; k < 8; k++) column[k] = columns[first + k < end ? first + k : first];
-        UNROLL for (int k = 0; k < 8; k++) x[k] = load(ones + column[k] * stride + here);
+        UNROLL for (int k = 0; k < 8; k++)
+            visit[k] = load(job.visits + (first + k < end ? first + k : first));
+        UNROLL for (int k = 0; k < 8; k++)
+            x[k] = load(job.ones + (visit[k].column & ~MORE) * job.stride + here);
         UNROLL for (int k = 0; k < 8; k++) {
             Vector others;
-            UNROLL for (int v = 0; v < VECTOR; v++) others.word[v] = first + k < end ? 0 : FULL;
-            for (u32 m = 0; m < n_masks; m++) {
-                u32 mask = masks[(i64)column[k] * n_masks + m];
-                if (m == component >> 5) mask &= ~(1u << (component & 31));
-                for (; mask; mask &= mask - 1) {
-                    Vector z = load(factor + (i64)(32 * m + lowest(mask)) * n_words + here);
-                    UNROLL for (int v = 0; v < VECTOR; v++) others.word[v] |= z.word[v];
+            UNROLL for (int v = 0; v < VECTOR; v++) others.word[v] = 0;
+            UNROLL for (int i = 0; i < FEW / 2; i++) {
+                include(others, load(bits + (visit[k].others[i] & 0xffffu) * line));
+                include(others, load(bits + (visit[k].others[i] >> 16) * line));
+            }
+            if (visit[k].column & MORE) {
+                const u32* masks = job.masks + (i64)(visit[k].column & ~MORE) * job.n_masks;
+                for (u32 m = 0; m < job.n_masks; m++) {
+                    u32 mask = masks[m];
+                    if (m == job.component >> 5) mask &= ~(1u << (job.component & 31));
+                    for (; mask; mask &= mask - 1)
+                        include(others, load(bits + (32 * m + lowest(mask)) * line));
                 }
             }
+            if (first + k >= end) UNROLL for (int v = 0; v < VECTOR; v++) others.word[v] = FULL;
             UNROLL for (int v = 0; v < VECTOR; v++) free_bit[v][k] = ~others.word[v];
-            if (known) {
-                Vector seen = load(known + column[k] * stride + here);
+            if (job.known) {
+                Vector seen = load(job.known + (visit[k].column & ~MORE) * job.stride + here);
                 UNROLL for (int v = 0; v < VECTOR; v++) free_bit[v][k] &= seen.word[v];
             }
             UNROLL for (int v = 0; v < VECTOR; v++) ones_bit[v][k] = free_bit[v][k] & x[k].word[v];
@@ -424,42 +495,64 @@ KERNEL BOUNDED(32 * MOST_WARPS, 2) count_component(
         }
     }
     u64 slot = part;
-    if (is_joined) {
+    if (job.is_joined) {
         slot = blockIdx.y;
-#ifdef __CUDACC__
-        SHARED u32 stage[STAGES][2][SLOT_PLANES][VECTOR][LANES];
-        for (u32 half = STAGES; half; half /= 2) {
+        for (u32 half = n_warps() / 2; half; half /= 2) {
+            BARRIER();
+            // of warp, plane, vector, lane; free and ones
+            u32* mine = stage + (warp % half) * 2 * SLOT_PLANES * VECTOR * LANES + lane;
             if (warp >= half && warp < 2 * half)
                 UNROLL for (u32 p = 0; p < SLOT_PLANES; p++)
                     UNROLL for (int v = 0; v < VECTOR; v++) {
-                        stage[warp - half][0][p][v][lane] = free_sum[v][p];
-                        stage[warp - half][1][p][v][lane] = ones_sum[v][p];
+                        mine[((2 * p) * VECTOR + v) * LANES] = free_sum[v][p];
+                        mine[((2 * p + 1) * VECTOR + v) * LANES] = ones_sum[v][p];
                     }
             BARRIER();
             if (warp < half)
                 UNROLL for (int v = 0; v < VECTOR; v++) {
                     u32 c0 = 0, c1 = 0, next;
                     UNROLL for (u32 p = 0; p < SLOT_PLANES; p++) {
-                        full_add(free_sum[v][p], stage[warp][0][p][v][lane], c0, next);
+                        full_add(free_sum[v][p], mine[((2 * p) * VECTOR + v) * LANES], c0, next);
                         c0 = next;
-                        full_add(ones_sum[v][p], stage[warp][1][p][v][lane], c1, next);
+                        full_add(ones_sum[v][p], mine[((2 * p + 1) * VECTOR + v) * LANES], c1, next);
                         c1 = next;
                     }
                 }
-            BARRIER();
         }
         if (warp > 0) return;
-#endif
     }
     if (!is_inside) return;
-    u32* to = counters + slot * 2 * n_kept * n_words + at;
+    u32* to = job.counters + slot * 2 * job.n_kept * job.n_words + at;
     UNROLL for (u32 p = 0; p < SLOT_PLANES; p++) {
-        if (p >= n_kept) break;
+        if (p >= job.n_kept) break;
         UNROLL for (int v = 0; v < VECTOR; v++) {
-            to[p * n_words + v] = free_sum[v][p];
-            to[(n_kept + p) * n_words + v] = ones_sum[v][p];
+            to[p * job.n_words + v] = free_sum[v][p];
+            to[(job.n_kept + p) * job.n_words + v] = ones_sum[v][p];
         }
     }
+}
+
+// As many components as fit in shared memory.
+KERNEL BOUNDED(32 * MOST_WARPS, 2) count_component(COUNTING) {
+    SHARED_ARRAY(tile);
+    const Counting job = THE_COUNTING;
+    const i64 start = (i64)blockIdx.x * LANES * VECTOR;
+    const u32 line = LANES * VECTOR;
+    for (u32 k = threadIdx.x; k < (n_components + 1) * line; k += blockDim.x) {
+        u32 l = k / line, w = k % line;
+        bool is_there = l < n_components && start + w < n_words;
+        tile[k] = is_there ? factor[(i64)l * n_words + start + w] : 0;
+    }
+    BARRIER();
+    count_tile(job, tile + lane_of() * VECTOR, line, tile);
+}
+
+// Any number of components: `factor` has a line of zeros more.
+KERNEL BOUNDED(32 * MOST_WARPS, 2) count_component_of_many(COUNTING) {
+    SHARED_ARRAY(stage);
+    const Counting job = THE_COUNTING;
+    const i64 at = ((i64)blockIdx.x * LANES + lane_of()) * VECTOR;
+    count_tile(job, factor + (at < n_words ? at : 0), n_words, stage);
 }
 
 // Draw one component's bits of all rows from their counts. A block does LANES words of rows.
@@ -885,7 +978,9 @@ ON_HOST(transpose_rows)
 ON_HOST(set_bits)
 ON_HOST(list_components)
 ON_HOST(list_columns)
+ON_HOST(list_visits)
 ON_HOST(count_component)
+ON_HOST(count_component_of_many)
 ON_HOST(draw_component)
 ON_HOST(count_rows)
 ON_HOST(draw_births)

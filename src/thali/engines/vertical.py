@@ -22,6 +22,9 @@ _MOST_SLOTS = 16
 """Slots that are summed as they are; if there were more, warps add theirs up first."""
 
 _MOST_ROWS = 1 << 22
+_MOST_SHARED = 48 << 10
+"""Bytes of shared memory that any device gives to a block."""
+
 NULL = np.uint64(0)
 u32, i64, u64 = np.uint32, np.int64, np.uint64
 
@@ -52,6 +55,12 @@ class VerticalUpdate:
             [self.codes.words, self.codes.stride, u32(n), i64(n_columns), u32(self.n_masks),
              self.masks],
         )  # fmt: skip
+        self.visits = self.xp.empty((len(self.columns), 4), u32)
+        self.device.launch(
+            "list_visits", (n, max(1, min(64, n_columns // 2048))), threads,
+            [self.columns, self.xp.asarray(self.starts), self.masks, u32(self.n_masks), u32(n),
+             self.visits],
+        )  # fmt: skip
         self.weights = self.xp.asarray(np.ascontiguousarray(job.weights))
         self.prior = self.xp.asarray(np.ascontiguousarray(job.prior))
         self.gained = self.xp.zeros(2, u64)
@@ -60,7 +69,9 @@ class VerticalUpdate:
         """Return the factor with new entries, and the ones and zeros newly covered."""
         engine, job = self.engine, self.job
         lines = engine.lines(factor.words, factor.n_rows)
-        lines = lines._replace(words=lines.words.copy())
+        words = self.xp.zeros((factor.n_components + 1, lines.words.shape[1]), u32)
+        words[:-1] = lines.words  # and a line of zeros
+        lines = lines._replace(words=words[:-1])
         if job.rows is None and len(engine.tensor.shape) == 2:  # the other unfolding has the lines
             ones, known = engine.unfolding(1 - job.mode)
             self._draw_rows(ones.words, None if known is None else known.words, lines.words,
@@ -81,7 +92,7 @@ class VerticalUpdate:
                 if source is not None:
                     turned[-1] = self.xp.empty((n_columns, stride), u32)
                     engine.transpose(source, part, 0, n, turned[-1])
-            bits = self.xp.zeros((factor.n_components, stride), u32)
+            bits = self.xp.zeros((factor.n_components + 1, stride), u32)
             warps = self.device.warps
             self.device.launch(
                 "gather_bits", (factor.n_components, -(-n // (32 * warps))),
@@ -116,6 +127,11 @@ class VerticalUpdate:
         plans = [self._plan(n_tiles, int(size)) for size in self.sizes]
         most = max((slots * kept for slots, _, _, kept in plans), default=0)
         counters = self.xp.empty((max(1, 2 * most), stride), u32)
+        tile = 4 * lanes * VECTOR  # bytes of a line
+        shared = warps // 2 * 2 * SLOT_PLANES * tile
+        counting = "count_component_of_many"
+        if (len(plans) + 1) * tile <= _MOST_SHARED:
+            counting, shared = "count_component", max(shared, (len(plans) + 1) * tile)
         whole = (NULL, i64(0)) if all_rows is None else (all_rows.words, all_rows.stride)
         for component, (slots, height, is_joined, kept) in enumerate(plans):
             if job.is_held[component]:
@@ -124,10 +140,12 @@ class VerticalUpdate:
             start = int(self.starts[component])
             if size:
                 device.launch(
-                    "count_component", (n_tiles, height), lanes * warps,
+                    counting, (n_tiles, height), lanes * warps,
                     [ones, NULL if known is None else known, i64(ones.shape[1]), bits,
-                     i64(stride), u32(component), self.columns[start : start + size], i64(size),
-                     self.masks, u32(self.n_masks), u32(is_joined), u32(kept), counters],
+                     i64(stride), u32(component), u32(len(plans)),
+                     self.visits[start : start + size], i64(size), self.masks, u32(self.n_masks),
+                     u32(is_joined), u32(kept), counters],
+                    shared,
                 )  # fmt: skip
             device.launch(
                 "draw_component", (-(-n_rows // (32 * lanes)), 1), lanes * warps,
