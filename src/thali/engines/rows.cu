@@ -18,32 +18,38 @@ typedef long long i64;
 #define KERNEL extern "C" __global__ void
 #define BOUNDED(threads, blocks) __launch_bounds__(threads, blocks)
 #define DEVICE static __device__ __forceinline__
+#define DEVICE_MEMBER __device__ __forceinline__
 #define SHARED __shared__
 #define SHARED_ARRAY(name) extern __shared__ u32 name[]
 #define BARRIER() __syncthreads()
 #define UNROLL _Pragma("unroll")
+#define UNROLL_BY(n) _Pragma("unroll 4")
 #define LANES 32
 #define MOST_WARPS 8
+#define COUNT_WARPS 4
 #define STAGES 4  // half the warps: the others add what these hand over
 #else
 #include <utility>
 #define KERNEL static void
 #define BOUNDED(threads, blocks)
 #define DEVICE static inline
+#define DEVICE_MEMBER
 #define SHARED static
 #define SHARED_ARRAY(name) static u32 name[1 << 16]
 #define BARRIER()
 #define UNROLL
+#define UNROLL_BY(n)
 #define LANES 1
 #define MOST_WARPS 1
+#define COUNT_WARPS 1
 #define STAGES 1
 struct Place { unsigned x, y, z; };
 static Place threadIdx, blockIdx, gridDim, blockDim = {1, 1, 1};
 #endif
 
-#define VECTOR 2        // words of 32 rows a thread counts at once
+#define VECTOR 4        // words of 32 rows a thread counts at once
 #define PART_PLANES 10  // a warp counts to 1023,
-#define SLOT_PLANES 13  // eight of them together to 8191,
+#define SLOT_PLANES 12  // four of them together to 4095,
 #define SUM_PLANES 31   // all of them as far as a row may be long
 #define FULL 0xffffffffu
 
@@ -65,6 +71,27 @@ DEVICE i64 add_lanes(i64 value) {
     for (int step = 16; step; step >>= 1) value += __shfl_xor_sync(FULL, value, step);
     return value;
 }
+DEVICE i64 highest_up_to(i64 value) {
+    for (int step = 1; step < 32; step *= 2) {
+        i64 other = __shfl_up_sync(FULL, value, step);
+        if (lane_of() >= step && other > value) value = other;
+    }
+    return value;
+}
+DEVICE u64 sum_up_to(u64 value) {
+    for (int step = 1; step < 32; step *= 2) {
+        u64 other = __shfl_up_sync(FULL, value, step);
+        if (lane_of() >= step) value += other;
+    }
+    return value;
+}
+DEVICE i64 from_below(i64 value, i64 first) {
+    value = __shfl_up_sync(FULL, value, 1);
+    return lane_of() ? value : first;
+}
+DEVICE i64 from_lane(i64 value, u32 lane) { return __shfl_sync(FULL, value, lane); }
+DEVICE u64 from_lane(u64 value, u32 lane) { return __shfl_sync(FULL, value, lane); }
+DEVICE u32 vote(bool yes) { return __ballot_sync(FULL, yes); }
 DEVICE void add_to(u64* total, u64 value) { atomicAdd(total, value); }
 DEVICE void add_to(u32* total, u32 value) { atomicAdd(total, value); }
 DEVICE void or_to(u32* word, u32 bits) { atomicOr(word, bits); }
@@ -75,6 +102,12 @@ DEVICE u32 popcount(u32 word) { return __builtin_popcount(word); }
 DEVICE u32 lowest(u32 word) { return __builtin_ctz(word); }
 DEVICE u32 join(u32 word) { return word; }
 DEVICE i64 add_lanes(i64 value) { return value; }
+DEVICE i64 highest_up_to(i64 value) { return value; }
+DEVICE u64 sum_up_to(u64 value) { return value; }
+DEVICE i64 from_below(i64, i64 first) { return first; }
+DEVICE i64 from_lane(i64 value, u32) { return value; }
+DEVICE u64 from_lane(u64 value, u32) { return value; }
+DEVICE u32 vote(bool yes) { return yes; }
 DEVICE void add_to(u64* total, u64 value) { *total += value; }
 DEVICE void add_to(u32* total, u32 value) { *total += value; }
 DEVICE void or_to(u32* word, u32 bits) { *word |= bits; }
@@ -371,9 +404,11 @@ struct Vector {
 DEVICE Vector load(const u32* from) {
     Vector v;
 #ifdef __CUDACC__
-    uint2 pair = *(const uint2*)from;
-    v.word[0] = pair.x;
-    v.word[1] = pair.y;
+    uint4 four = *(const uint4*)from;
+    v.word[0] = four.x;
+    v.word[1] = four.y;
+    v.word[2] = four.z;
+    v.word[3] = four.w;
 #else
     for (int i = 0; i < VECTOR; i++) v.word[i] = from[i];
 #endif
@@ -398,23 +433,32 @@ DEVICE void full_add(u32& sum, u32 a, u32 b, u32& carry) {
     sum ^= a ^ b;
 }
 
-// Add eight one-bit numbers to a bit-sliced counter (seven full adders).
-DEVICE void add_eight(u32 planes[PART_PLANES], const u32 bit[8], u32 n_planes) {
-    u32 two_a, two_b, two_c, two_d, four_a, four_b, carry;
-    full_add(planes[0], bit[0], bit[1], two_a);
-    full_add(planes[0], bit[2], bit[3], two_b);
-    full_add(planes[0], bit[4], bit[5], two_c);
-    full_add(planes[0], bit[6], bit[7], two_d);
-    full_add(planes[1], two_a, two_b, four_a);
-    full_add(planes[1], two_c, two_d, four_b);
-    full_add(planes[2], four_a, four_b, carry);
-    UNROLL for (u32 p = 3; p < PART_PLANES; p++) {
-        if (p >= n_planes) break;
-        u32 old = planes[p];
-        planes[p] = old ^ carry;
-        carry &= old;
+// A bit-sliced counter to which pairs of one-bit numbers are added, four pairs a round.
+struct Counter {
+    u32 planes[SLOT_PLANES];
+    u32 two, four;  // carries that wait for their like
+
+    DEVICE_MEMBER void add(u32 a, u32 b, u32 pair, u32 n_planes) {
+        u32 carry, next;
+        full_add(planes[0], a, b, carry);
+        if (pair % 2 == 0) {
+            two = carry;
+            return;
+        }
+        full_add(planes[1], two, carry, next);
+        if (pair == 1) {
+            four = next;
+            return;
+        }
+        full_add(planes[2], four, next, carry);
+        UNROLL for (u32 p = 3; p < PART_PLANES; p++) {
+            if (p >= n_planes) break;
+            u32 old = planes[p];
+            planes[p] = old ^ carry;
+            carry &= old;
+        }
     }
-}
+};
 
 struct Counting {
     const u32* ones;
@@ -439,13 +483,67 @@ struct Counting {
     {ones, known, stride, n_words, component, visits, n_visits, masks, n_masks, is_joined, n_kept, \
      counters}
 
+// The words of all other components of a column, where a visit does not list them.
+DEVICE void include_all(const Counting& job, u32 column, const u32* bits, u32 line, Vector& all) {
+    for (u32 m = 0; m < job.n_masks; m++) {
+        u32 mask = job.masks[(i64)column * job.n_masks + m];
+        if (m == job.component >> 5) mask &= ~(1u << (job.component & 31));
+        for (; mask; mask &= mask - 1) include(all, load(bits + (u64)(32 * m + lowest(mask)) * line));
+    }
+}
+
+// Visit up to eight columns.
+template <class Offset, bool HAS_UNKNOWN, bool IS_WHOLE>
+DEVICE void count_eight(
+    const Counting& job, const Visit* visits, u32 n, const u32* bits, u32 line, i64 here,
+    u32 n_planes, Counter* free_sum, Counter* ones_sum
+) {
+    Visit visit[4];
+    Vector x[4];
+    const u32 stride = (u32)job.stride;
+    UNROLL for (u32 pair = 0; pair < 4; pair++) {
+        if (pair % 2 == 0) {  // four loads are on their way together
+            UNROLL for (u32 k = 0; k < 4; k++)
+                visit[k] = load(visits + (IS_WHOLE || 2 * pair + k < n ? 2 * pair + k : 0));
+            UNROLL for (u32 k = 0; k < 4; k++)
+                x[k] = load(job.ones + here + (u64)(visit[k].column & ~MORE) * stride);
+        }
+        Vector others[2];
+        UNROLL for (u32 side = 0; side < 2; side++) {
+            const u32 k = 2 * (pair % 2) + side;
+            Vector& all = others[side];
+            all = load(bits + (Offset)(visit[k].others[0] & 0xffffu) * line);
+            include(all, load(bits + (Offset)(visit[k].others[0] >> 16) * line));
+            UNROLL for (int i = 1; i < FEW / 2; i++) {
+                include(all, load(bits + (Offset)(visit[k].others[i] & 0xffffu) * line));
+                include(all, load(bits + (Offset)(visit[k].others[i] >> 16) * line));
+            }
+            if ((int)visit[k].column < 0)
+                include_all(job, visit[k].column & ~MORE, bits, line, all);
+            if (HAS_UNKNOWN) {
+                u64 column = visit[k].column & ~MORE;
+                Vector seen = load(job.known + here + column * stride);
+                UNROLL for (int v = 0; v < VECTOR; v++) all.word[v] |= ~seen.word[v];
+            }
+            if (!IS_WHOLE && 2 * pair + side >= n) UNROLL for (int v = 0; v < VECTOR; v++) all.word[v] = FULL;
+        }
+        UNROLL for (int v = 0; v < VECTOR; v++) {
+            u32 a = ~others[0].word[v], b = ~others[1].word[v];
+            free_sum[v].add(a, b, pair, n_planes);
+            const u32 k = 2 * (pair % 2);
+            ones_sum[v].add(a & x[k].word[v], b & x[k + 1].word[v], pair, n_planes);
+        }
+    }
+}
+
 // Count, for one component, the columns that it alone decides in every row, and the ones there.
 //
 // Blocks: (tiles of rows, slots of visits). The warps of a block share a tile; each visits a part
 // of the columns, at most 1023. If `is_joined`, their counts are added up to one slot, else each
 // warp has its own. Counters: (slot, free and ones, n_kept planes, word). `bits`: the tile's words
 // of all components, a line after another, then zeros; `stage`: shared memory, may be the same.
-DEVICE void count_tile(const Counting& job, const u32* bits, i64 line, u32* stage) {
+template <class Offset, bool HAS_UNKNOWN>
+DEVICE void count_tile(const Counting& job, const u32* bits, u32 line, u32* stage) {
     const u32 lane = lane_of(), warp = warp_of();
     const i64 at = ((i64)blockIdx.x * LANES + lane) * VECTOR;
     const bool is_inside = at < job.n_words;
@@ -454,46 +552,21 @@ DEVICE void count_tile(const Counting& job, const u32* bits, i64 line, u32* stag
     const i64 begin = part * job.n_visits / n_parts, end = (part + 1) * job.n_visits / n_parts;
     u32 n_planes = 3;
     while ((1u << n_planes) <= end - begin) n_planes++;
-    u32 free_sum[VECTOR][SLOT_PLANES], ones_sum[VECTOR][SLOT_PLANES];
+    Counter free_sum[VECTOR], ones_sum[VECTOR];
     UNROLL for (int v = 0; v < VECTOR; v++)
-        UNROLL for (u32 p = 0; p < SLOT_PLANES; p++) free_sum[v][p] = ones_sum[v][p] = 0;
-    for (i64 first = begin; first < end; first += 8) {
-        Visit visit[8];
-        Vector x[8];
-        u32 free_bit[VECTOR][8], ones_bit[VECTOR][8];
-        UNROLL for (int k = 0; k < 8; k++)
-            visit[k] = load(job.visits + (first + k < end ? first + k : first));
-        UNROLL for (int k = 0; k < 8; k++)
-            x[k] = load(job.ones + (visit[k].column & ~MORE) * job.stride + here);
-        UNROLL for (int k = 0; k < 8; k++) {
-            Vector others;
-            UNROLL for (int v = 0; v < VECTOR; v++) others.word[v] = 0;
-            UNROLL for (int i = 0; i < FEW / 2; i++) {
-                include(others, load(bits + (visit[k].others[i] & 0xffffu) * line));
-                include(others, load(bits + (visit[k].others[i] >> 16) * line));
-            }
-            if (visit[k].column & MORE) {
-                const u32* masks = job.masks + (i64)(visit[k].column & ~MORE) * job.n_masks;
-                for (u32 m = 0; m < job.n_masks; m++) {
-                    u32 mask = masks[m];
-                    if (m == job.component >> 5) mask &= ~(1u << (job.component & 31));
-                    for (; mask; mask &= mask - 1)
-                        include(others, load(bits + (32 * m + lowest(mask)) * line));
-                }
-            }
-            if (first + k >= end) UNROLL for (int v = 0; v < VECTOR; v++) others.word[v] = FULL;
-            UNROLL for (int v = 0; v < VECTOR; v++) free_bit[v][k] = ~others.word[v];
-            if (job.known) {
-                Vector seen = load(job.known + (visit[k].column & ~MORE) * job.stride + here);
-                UNROLL for (int v = 0; v < VECTOR; v++) free_bit[v][k] &= seen.word[v];
-            }
-            UNROLL for (int v = 0; v < VECTOR; v++) ones_bit[v][k] = free_bit[v][k] & x[k].word[v];
-        }
-        UNROLL for (int v = 0; v < VECTOR; v++) {
-            add_eight(free_sum[v], free_bit[v], n_planes);
-            add_eight(ones_sum[v], ones_bit[v], n_planes);
-        }
-    }
+        UNROLL for (u32 p = 0; p < SLOT_PLANES; p++)
+            free_sum[v].planes[p] = ones_sum[v].planes[p] = 0;
+    const Visit* visits = job.visits + begin;
+    const u32 n = (u32)(end - begin);
+    u32 first = 0;
+    for (; first + 8 <= n; first += 8)
+        count_eight<Offset, HAS_UNKNOWN, true>(
+            job, visits + first, 8, bits, line, here, n_planes, free_sum, ones_sum
+        );
+    if (first < n)
+        count_eight<Offset, HAS_UNKNOWN, false>(
+            job, visits + first, n - first, bits, line, here, n_planes, free_sum, ones_sum
+        );
     u64 slot = part;
     if (job.is_joined) {
         slot = blockIdx.y;
@@ -504,17 +577,17 @@ DEVICE void count_tile(const Counting& job, const u32* bits, i64 line, u32* stag
             if (warp >= half && warp < 2 * half)
                 UNROLL for (u32 p = 0; p < SLOT_PLANES; p++)
                     UNROLL for (int v = 0; v < VECTOR; v++) {
-                        mine[((2 * p) * VECTOR + v) * LANES] = free_sum[v][p];
-                        mine[((2 * p + 1) * VECTOR + v) * LANES] = ones_sum[v][p];
+                        mine[((2 * p) * VECTOR + v) * LANES] = free_sum[v].planes[p];
+                        mine[((2 * p + 1) * VECTOR + v) * LANES] = ones_sum[v].planes[p];
                     }
             BARRIER();
             if (warp < half)
                 UNROLL for (int v = 0; v < VECTOR; v++) {
                     u32 c0 = 0, c1 = 0, next;
                     UNROLL for (u32 p = 0; p < SLOT_PLANES; p++) {
-                        full_add(free_sum[v][p], mine[((2 * p) * VECTOR + v) * LANES], c0, next);
+                        full_add(free_sum[v].planes[p], mine[((2 * p) * VECTOR + v) * LANES], c0, next);
                         c0 = next;
-                        full_add(ones_sum[v][p], mine[((2 * p + 1) * VECTOR + v) * LANES], c1, next);
+                        full_add(ones_sum[v].planes[p], mine[((2 * p + 1) * VECTOR + v) * LANES], c1, next);
                         c1 = next;
                     }
                 }
@@ -526,14 +599,14 @@ DEVICE void count_tile(const Counting& job, const u32* bits, i64 line, u32* stag
     UNROLL for (u32 p = 0; p < SLOT_PLANES; p++) {
         if (p >= job.n_kept) break;
         UNROLL for (int v = 0; v < VECTOR; v++) {
-            to[p * job.n_words + v] = free_sum[v][p];
-            to[(job.n_kept + p) * job.n_words + v] = ones_sum[v][p];
+            to[p * job.n_words + v] = free_sum[v].planes[p];
+            to[(job.n_kept + p) * job.n_words + v] = ones_sum[v].planes[p];
         }
     }
 }
 
 // As many components as fit in shared memory.
-KERNEL BOUNDED(32 * MOST_WARPS, 2) count_component(COUNTING) {
+KERNEL BOUNDED(32 * COUNT_WARPS, 3) count_component(COUNTING) {
     SHARED_ARRAY(tile);
     const Counting job = THE_COUNTING;
     const i64 start = (i64)blockIdx.x * LANES * VECTOR;
@@ -544,15 +617,18 @@ KERNEL BOUNDED(32 * MOST_WARPS, 2) count_component(COUNTING) {
         tile[k] = is_there ? factor[(i64)l * n_words + start + w] : 0;
     }
     BARRIER();
-    count_tile(job, tile + lane_of() * VECTOR, line, tile);
+    if (known) count_tile<u32, true>(job, tile + lane_of() * VECTOR, line, tile);
+    else count_tile<u32, false>(job, tile + lane_of() * VECTOR, line, tile);
 }
 
 // Any number of components: `factor` has a line of zeros more.
-KERNEL BOUNDED(32 * MOST_WARPS, 2) count_component_of_many(COUNTING) {
+KERNEL BOUNDED(32 * COUNT_WARPS, 3) count_component_of_many(COUNTING) {
     SHARED_ARRAY(stage);
     const Counting job = THE_COUNTING;
     const i64 at = ((i64)blockIdx.x * LANES + lane_of()) * VECTOR;
-    count_tile(job, factor + (at < n_words ? at : 0), n_words, stage);
+    const u32* bits = factor + (at < n_words ? at : 0);
+    if (known) count_tile<u64, true>(job, bits, (u32)n_words, stage);
+    else count_tile<u64, false>(job, bits, (u32)n_words, stage);
 }
 
 // Draw one component's bits of all rows from their counts. A block does LANES words of rows.
@@ -574,11 +650,12 @@ KERNEL BOUNDED(32 * MOST_WARPS, 2) draw_component(
             UNROLL for (int kind = 0; kind < 2; kind++) {
                 const u32* from =
                     counters + ((i64)slot * 2 + kind) * n_kept * n_words + first_word + lane;
-                u32 carry = 0;
+                u32 planes[SLOT_PLANES], carry = 0, next;
+                UNROLL for (u32 p = 0; p < SLOT_PLANES; p++)
+                    planes[p] = p < n_kept ? from[p * n_words] : 0;
                 UNROLL for (u32 p = 0; p < SUM_PLANES; p++) {
                     if (p >= n_planes) break;
-                    u32 next;
-                    full_add(sum[kind][p], p < n_kept ? from[p * n_words] : 0, carry, next);
+                    full_add(sum[kind][p], p < SLOT_PLANES ? planes[p] : 0, carry, next);
                     carry = next;
                 }
             }
@@ -624,7 +701,7 @@ KERNEL BOUNDED(32 * MOST_WARPS, 2) draw_component(
             i64 i = 32 * w + bit;
             if (i >= n_rows) break;
             i64 n_free = 0, c1 = 0;
-            for (u32 p = 0; p < n_planes; p++) {
+            UNROLL_BY(4) for (u32 p = 0; p < n_planes; p++) {
                 n_free |= (i64)((stage[0][0][p][place] >> bit) & 1u) << p;
                 c1 |= (i64)((stage[0][1][p][place] >> bit) & 1u) << p;
             }
@@ -741,20 +818,52 @@ KERNEL count_rows(DATA, const u32* factor, i64 stride, const i64* rows, i64 n, i
     }
 }
 
-// How many single-row components a row owns, given its uncovered entries (births.py).
+// How many single-row components a row owns, given its uncovered entries (births.py): draw_count
+// and categorical there, numbers side by side on the lanes of a warp.
 DEVICE u32 draw_number(
     i64 n_ones, i64 n_zeros, const i64* number, i64 n_numbers, i64 ceiling, Stream stream,
     u32 site, u32 row, const u64* table
 ) {
-    i64 best = 0, n = 0;
-    for (; n < n_numbers; n++) {
-        i64 rest = number[3 * n] + n_ones * ceiling + n_zeros * number[3 * n + 2];
-        if (n > 0 && rest < best - LIMIT && number[3 * n] < number[3 * n - 3]) break;
-        i64 score = score_of(number, n, n_ones, n_zeros);
-        best = score > best ? score : best;
+    const i64 least = -(1ll << 62);
+    i64 best = 0, top = least, n = n_numbers;
+    for (i64 base = 0; base < n_numbers; base += LANES) {
+        i64 k = base + lane_of();
+        i64 score = k < n_numbers ? score_of(number, k, n_ones, n_zeros) : least;
+        i64 so_far = highest_up_to(score);
+        i64 before = from_below(so_far, best);
+        before = before > best ? before : best;
+        bool is_end = k > 0 && k < n_numbers && number[3 * k] < number[3 * k - 3];
+        if (is_end) {
+            i64 rest = number[3 * k] + n_ones * ceiling + n_zeros * number[3 * k + 2];
+            is_end = rest < before - LIMIT;
+        }
+        u32 ends = vote(is_end);
+        u32 last = ends ? lowest(ends) : LANES;  // the first number that is not worth a look
+        if (last > 0) {
+            i64 highest = from_lane(so_far, last - 1);
+            top = highest > top ? highest : top;
+        }
+        best = top > best ? top : best;
+        if (ends) {
+            n = base + last;
+            break;
+        }
     }
     if (n == 1) return 0;
-    return (u32)categorical(number, n, n_ones, n_zeros, uniform64(stream, site, row, 0), table);
+    u64 total = 0;
+    for (i64 k = lane_of(); k < n; k += LANES)
+        total += weight_of(number, k, n_ones, n_zeros, top, table);
+    total = (u64)add_lanes((i64)total);
+    u64 left = multiply_high(uniform64(stream, site, row, 0), total);
+    for (i64 base = 0; base < n - 1; base += LANES) {
+        i64 k = base + lane_of();
+        u64 weight = k < n - 1 ? weight_of(number, k, n_ones, n_zeros, top, table) : 0;
+        u64 sum = sum_up_to(weight);
+        u32 hits = vote(k < n - 1 && left < sum);
+        if (hits) return (u32)base + lowest(hits);
+        left -= from_lane(sum, LANES - 1);
+    }
+    return (u32)(n - 1);
 }
 
 // Draw how many single-row components each row owns; totals: born, covered ones, covered zeros.
@@ -770,12 +879,14 @@ KERNEL draw_births(
         i64 row = rows ? rows[i] : i;
         read_row(factor, stride, row, data.n_components, 0, active);
         Counts found = count_row(data, row, active);
-        if (threadIdx.x) continue;
-        n_new[i] = draw_number(
+        if (warp_of()) continue;
+        u32 n_own = draw_number(
             found.n_ones - found.tp, found.n_zeros - found.fp, number, n_numbers, ceiling,
             Stream{key, sweep}, site, (u32)row, table
         );
-        born += n_new[i];
+        if (threadIdx.x) continue;
+        n_new[i] = n_own;
+        born += n_own;
         tp += found.tp;
         fp += found.fp;
     }

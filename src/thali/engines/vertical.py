@@ -11,15 +11,18 @@ if TYPE_CHECKING:
     from thali.engines.base import RowUpdate
     from thali.engines.gpu import GpuEngine, Lines
 
-VECTOR, PART_PLANES, SLOT_PLANES, SUM_PLANES = 2, 10, 13, 31
+VECTOR, PART_PLANES, SLOT_PLANES, COUNT_WARPS = 4, 10, 12, 4
 """As in rows.cu."""
 
 _MOST_A_PART = (1 << PART_PLANES) - 1
 _LEAST_A_PART = 48
 """Visits below which a warp spends more on handing its counts over than on counting."""
 
-_MOST_SLOTS = 16
+_MOST_SLOTS = 4
 """Slots that are summed as they are; if there were more, warps add theirs up first."""
+
+_BLOCKS = 3
+"""Counting blocks that a processor does side by side."""
 
 _MOST_ROWS = 1 << 22
 _MOST_SHARED = 48 << 10
@@ -35,6 +38,7 @@ class VerticalUpdate:
     def __init__(self, engine: GpuEngine, job: RowUpdate) -> None:
         self.engine, self.job = engine, job
         self.device, self.xp = engine.device, engine.xp
+        self._warps = min(COUNT_WARPS, engine.device.warps)
         self.codes = engine.lines(job.codes, 64 * job.codes.shape[1])
         self.sizes = engine.sizes(self.codes)[:, 0]
         self.starts = np.concatenate([[0], np.cumsum(self.sizes)])
@@ -122,13 +126,13 @@ class VerticalUpdate:
     ) -> None:  # fmt: skip
         """Draw the entries of rows whose data are lines of words across them."""
         job, device = self.job, self.device
-        lanes, warps = device.lanes, device.warps
+        lanes, warps = device.lanes, self._warps
         n_tiles = -(-(-(-n_rows // 32)) // (lanes * VECTOR))
         plans = [self._plan(n_tiles, int(size)) for size in self.sizes]
         most = max((slots * kept for slots, _, _, kept in plans), default=0)
         counters = self.xp.empty((max(1, 2 * most), stride), u32)
         tile = 4 * lanes * VECTOR  # bytes of a line
-        shared = warps // 2 * 2 * SLOT_PLANES * tile
+        shared = warps // 2 * 2 * SLOT_PLANES * tile  # half of the warps hand their counts over
         counting = "count_component_of_many"
         if (len(plans) + 1) * tile <= _MOST_SHARED:
             counting, shared = "count_component", max(shared, (len(plans) + 1) * tile)
@@ -148,7 +152,7 @@ class VerticalUpdate:
                     shared,
                 )  # fmt: skip
             device.launch(
-                "draw_component", (-(-n_rows // (32 * lanes)), 1), lanes * warps,
+                "draw_component", (-(-n_rows // (32 * lanes)), 1), lanes * device.warps,
                 [counters, u32(slots), u32(kept), u32(size.bit_length()), bits, i64(stride),
                  u32(component), i64(n_rows), rows, singles, self.weights, self.prior,
                  u64(job.stream.key), u32(job.stream.sweep), u32(job.site), self.engine.exp,
@@ -159,10 +163,10 @@ class VerticalUpdate:
         """Return slots, grid height, whether warps add up first, and planes kept of a count."""
         if n_visits == 0:
             return 0, 0, False, 0
-        warps = self.device.warps
+        warps = self._warps
         least = -(-n_visits // (_MOST_A_PART * warps))
         most = max(least, n_visits // (_LEAST_A_PART * warps))
-        wave = 2 * self.device.n_processors
+        wave = _BLOCKS * self.device.n_processors
 
         def waste(height: int) -> float:
             blocks = n_tiles * height
