@@ -33,6 +33,7 @@ class HostDevice:
     lanes = 1
     warps = 1
     n_processors = 2
+    shared = 48 << 10
     name = "host"
     xp = np
     room = 1 << 40

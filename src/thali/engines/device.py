@@ -56,6 +56,7 @@ class CudaDevice:
         self._kernels: dict[str, Any] = {}
         device = cupy.cuda.Device()
         self.n_processors = int(device.attributes["MultiProcessorCount"])
+        self.shared = int(device.attributes["MaxSharedMemoryPerBlockOptin"]) - (1 << 10)
         names = cupy.cuda.runtime.getDeviceProperties(device.id)["name"]
         self.name = names.decode()
 
@@ -71,6 +72,8 @@ class CudaDevice:
         """Start a kernel; CuPy raises what the driver says of the launch."""
         if name not in self._kernels:
             self._kernels[name] = self._module.get_function(name)
+            if name.startswith("count_component"):
+                self._kernels[name].max_dynamic_shared_size_bytes = self.shared
         self._kernels[name](grid, (threads,), tuple(arguments), shared_mem=shared)
 
     def to_host(self, array: Any) -> NDArray[Any]:

@@ -35,6 +35,7 @@ _LONG_ROW = 2048
 _UPLOAD = 1 << 28
 """Bytes sent at a time: all that is needed twice while data are loaded."""
 
+_MOST_ROWS = 1 << 22
 _GB = 1e9
 NULL = np.uint64(0)
 u32, i64, u64 = np.uint32, np.int64, np.uint64
@@ -77,6 +78,7 @@ class GpuEngine:
         self.device = CudaDevice() if device is None else device
         self.xp = self.device.xp
         self._here: dict[int, tuple[Any, Lines]] = {}
+        self._last: tuple[Any, int, list[Any]] = (None, 0, [])
         self.exp = self.xp.asarray(EXP)
 
     def load(self, tensor: PackedTensor) -> GpuEngine:
@@ -225,6 +227,8 @@ class GpuEngine:
             [rows, i64(len(rows)), inside],
         )  # fmt: skip
         sizes, within = self.sizes(lines, inside).T
+        if self.rows_at_once(0, len(rows)) >= len(rows):
+            self.turned(0, rows)  # while the host thinks about the sizes
         singles = self.xp.zeros(len(rows), u32)
         is_single = (sizes == 1) & (within == 1)
         order = np.argsort(stream.bits(Site.ORDER, n, row=number), kind="stable")
@@ -237,9 +241,12 @@ class GpuEngine:
             )  # fmt: skip
             order = order[~is_single[order]]
         kept = lines._replace(words=lines.words[self.xp.asarray(order)])
+        # Nobody reads these on the host before they are drawn anew: a stand-in of their shape.
+        stand_in = np.broadcast_to(u64(0), (len(order), users.words.shape[1]))
+        self._remember(stand_in, kept)
         return Block(
             order,
-            self._factor(kept, users).words,
+            stand_in,
             codes.words[order],
             sizes[order],
             (sizes == within)[order],
@@ -326,10 +333,6 @@ class GpuEngine:
             )  # fmt: skip
         return self.device.to_host(counts).view(np.int64)
 
-    def unfoldings(self) -> list[tuple[Lines, Lines | None]]:
-        """Return the data of all modes."""
-        return self._unfoldings
-
     def unfolding(self, mode: int) -> tuple[Lines, Lines | None]:
         """Return a mode's data."""
         return self._unfoldings[mode]
@@ -355,6 +358,29 @@ class GpuEngine:
             part = np.ascontiguousarray(words[start : start + step])
             out[start : start + step, :width] = self.xp.asarray(part)
         return Lines(out.view(u32), 64 * width)
+
+    def rows_at_once(self, mode: int, n_rows: int) -> int:
+        """Return how many rows are turned at a time: in an eighth of the memory of the data."""
+        room = sum(part.words.nbytes for u in self._unfoldings for part in u if part)
+        line = sum(4 * part.n_words for part in self._unfoldings[mode] if part)
+        most = min(_MOST_ROWS, max(room // 8, 1 << 26) // line)
+        return min(max(32, n_rows), max(32, most // 32 * 32))
+
+    def turned(self, mode: int, rows: Any) -> list[Any]:
+        """Return the data of some rows as lines across them; the last ones are remembered."""
+        if self._last[0] is not rows or self._last[1] != mode:
+            self._last = (None, 0, [])  # its memory is free for the next
+            n = -(-len(rows) // 32)
+            step = 32 if n > 256 else 4
+            turned: list[Any] = []
+            for source in self._unfoldings[mode]:
+                out = None
+                if source is not None:
+                    out = self.xp.empty((32 * source.n_words, -(-n // step) * step), u32)
+                    self.transpose(source, rows, 0, len(rows), out)
+                turned.append(out)
+            self._last = (rows, mode, turned)
+        return self._last[2]
 
     def _turn(self, lines: Lines) -> Lines:
         """Transpose a matrix's unfolding on the device."""

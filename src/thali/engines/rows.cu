@@ -47,10 +47,15 @@ struct Place { unsigned x, y, z; };
 static Place threadIdx, blockIdx, gridDim, blockDim = {1, 1, 1};
 #endif
 
+#ifndef COUNT_BLOCKS
+#define COUNT_BLOCKS 2  // counting blocks that a processor does side by side
+#endif
+
 #define VECTOR 4        // words of 32 rows a thread counts at once
 #define PART_PLANES 10  // a warp counts to 1023,
 #define SLOT_PLANES 12  // four of them together to 4095,
-#define SUM_PLANES 31   // all of them as far as a row may be long
+#define SUM_PLANES 16   // all of them to 65,535, or
+#define LONG_PLANES 31  // as far as a row may be long
 #define FULL 0xffffffffu
 
 // --- threads together ----------------------------------------------------------------------------
@@ -71,27 +76,6 @@ DEVICE i64 add_lanes(i64 value) {
     for (int step = 16; step; step >>= 1) value += __shfl_xor_sync(FULL, value, step);
     return value;
 }
-DEVICE i64 highest_up_to(i64 value) {
-    for (int step = 1; step < 32; step *= 2) {
-        i64 other = __shfl_up_sync(FULL, value, step);
-        if (lane_of() >= step && other > value) value = other;
-    }
-    return value;
-}
-DEVICE u64 sum_up_to(u64 value) {
-    for (int step = 1; step < 32; step *= 2) {
-        u64 other = __shfl_up_sync(FULL, value, step);
-        if (lane_of() >= step) value += other;
-    }
-    return value;
-}
-DEVICE i64 from_below(i64 value, i64 first) {
-    value = __shfl_up_sync(FULL, value, 1);
-    return lane_of() ? value : first;
-}
-DEVICE i64 from_lane(i64 value, u32 lane) { return __shfl_sync(FULL, value, lane); }
-DEVICE u64 from_lane(u64 value, u32 lane) { return __shfl_sync(FULL, value, lane); }
-DEVICE u32 vote(bool yes) { return __ballot_sync(FULL, yes); }
 DEVICE void add_to(u64* total, u64 value) { atomicAdd(total, value); }
 DEVICE void add_to(u32* total, u32 value) { atomicAdd(total, value); }
 DEVICE void or_to(u32* word, u32 bits) { atomicOr(word, bits); }
@@ -102,12 +86,6 @@ DEVICE u32 popcount(u32 word) { return __builtin_popcount(word); }
 DEVICE u32 lowest(u32 word) { return __builtin_ctz(word); }
 DEVICE u32 join(u32 word) { return word; }
 DEVICE i64 add_lanes(i64 value) { return value; }
-DEVICE i64 highest_up_to(i64 value) { return value; }
-DEVICE u64 sum_up_to(u64 value) { return value; }
-DEVICE i64 from_below(i64, i64 first) { return first; }
-DEVICE i64 from_lane(i64 value, u32) { return value; }
-DEVICE u64 from_lane(u64 value, u32) { return value; }
-DEVICE u32 vote(bool yes) { return yes; }
 DEVICE void add_to(u64* total, u64 value) { *total += value; }
 DEVICE void add_to(u32* total, u32 value) { *total += value; }
 DEVICE void or_to(u32* word, u32 bits) { *word |= bits; }
@@ -438,7 +416,7 @@ struct Counter {
     u32 planes[SLOT_PLANES];
     u32 two, four;  // carries that wait for their like
 
-    DEVICE_MEMBER void add(u32 a, u32 b, u32 pair, u32 n_planes) {
+    DEVICE_MEMBER void add(u32 a, u32 b, u32 pair) {
         u32 carry, next;
         full_add(planes[0], a, b, carry);
         if (pair % 2 == 0) {
@@ -452,7 +430,6 @@ struct Counter {
         }
         full_add(planes[2], four, next, carry);
         UNROLL for (u32 p = 3; p < PART_PLANES; p++) {
-            if (p >= n_planes) break;
             u32 old = planes[p];
             planes[p] = old ^ carry;
             carry &= old;
@@ -466,6 +443,7 @@ struct Counting {
     i64 stride;        // of both
     i64 n_words;
     u32 component;
+    u32 n_components;
     const Visit* visits;
     i64 n_visits;
     const u32* masks;
@@ -480,8 +458,8 @@ struct Counting {
         u32 n_components, const Visit *visits, i64 n_visits, const u32 *masks, u32 n_masks,       \
         u32 is_joined, u32 n_kept, u32 *counters
 #define THE_COUNTING                                                                          \
-    {ones, known, stride, n_words, component, visits, n_visits, masks, n_masks, is_joined, n_kept, \
-     counters}
+    {ones,     known, stride,  n_words,   component, n_components, visits, \
+     n_visits, masks, n_masks, is_joined, n_kept,    counters}
 
 // The words of all other components of a column, where a visit does not list them.
 DEVICE void include_all(const Counting& job, u32 column, const u32* bits, u32 line, Vector& all) {
@@ -492,19 +470,29 @@ DEVICE void include_all(const Counting& job, u32 column, const u32* bits, u32 li
     }
 }
 
-// Visit up to eight columns.
-template <class Offset, bool HAS_UNKNOWN, bool IS_WHOLE>
+// Beyond the last there is nothing to count: all is covered.
+DEVICE Visit visit_at(const Counting& job, const Visit* visits, u32 i, u32 n) {
+    Visit visit = load(visits + (i < n ? i : n - 1));
+    if (i >= n) {
+        visit.column &= ~MORE;
+        visit.others[0] = job.n_components + 1;
+    }
+    return visit;
+}
+
+// Visit eight columns, four loads on their way together.
+template <class Offset, bool HAS_UNKNOWN>
 DEVICE void count_eight(
-    const Counting& job, const Visit* visits, u32 n, const u32* bits, u32 line, i64 here,
-    u32 n_planes, Counter* free_sum, Counter* ones_sum
+    const Counting& job, const Visit* visits, u32 first, u32 n, const u32* bits, u32 line, i64 here,
+    Counter* free_sum, Counter* ones_sum
 ) {
     Visit visit[4];
     Vector x[4];
     const u32 stride = (u32)job.stride;
     UNROLL for (u32 pair = 0; pair < 4; pair++) {
-        if (pair % 2 == 0) {  // four loads are on their way together
+        if (pair % 2 == 0) {
             UNROLL for (u32 k = 0; k < 4; k++)
-                visit[k] = load(visits + (IS_WHOLE || 2 * pair + k < n ? 2 * pair + k : 0));
+                visit[k] = visit_at(job, visits, first + 2 * pair + k, n);
             UNROLL for (u32 k = 0; k < 4; k++)
                 x[k] = load(job.ones + here + (u64)(visit[k].column & ~MORE) * stride);
         }
@@ -512,11 +500,12 @@ DEVICE void count_eight(
         UNROLL for (u32 side = 0; side < 2; side++) {
             const u32 k = 2 * (pair % 2) + side;
             Vector& all = others[side];
-            all = load(bits + (Offset)(visit[k].others[0] & 0xffffu) * line);
-            include(all, load(bits + (Offset)(visit[k].others[0] >> 16) * line));
-            UNROLL for (int i = 1; i < FEW / 2; i++) {
-                include(all, load(bits + (Offset)(visit[k].others[i] & 0xffffu) * line));
-                include(all, load(bits + (Offset)(visit[k].others[i] >> 16) * line));
+            UNROLL for (int i = 0; i < FEW / 2; i++) {
+                const u32 two = visit[k].others[i];
+                Vector a = load(bits + (Offset)(two & 0xffffu) * line);
+                Vector b = load(bits + (Offset)(two >> 16) * line);
+                UNROLL for (int v = 0; v < VECTOR; v++)
+                    all.word[v] = (i ? all.word[v] : 0) | a.word[v] | b.word[v];
             }
             if ((int)visit[k].column < 0)
                 include_all(job, visit[k].column & ~MORE, bits, line, all);
@@ -525,13 +514,12 @@ DEVICE void count_eight(
                 Vector seen = load(job.known + here + column * stride);
                 UNROLL for (int v = 0; v < VECTOR; v++) all.word[v] |= ~seen.word[v];
             }
-            if (!IS_WHOLE && 2 * pair + side >= n) UNROLL for (int v = 0; v < VECTOR; v++) all.word[v] = FULL;
         }
         UNROLL for (int v = 0; v < VECTOR; v++) {
-            u32 a = ~others[0].word[v], b = ~others[1].word[v];
-            free_sum[v].add(a, b, pair, n_planes);
             const u32 k = 2 * (pair % 2);
-            ones_sum[v].add(a & x[k].word[v], b & x[k + 1].word[v], pair, n_planes);
+            u32 a = ~others[0].word[v], b = ~others[1].word[v];
+            free_sum[v].add(a, b, pair);
+            ones_sum[v].add(a & x[k].word[v], b & x[k + 1].word[v], pair);
         }
     }
 }
@@ -541,7 +529,8 @@ DEVICE void count_eight(
 // Blocks: (tiles of rows, slots of visits). The warps of a block share a tile; each visits a part
 // of the columns, at most 1023. If `is_joined`, their counts are added up to one slot, else each
 // warp has its own. Counters: (slot, free and ones, n_kept planes, word). `bits`: the tile's words
-// of all components, a line after another, then zeros; `stage`: shared memory, may be the same.
+// of all components, a line after another, then zeros, then ones. `stage`: shared memory where counts
+// are handed over when all is counted; may be the same.
 template <class Offset, bool HAS_UNKNOWN>
 DEVICE void count_tile(const Counting& job, const u32* bits, u32 line, u32* stage) {
     const u32 lane = lane_of(), warp = warp_of();
@@ -550,22 +539,14 @@ DEVICE void count_tile(const Counting& job, const u32* bits, u32 line, u32* stag
     const i64 here = is_inside ? at : 0;
     const u64 part = (u64)blockIdx.y * n_warps() + warp, n_parts = (u64)gridDim.y * n_warps();
     const i64 begin = part * job.n_visits / n_parts, end = (part + 1) * job.n_visits / n_parts;
-    u32 n_planes = 3;
-    while ((1u << n_planes) <= end - begin) n_planes++;
     Counter free_sum[VECTOR], ones_sum[VECTOR];
     UNROLL for (int v = 0; v < VECTOR; v++)
         UNROLL for (u32 p = 0; p < SLOT_PLANES; p++)
             free_sum[v].planes[p] = ones_sum[v].planes[p] = 0;
-    const Visit* visits = job.visits + begin;
     const u32 n = (u32)(end - begin);
-    u32 first = 0;
-    for (; first + 8 <= n; first += 8)
-        count_eight<Offset, HAS_UNKNOWN, true>(
-            job, visits + first, 8, bits, line, here, n_planes, free_sum, ones_sum
-        );
-    if (first < n)
-        count_eight<Offset, HAS_UNKNOWN, false>(
-            job, visits + first, n - first, bits, line, here, n_planes, free_sum, ones_sum
+    for (u32 first = 0; first < n; first += 8)
+        count_eight<Offset, HAS_UNKNOWN>(
+            job, job.visits + begin, first, n, bits, line, here, free_sum, ones_sum
         );
     u64 slot = part;
     if (job.is_joined) {
@@ -606,23 +587,33 @@ DEVICE void count_tile(const Counting& job, const u32* bits, u32 line, u32* stag
 }
 
 // As many components as fit in shared memory.
-KERNEL BOUNDED(32 * COUNT_WARPS, 3) count_component(COUNTING) {
-    SHARED_ARRAY(tile);
-    const Counting job = THE_COUNTING;
+template <bool HAS_UNKNOWN>
+DEVICE void count_few(const Counting& job, const u32* factor, u32* tile) {
     const i64 start = (i64)blockIdx.x * LANES * VECTOR;
-    const u32 line = LANES * VECTOR;
-    for (u32 k = threadIdx.x; k < (n_components + 1) * line; k += blockDim.x) {
+    const u32 line = LANES * VECTOR, n = job.n_components;
+    for (u32 k = threadIdx.x; k < (n + 2) * line; k += blockDim.x) {
         u32 l = k / line, w = k % line;
-        bool is_there = l < n_components && start + w < n_words;
-        tile[k] = is_there ? factor[(i64)l * n_words + start + w] : 0;
+        bool is_there = l < n && start + w < job.n_words;
+        tile[k] = is_there ? factor[(i64)l * job.n_words + start + w] : l > n ? FULL : 0;
     }
     BARRIER();
-    if (known) count_tile<u32, true>(job, tile + lane_of() * VECTOR, line, tile);
-    else count_tile<u32, false>(job, tile + lane_of() * VECTOR, line, tile);
+    count_tile<u32, HAS_UNKNOWN>(job, tile + lane_of() * VECTOR, line, tile);
 }
 
-// Any number of components: `factor` has a line of zeros more.
-KERNEL BOUNDED(32 * COUNT_WARPS, 3) count_component_of_many(COUNTING) {
+KERNEL BOUNDED(32 * COUNT_WARPS, COUNT_BLOCKS) count_component(COUNTING) {
+    SHARED_ARRAY(tile);
+    const Counting job = THE_COUNTING;
+    count_few<false>(job, factor, tile);
+}
+
+KERNEL BOUNDED(32 * COUNT_WARPS, COUNT_BLOCKS) count_component_known(COUNTING) {
+    SHARED_ARRAY(tile);
+    const Counting job = THE_COUNTING;
+    count_few<true>(job, factor, tile);
+}
+
+// Any number of components: `factor` has a line of zeros and one of ones more.
+KERNEL BOUNDED(32 * COUNT_WARPS, 2) count_component_of_many(COUNTING) {
     SHARED_ARRAY(stage);
     const Counting job = THE_COUNTING;
     const i64 at = ((i64)blockIdx.x * LANES + lane_of()) * VECTOR;
@@ -635,16 +626,17 @@ KERNEL BOUNDED(32 * COUNT_WARPS, 3) count_component_of_many(COUNTING) {
 //
 // `factor` has the rows of the work order next to each other; where they are some of all rows,
 // what changes is flipped in `all_rows`, too. `gained`: change of covered ones and zeros.
-KERNEL BOUNDED(32 * MOST_WARPS, 2) draw_component(
+template <u32 PLANES>
+DEVICE void draw_rows(
     const u32* counters, u32 n_slots, u32 n_kept, u32 n_planes, u32* factor, i64 n_words, u32 component,
     i64 n_rows, const i64* rows, const u32* singles, const i64* weights, const i64* prior,
     u64 key, u32 sweep, u32 site, const u64* table, u32* all_rows, i64 all_stride, u64* gained
 ) {
-    SHARED u32 stage[STAGES][2][SUM_PLANES][LANES];
+    SHARED u32 stage[STAGES][2][PLANES][LANES];
     const u32 lane = lane_of(), warp = warp_of();
     const i64 first_word = (i64)blockIdx.x * LANES;
-    u32 sum[2][SUM_PLANES];
-    UNROLL for (u32 p = 0; p < SUM_PLANES; p++) sum[0][p] = sum[1][p] = 0;
+    u32 sum[2][PLANES];
+    UNROLL for (u32 p = 0; p < PLANES; p++) sum[0][p] = sum[1][p] = 0;
     if (first_word + lane < n_words)
         for (u32 slot = warp; slot < n_slots; slot += n_warps())
             UNROLL for (int kind = 0; kind < 2; kind++) {
@@ -653,7 +645,7 @@ KERNEL BOUNDED(32 * MOST_WARPS, 2) draw_component(
                 u32 planes[SLOT_PLANES], carry = 0, next;
                 UNROLL for (u32 p = 0; p < SLOT_PLANES; p++)
                     planes[p] = p < n_kept ? from[p * n_words] : 0;
-                UNROLL for (u32 p = 0; p < SUM_PLANES; p++) {
+                UNROLL for (u32 p = 0; p < PLANES; p++) {
                     if (p >= n_planes) break;
                     full_add(sum[kind][p], p < SLOT_PLANES ? planes[p] : 0, carry, next);
                     carry = next;
@@ -665,7 +657,7 @@ KERNEL BOUNDED(32 * MOST_WARPS, 2) draw_component(
         if (half >= n_used) continue;
         if (warp >= half && warp < 2 * half)
             UNROLL for (int kind = 0; kind < 2; kind++)
-                UNROLL for (u32 p = 0; p < SUM_PLANES; p++) {
+                UNROLL for (u32 p = 0; p < PLANES; p++) {
                     if (p >= n_planes) break;
                     stage[warp - half][kind][p][lane] = sum[kind][p];
                 }
@@ -673,7 +665,7 @@ KERNEL BOUNDED(32 * MOST_WARPS, 2) draw_component(
         if (warp < half)
             UNROLL for (int kind = 0; kind < 2; kind++) {
                 u32 carry = 0;
-                UNROLL for (u32 p = 0; p < SUM_PLANES; p++) {
+                UNROLL for (u32 p = 0; p < PLANES; p++) {
                     if (p >= n_planes) break;
                     u32 next;
                     full_add(sum[kind][p], stage[warp][kind][p][lane], carry, next);
@@ -685,7 +677,7 @@ KERNEL BOUNDED(32 * MOST_WARPS, 2) draw_component(
 #endif
     if (warp == 0)
         UNROLL for (int kind = 0; kind < 2; kind++)
-            UNROLL for (u32 p = 0; p < SUM_PLANES; p++) {
+            UNROLL for (u32 p = 0; p < PLANES; p++) {
                 if (p >= n_planes) break;
                 stage[0][kind][p][lane] = sum[kind][p];
             }
@@ -728,6 +720,28 @@ KERNEL BOUNDED(32 * MOST_WARPS, 2) draw_component(
     }
 }
 
+KERNEL BOUNDED(32 * MOST_WARPS, 3) draw_component(
+    const u32* counters, u32 n_slots, u32 n_kept, u32 n_planes, u32* factor, i64 n_words, u32 component,
+    i64 n_rows, const i64* rows, const u32* singles, const i64* weights, const i64* prior,
+    u64 key, u32 sweep, u32 site, const u64* table, u32* all_rows, i64 all_stride, u64* gained
+) {
+    draw_rows<SUM_PLANES>(
+        counters, n_slots, n_kept, n_planes, factor, n_words, component, n_rows, rows,
+        singles, weights, prior, key, sweep, site, table, all_rows, all_stride, gained
+    );
+}
+
+KERNEL BOUNDED(32 * MOST_WARPS, 2) draw_long_component(
+    const u32* counters, u32 n_slots, u32 n_kept, u32 n_planes, u32* factor, i64 n_words, u32 component,
+    i64 n_rows, const i64* rows, const u32* singles, const i64* weights, const i64* prior,
+    u64 key, u32 sweep, u32 site, const u64* table, u32* all_rows, i64 all_stride, u64* gained
+) {
+    draw_rows<LONG_PLANES>(
+        counters, n_slots, n_kept, n_planes, factor, n_words, component, n_rows, rows,
+        singles, weights, prior, key, sweep, site, table, all_rows, all_stride, gained
+    );
+}
+
 // --- whole rows: counts, births and deaths, horizontal form --------------------------------------
 
 struct Data {
@@ -766,34 +780,41 @@ DEVICE void read_row(
     BARRIER();
 }
 
-#define CHUNK 8  // words a thread covers at once
+#define CHUNK 2  // vectors a thread covers at once
 
-// OR the codes of active components over words w, w + step, ... of a row.
-DEVICE void cover(const Data& data, const u32* active, i64 w, i64 step, u32 covered[CHUNK]) {
-    UNROLL for (int c = 0; c < CHUNK; c++) covered[c] = 0;
+// OR the codes of active components over vectors at w and w + step. Lines are filled up with zeros.
+DEVICE void cover(const Data& data, const u32* active, i64 w, i64 step, Vector covered[CHUNK]) {
+    UNROLL for (int c = 0; c < CHUNK; c++)
+        UNROLL for (int v = 0; v < VECTOR; v++) covered[c].word[v] = 0;
     for (u32 k = 0; 32 * k < data.n_components; k++)
         for (u32 mask = active[k]; mask; mask &= mask - 1) {
-            const u32* code = data.codes + (i64)(32 * k + lowest(mask)) * data.code_stride;
+            const u32* code = data.codes + (i64)(32 * k + lowest(mask)) * data.code_stride + w;
             UNROLL for (int c = 0; c < CHUNK; c++)
-                if (w + c * step < data.n_words) covered[c] |= code[w + c * step];
+                if (w + c * step < data.n_words) include(covered[c], load(code + c * step));
         }
 }
 
 DEVICE Counts count_row(const Data& data, i64 row, const u32* active) {
     const u32* ones = data.ones + row * data.stride;
     const u32* known = data.known ? data.known + row * data.stride : 0;
-    i64 tp = 0, all = 0, n_ones = 0, n_known = 0;
-    for (i64 w = threadIdx.x; w < data.n_words; w += (i64)CHUNK * blockDim.x) {
-        u32 covered[CHUNK];
-        cover(data, active, w, blockDim.x, covered);
+    u32 tp = 0, all = 0, n_ones = 0, n_known = 0;
+    const i64 step = VECTOR * blockDim.x;
+    for (i64 w = VECTOR * threadIdx.x; w < data.n_words; w += CHUNK * step) {
+        Vector covered[CHUNK], x[CHUNK];
+        UNROLL for (int c = 0; c < CHUNK; c++)
+            if (w + c * step < data.n_words) x[c] = load(ones + w + c * step);
+        cover(data, active, w, step, covered);
         UNROLL for (int c = 0; c < CHUNK; c++) {
-            i64 at = w + (i64)c * blockDim.x;
-            if (at >= data.n_words) break;
-            u32 seen = known ? known[at] : FULL;
-            tp += popcount(covered[c] & ones[at]);
-            all += popcount(covered[c] & seen);
-            n_ones += popcount(ones[at]);
-            if (known) n_known += popcount(seen);
+            if (w + c * step >= data.n_words) break;
+            Vector seen;
+            if (known) seen = load(known + w + c * step);
+            UNROLL for (int v = 0; v < VECTOR; v++) {
+                u32 bits = covered[c].word[v];
+                tp += popcount(bits & x[c].word[v]);
+                all += popcount(known ? bits & seen.word[v] : bits);
+                n_ones += popcount(x[c].word[v]);
+                if (known) n_known += popcount(seen.word[v]);
+            }
         }
     }
     Counts counts;
@@ -818,52 +839,20 @@ KERNEL count_rows(DATA, const u32* factor, i64 stride, const i64* rows, i64 n, i
     }
 }
 
-// How many single-row components a row owns, given its uncovered entries (births.py): draw_count
-// and categorical there, numbers side by side on the lanes of a warp.
+// How many single-row components a row owns, given its uncovered entries (births.py).
 DEVICE u32 draw_number(
     i64 n_ones, i64 n_zeros, const i64* number, i64 n_numbers, i64 ceiling, Stream stream,
     u32 site, u32 row, const u64* table
 ) {
-    const i64 least = -(1ll << 62);
-    i64 best = 0, top = least, n = n_numbers;
-    for (i64 base = 0; base < n_numbers; base += LANES) {
-        i64 k = base + lane_of();
-        i64 score = k < n_numbers ? score_of(number, k, n_ones, n_zeros) : least;
-        i64 so_far = highest_up_to(score);
-        i64 before = from_below(so_far, best);
-        before = before > best ? before : best;
-        bool is_end = k > 0 && k < n_numbers && number[3 * k] < number[3 * k - 3];
-        if (is_end) {
-            i64 rest = number[3 * k] + n_ones * ceiling + n_zeros * number[3 * k + 2];
-            is_end = rest < before - LIMIT;
-        }
-        u32 ends = vote(is_end);
-        u32 last = ends ? lowest(ends) : LANES;  // the first number that is not worth a look
-        if (last > 0) {
-            i64 highest = from_lane(so_far, last - 1);
-            top = highest > top ? highest : top;
-        }
-        best = top > best ? top : best;
-        if (ends) {
-            n = base + last;
-            break;
-        }
+    i64 best = 0, n = 0;
+    for (; n < n_numbers; n++) {
+        i64 rest = number[3 * n] + n_ones * ceiling + n_zeros * number[3 * n + 2];
+        if (n > 0 && rest < best - LIMIT && number[3 * n] < number[3 * n - 3]) break;
+        i64 score = score_of(number, n, n_ones, n_zeros);
+        best = score > best ? score : best;
     }
     if (n == 1) return 0;
-    u64 total = 0;
-    for (i64 k = lane_of(); k < n; k += LANES)
-        total += weight_of(number, k, n_ones, n_zeros, top, table);
-    total = (u64)add_lanes((i64)total);
-    u64 left = multiply_high(uniform64(stream, site, row, 0), total);
-    for (i64 base = 0; base < n - 1; base += LANES) {
-        i64 k = base + lane_of();
-        u64 weight = k < n - 1 ? weight_of(number, k, n_ones, n_zeros, top, table) : 0;
-        u64 sum = sum_up_to(weight);
-        u32 hits = vote(k < n - 1 && left < sum);
-        if (hits) return (u32)base + lowest(hits);
-        left -= from_lane(sum, LANES - 1);
-    }
-    return (u32)(n - 1);
+    return (u32)categorical(number, n, n_ones, n_zeros, uniform64(stream, site, row, 0), table);
 }
 
 // Draw how many single-row components each row owns; totals: born, covered ones, covered zeros.
@@ -879,12 +868,11 @@ KERNEL draw_births(
         i64 row = rows ? rows[i] : i;
         read_row(factor, stride, row, data.n_components, 0, active);
         Counts found = count_row(data, row, active);
-        if (warp_of()) continue;
+        if (threadIdx.x) continue;
         u32 n_own = draw_number(
             found.n_ones - found.tp, found.n_zeros - found.fp, number, n_numbers, ceiling,
             Stream{key, sweep}, site, (u32)row, table
         );
-        if (threadIdx.x) continue;
         n_new[i] = n_own;
         born += n_own;
         tp += found.tp;
@@ -1022,7 +1010,8 @@ KERNEL tally_rows(
 ) {
     const Data data = THE_DATA;
     SHARED_ARRAY(active);
-    const i64 share = (data.n_words + gridDim.y - 1) / gridDim.y;
+    const i64 step = VECTOR * blockDim.x;
+    const i64 share = (data.n_words / VECTOR + gridDim.y) / gridDim.y * VECTOR;
     const i64 begin = blockIdx.y * share;
     const i64 end = begin + share < data.n_words ? begin + share : data.n_words;
     for (i64 i = blockIdx.x; i < n; i += gridDim.x) {
@@ -1033,18 +1022,26 @@ KERNEL tally_rows(
         for (u32 from = 0; from < n_classes; from += CLASSES) {
             u32 n_free[CLASSES], n_ones[CLASSES];
             UNROLL for (u32 k = 0; k < CLASSES; k++) n_free[k] = n_ones[k] = 0;
-            for (i64 w = begin + threadIdx.x; w < end; w += (i64)CHUNK * blockDim.x) {
-                u32 covered[CHUNK];
-                cover(data, active, w, blockDim.x, covered);
+            for (i64 w = begin + VECTOR * threadIdx.x; w < end; w += CHUNK * step) {
+                Vector covered[CHUNK];
+                cover(data, active, w, step, covered);
                 UNROLL for (int c = 0; c < CHUNK; c++) {
-                    i64 at = w + (i64)c * blockDim.x;
+                    i64 at = w + c * step;
                     if (at >= end) break;
-                    u32 free_bits = ~covered[c] & (known ? known[at] : FULL), x = ones[at];
+                    Vector x = load(ones + at), seen;
+                    if (known) seen = load(known + at);
+                    UNROLL for (int v = 0; v < VECTOR; v++) {
+                        covered[c].word[v] = ~covered[c].word[v];
+                        if (known) covered[c].word[v] &= seen.word[v];
+                    }
                     UNROLL for (u32 k = 0; k < CLASSES; k++) {
                         if (from + k >= n_classes) break;
-                        u32 inside = free_bits & classes[(i64)(from + k) * class_stride + at];
-                        n_free[k] += popcount(inside);
-                        n_ones[k] += popcount(inside & x);
+                        Vector inside = load(classes + (i64)(from + k) * class_stride + at);
+                        UNROLL for (int v = 0; v < VECTOR; v++) {
+                            u32 bits = covered[c].word[v] & inside.word[v];
+                            n_free[k] += popcount(bits);
+                            n_ones[k] += popcount(bits & x.word[v]);
+                        }
                     }
                 }
             }
@@ -1091,8 +1088,10 @@ ON_HOST(list_components)
 ON_HOST(list_columns)
 ON_HOST(list_visits)
 ON_HOST(count_component)
+ON_HOST(count_component_known)
 ON_HOST(count_component_of_many)
 ON_HOST(draw_component)
+ON_HOST(draw_long_component)
 ON_HOST(count_rows)
 ON_HOST(draw_births)
 ON_HOST(draw_codes)

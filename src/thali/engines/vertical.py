@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from thali.bits.words import count_ones
 
 if TYPE_CHECKING:
     from thali.bits import Factor
     from thali.engines.base import RowUpdate
     from thali.engines.gpu import GpuEngine, Lines
 
-VECTOR, PART_PLANES, SLOT_PLANES, COUNT_WARPS = 4, 10, 12, 4
+VECTOR, PART_PLANES, SLOT_PLANES, SUM_PLANES, COUNT_WARPS = 4, 10, 12, 16, 4
 """As in rows.cu."""
 
 _MOST_A_PART = (1 << PART_PLANES) - 1
@@ -21,12 +24,12 @@ _LEAST_A_PART = 48
 _MOST_SLOTS = 4
 """Slots that are summed as they are; if there were more, warps add theirs up first."""
 
-_BLOCKS = 3
+_SMALL = 1 << 20
+_BLOCKS = 2
 """Counting blocks that a processor does side by side."""
 
-_MOST_ROWS = 1 << 22
-_MOST_SHARED = 48 << 10
-"""Bytes of shared memory that any device gives to a block."""
+_MOST_SHARED = 72 << 10
+"""Bytes of shared memory of which three blocks have room on a processor."""
 
 NULL = np.uint64(0)
 u32, i64, u64 = np.uint32, np.int64, np.uint64
@@ -40,7 +43,9 @@ class VerticalUpdate:
         self.device, self.xp = engine.device, engine.xp
         self._warps = min(COUNT_WARPS, engine.device.warps)
         self.codes = engine.lines(job.codes, 64 * job.codes.shape[1])
-        self.sizes = engine.sizes(self.codes)[:, 0]
+        # Few codes are counted sooner than a device can be asked.
+        is_small = job.codes.nbytes <= _SMALL
+        self.sizes = count_ones(job.codes) if is_small else engine.sizes(self.codes)[:, 0]
         self.starts = np.concatenate([[0], np.cumsum(self.sizes)])
         n = len(self.sizes)
         self.columns = self.xp.empty(max(1, int(self.starts[-1])), u32)
@@ -73,9 +78,10 @@ class VerticalUpdate:
         """Return the factor with new entries, and the ones and zeros newly covered."""
         engine, job = self.engine, self.job
         lines = engine.lines(factor.words, factor.n_rows)
-        words = self.xp.zeros((factor.n_components + 1, lines.words.shape[1]), u32)
-        words[:-1] = lines.words  # and a line of zeros
-        lines = lines._replace(words=words[:-1])
+        n = factor.n_components
+        words = self._room(n, lines.words.shape[1])
+        words[:n] = lines.words
+        lines = lines._replace(words=words[:n])
         if job.rows is None and len(engine.tensor.shape) == 2:  # the other unfolding has the lines
             ones, known = engine.unfolding(1 - job.mode)
             self._draw_rows(ones.words, None if known is None else known.words, lines.words,
@@ -84,41 +90,28 @@ class VerticalUpdate:
         rows = self.xp.arange(factor.n_rows, dtype=i64) if job.rows is None else job.rows
         rows = self.xp.asarray(rows)
         singles = None if job.singles is None else self.xp.asarray(job.singles).astype(u32)
-        step = self._rows_at_once(len(rows))
-        n_columns = 32 * self.codes.n_words
+        step = engine.rows_at_once(job.mode, len(rows))
         for start in range(0, len(rows), step):
-            part = rows[start : start + step]
-            n = len(part)
-            stride = self._padded(n)
-            turned = []
-            for source in engine.unfolding(job.mode):
-                turned.append(None)
-                if source is not None:
-                    turned[-1] = self.xp.empty((n_columns, stride), u32)
-                    engine.transpose(source, part, 0, n, turned[-1])
-            bits = self.xp.zeros((factor.n_components + 1, stride), u32)
+            part = rows[start : start + step] if step < len(rows) else rows
+            n_part = len(part)
+            turned = engine.turned(job.mode, part)
+            stride = turned[0].shape[1]
+            bits = self._room(factor.n_components, stride)
             warps = self.device.warps
             self.device.launch(
-                "gather_bits", (factor.n_components, -(-n // (32 * warps))),
+                "gather_bits", (factor.n_components, -(-n_part // (32 * warps))),
                 self.device.lanes * warps,
-                [lines.words, lines.stride, part, i64(n), bits, i64(stride)],
+                [lines.words, lines.stride, part, i64(n_part), bits, i64(stride)],
             )  # fmt: skip
             own = NULL if singles is None else singles[start : start + step]
-            self._draw_rows(*turned, bits, stride, n, part, own, lines)
+            self._draw_rows(*turned, bits, stride, n_part, part, own, lines)
         return lines, self.gained
 
-    def _rows_at_once(self, n_rows: int) -> int:
-        """Return how many rows are turned at a time: an eighth of the data's memory."""
-        line = 4 * self.codes.n_words
-        room = sum(part.words.nbytes for u in self.engine.unfoldings() for part in u if part)
-        most = max(room // 8, 1 << 26) // line
-        step = min(n_rows, _MOST_ROWS, max(1, most))
-        return max(32, -(-step // 32) * 32)
-
-    def _padded(self, n_rows: int) -> int:
-        n = -(-n_rows // 32)
-        step = 32 if n > 256 else 4
-        return -(-n // step) * step
+    def _room(self, n_components: int, stride: int) -> Any:
+        """Return zeros for a factor's bits, and a line of zeros and one of ones for the kernels."""
+        words = self.xp.zeros((n_components + 2, stride), u32)
+        words[-1] = 0xFFFFFFFF
+        return words
 
     def _draw_rows(
         self, ones: Any, known: Any, bits: Any, stride: int, n_rows: int, rows: Any, singles: Any,
@@ -128,14 +121,16 @@ class VerticalUpdate:
         job, device = self.job, self.device
         lanes, warps = device.lanes, self._warps
         n_tiles = -(-(-(-n_rows // 32)) // (lanes * VECTOR))
-        plans = [self._plan(n_tiles, int(size)) for size in self.sizes]
+        wave = _BLOCKS * device.n_processors
+        plans = [_plan(n_tiles, int(size), warps, wave) for size in self.sizes]
         most = max((slots * kept for slots, _, _, kept in plans), default=0)
         counters = self.xp.empty((max(1, 2 * most), stride), u32)
         tile = 4 * lanes * VECTOR  # bytes of a line
-        shared = warps // 2 * 2 * SLOT_PLANES * tile  # half of the warps hand their counts over
-        counting = "count_component_of_many"
-        if (len(plans) + 1) * tile <= _MOST_SHARED:
-            counting, shared = "count_component", max(shared, (len(plans) + 1) * tile)
+        counting, shared = "count_component_of_many", 0
+        if (len(plans) + 2) * tile <= min(_MOST_SHARED, device.shared):
+            counting = "count_component" if known is None else "count_component_known"
+            shared = (len(plans) + 2) * tile
+        shared = max(shared, warps // 2 * 2 * SLOT_PLANES * tile)  # where warps add up
         whole = (NULL, i64(0)) if all_rows is None else (all_rows.words, all_rows.stride)
         for component, (slots, height, is_joined, kept) in enumerate(plans):
             if job.is_held[component]:
@@ -151,30 +146,34 @@ class VerticalUpdate:
                      u32(is_joined), u32(kept), counters],
                     shared,
                 )  # fmt: skip
+            is_long = size.bit_length() > SUM_PLANES
+            drawing = "draw_long_component" if is_long else "draw_component"
             device.launch(
-                "draw_component", (-(-n_rows // (32 * lanes)), 1), lanes * device.warps,
+                drawing, (-(-n_rows // (32 * lanes)), 1), lanes * device.warps,
                 [counters, u32(slots), u32(kept), u32(size.bit_length()), bits, i64(stride),
                  u32(component), i64(n_rows), rows, singles, self.weights, self.prior,
                  u64(job.stream.key), u32(job.stream.sweep), u32(job.site), self.engine.exp,
                  *whole, self.gained],
             )  # fmt: skip
 
-    def _plan(self, n_tiles: int, n_visits: int) -> tuple[int, int, bool, int]:
-        """Return slots, grid height, whether warps add up first, and planes kept of a count."""
-        if n_visits == 0:
-            return 0, 0, False, 0
-        warps = self._warps
-        least = -(-n_visits // (_MOST_A_PART * warps))
-        most = max(least, n_visits // (_LEAST_A_PART * warps))
-        wave = _BLOCKS * self.device.n_processors
 
-        def waste(height: int) -> float:
-            blocks = n_tiles * height
-            return -(-blocks // wave) * wave / blocks + 0.01 * height / max(1, most)
+@lru_cache(maxsize=4096)
+def _plan(n_tiles: int, n_visits: int, warps: int, wave: int) -> tuple[int, int, bool, int]:
+    """Return slots, grid height, whether warps add up first, and planes kept of a count.
 
-        first = max(least, min(most, -(-wave // n_tiles)))
-        height = min(range(first, min(most, 4 * first) + 1), key=waste)
-        is_joined = height * warps > _MOST_SLOTS
-        slots = height if is_joined else height * warps
-        kept = (-(-n_visits // slots)).bit_length()
-        return slots, height, is_joined, min(kept, SLOT_PLANES)
+    As many blocks as fill the device's waves, if there is work for them.
+    """
+    if n_visits == 0:
+        return 0, 0, False, 0
+    least = -(-n_visits // (_MOST_A_PART * warps))
+    most = max(least, n_visits // (_LEAST_A_PART * warps))
+
+    def waste(height: int) -> float:
+        blocks = n_tiles * height
+        return -(-blocks // wave) * wave / blocks + 0.01 * height / max(1, most)
+
+    first = max(least, min(most, -(-wave // n_tiles)))
+    height = min(range(first, min(most, 4 * first) + 1), key=waste)
+    is_joined = height * warps > _MOST_SLOTS
+    slots = height if is_joined else height * warps
+    return slots, height, is_joined, min((-(-n_visits // slots)).bit_length(), SLOT_PLANES)
