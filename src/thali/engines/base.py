@@ -106,6 +106,9 @@ class Engine(Protocol):
         Components of a single row are left out, and counted for each row, if integrated.
         """
 
+    def reorder(self, factors: tuple[Factor, ...], order: Index) -> tuple[Factor, ...]:
+        """Return the factors with their components in another order."""
+
     def renew(self, job: RowUpdate, factor: Factor, tables: BirthTables) -> tuple[Factor, Births]:
         """Carry out a work order, then draw all single-row components of its rows anew."""
 

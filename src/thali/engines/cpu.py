@@ -117,6 +117,10 @@ class CpuEngine:
         users, codes = (factor.words for factor in factors)
         return Block(*arrange(*stream, np.uint64(number), users, codes, rows, is_integrated))
 
+    def reorder(self, factors: tuple[Factor, ...], order: Index) -> tuple[Factor, ...]:
+        """Return the factors with their components in another order."""
+        return tuple(factor.take(order) for factor in factors)
+
     def _draw_rows(
         self,
         job: RowUpdate,

@@ -213,6 +213,13 @@ class GpuEngine:
         order = self.xp.argsort(keys, kind="stable").astype(i64)
         return [self.xp.sort(part) for part in self.xp.array_split(order, n_blocks)]
 
+    def reorder(self, factors: tuple[Factor, ...], order: Index) -> tuple[Factor, ...]:
+        """Return the factors with their components in another order, there and here."""
+        index = self.xp.asarray(order)
+        lines = (self.lines(factor.words, factor.n_rows) for factor in factors)
+        turned = [part._replace(words=part.words[index]) for part in lines]
+        return tuple(self._factor(*both) for both in zip(turned, factors, strict=True))
+
     def arrange(
         self, stream: Stream, number: int, factors: tuple[Factor, ...], rows: Any, *,
         is_integrated: bool,

@@ -25,7 +25,7 @@ _MOST_SLOTS = 4
 """Slots that are summed as they are; if there were more, warps add theirs up first."""
 
 _SMALL = 1 << 20
-_BLOCKS = 2
+_BLOCKS = 3
 """Counting blocks that a processor does side by side."""
 
 _MOST_SHARED = 72 << 10
@@ -66,7 +66,7 @@ class VerticalUpdate:
         )  # fmt: skip
         self.visits = self.xp.empty((len(self.columns), 4), u32)
         self.device.launch(
-            "list_visits", (n, max(1, min(64, n_columns // 2048))), threads,
+            "list_visits", (n, 1), engine.threads_of(1024),
             [self.columns, self.xp.asarray(self.starts), self.masks, u32(self.n_masks), u32(n),
              self.visits],
         )  # fmt: skip
