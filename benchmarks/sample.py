@@ -17,11 +17,10 @@ from pathlib import Path
 from time import perf_counter
 
 import thali
-from thali.engines import columns
+from thali.engines import columns, cpu
 from thali.engines.cpu import CpuEngine
 from thali.errors import NotConverged
 from thali.model import marginals
-from thali.engines import cpu
 from thali.sampler import moves, residuals, seats
 
 SHAPE, N_COMPONENTS, FLIPS = (301, 21_000), 10, 0.1

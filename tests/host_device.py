@@ -43,7 +43,7 @@ class HostDevice:
 
     def launch(self, name, grid, threads, arguments, shared=0):
         assert threads == 1
-        assert all(0 < n for n in grid)
+        assert all(n > 0 for n in grid)
         assert grid[1] < 1 << 16
         assert shared <= 48 << 10
         cells = [

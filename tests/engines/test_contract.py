@@ -201,9 +201,8 @@ def test_chain_does_not_depend_on_the_engine(shape, model, has_unknown, engine):
     for name in ("2 threads", engine):
         schedule = Schedule(warmup=6, hold=3)
         target = Target.prepare(as_input(values, known), model, schedule, place(name))
-        ends.append(
-            [(factors_of(s), s.noise, s.alpha, i) for s, i in chain(chain_key(7), target, n_sweeps)]
-        )
+        sweeps = chain(chain_key(7), target, n_sweeps)
+        ends.append([(factors_of(s), s.noise, s.alpha, i) for s, i in sweeps])
     assert ends[0] == ends[1]
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from thali.errors import EngineUnavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
-
-    from collections.abc import Sequence
 
     from thali.bits import Factor, Index, PackedTensor, Words
     from thali.engines.blocks import Block

@@ -101,7 +101,8 @@ class CpuEngine:
             density = np.zeros_like(n_new)
             births = self._with_codes(job, after, n_new, density, covered, tables.code)
         else:
-            births = Births(n_new[:0], _NOTHING, (sum(s[1] for s in sums), sum(s[2] for s in sums)))
+            covers = (sum(s[1] for s in sums), sum(s[2] for s in sums))
+            births = Births(n_new[:0], _NOTHING, covers)
         return self._put_back(job, factor, index, after), births
 
     def partition(self, stream: Stream, n_blocks: int) -> list[Index]:

@@ -78,7 +78,7 @@ class CudaDevice:
 
     def to_host(self, array: Any) -> NDArray[Any]:
         """Copy an array to memory that the device writes directly, four times as fast."""
-        from cupyx import empty_pinned  # type: ignore[import-not-found]  # noqa: PLC0415
+        from cupyx import empty_pinned  # noqa: PLC0415
 
         array = self.xp.ascontiguousarray(array)
         if array.size == 0:

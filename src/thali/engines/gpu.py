@@ -6,17 +6,14 @@ go to the device are remembered there as long as the host's copy lives, so that 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import ref
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thali.bits import Factor
 from thali.bits.words import n_words
-from thali.decide import EXP
 from thali.engines.base import Births, Moves
 from thali.engines.blocks import Block
-from thali.engines.device import CudaDevice
+from thali.engines.resident import GB, NULL, Lines, Resident, i64, u32, u64
 from thali.engines.vertical import VerticalUpdate
 from thali.errors import EngineUnavailable
 from thali.streams import Site
@@ -24,7 +21,7 @@ from thali.streams import Site
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from thali.bits import Index, PackedTensor, Words
+    from thali.bits import Factor, Index, Words
     from thali.engines.base import RowUpdate
     from thali.model.births import BirthTables, CodeTables, MoveTables
     from thali.streams import Stream
@@ -32,88 +29,12 @@ if TYPE_CHECKING:
 _LONG_ROW = 2048
 """Words of 32 columns from which a row has a team of many threads."""
 
-_UPLOAD = 1 << 28
-"""Bytes sent at a time: all that is needed twice while data are loaded."""
 
-_MOST_ROWS = 1 << 22
-_GB = 1e9
-NULL = np.uint64(0)
-u32, i64, u64 = np.uint32, np.int64, np.uint64
-
-
-class Lines(NamedTuple):
-    """Packed lines on the device, each filled up to whole vectors of words."""
-
-    words: Any  # (n_lines, stride), uint32
-    n_bits: int  # of a line; the words that matter are those of the host, 64 bits each
-
-    @property
-    def stride(self) -> np.int64:
-        """Words of 32 bits from one line to the next."""
-        return i64(self.words.shape[1])
-
-    @property
-    def n_words(self) -> int:
-        """Words of 32 bits that matter."""
-        return 2 * n_words(self.n_bits)
-
-
-def stride_of(n_bits: int) -> int:
-    """Return the 64-bit words a line takes: whole vectors, whole cache lines if it is long."""
-    width = n_words(n_bits)
-    step = 16 if width > 128 else 2
-    return max(step, -(-width // step) * step)
-
-
-class GpuEngine:
+class GpuEngine(Resident):
     """Row updates on a CUDA device; the bits drawn are those of the CPU engine."""
 
     name = "gpu"
     threads = 1
-    tensor: PackedTensor
-    _unfoldings: list[tuple[Lines, Lines | None]]
-
-    def __init__(self, device: Any = None) -> None:
-        """Use the current CUDA device (tests pass another place to compute)."""
-        self.device = CudaDevice() if device is None else device
-        self.xp = self.device.xp
-        self._here: dict[int, tuple[Any, Lines]] = {}
-        self._last: tuple[Any, int, list[Any]] = (None, 0, [])
-        self.exp = self.xp.asarray(EXP)
-
-    def load(self, tensor: PackedTensor) -> GpuEngine:
-        """Return an engine with a copy of the data on the device."""
-        engine = GpuEngine(self.device)
-        engine.tensor = tensor
-        engine._check_room(tensor)
-        engine._unfoldings = []
-        for mode, unfolding in enumerate(tensor.unfoldings):
-            if mode == 1 and len(tensor.shape) == 2:
-                first = engine._unfoldings[0]
-                turned = [None if part is None else engine._turn(part) for part in first]
-                engine._unfoldings.append((turned[0], turned[1]))  # type: ignore[arg-type]
-                continue
-            ones = engine._upload(unfolding.ones)
-            known = None if unfolding.known is None else engine._upload(unfolding.known)
-            engine._unfoldings.append((ones, known))
-        return engine
-
-    def _check_room(self, tensor: PackedTensor) -> None:
-        n_bytes = sum(
-            part.shape[0] * stride_of(64 * part.shape[1]) * 8
-            for unfolding in tensor.unfoldings
-            for part in unfolding
-            if part is not None
-        )
-        largest = max(part.nbytes for u in tensor.unfoldings for part in u if part is not None)
-        needed = n_bytes + largest // 2 + 2 * _UPLOAD
-        free = self.device.free_bytes()
-        if needed > free:
-            msg = (
-                f"the data need {needed / _GB:.1f} GB on the GPU, where {free / _GB:.1f} GB are "
-                "free; use engine='cpu', a larger GPU, or fewer rows."
-            )
-            raise EngineUnavailable(msg)
 
     # --- the protocol -----------------------------------------------------------------------
 
@@ -124,7 +45,7 @@ class GpuEngine:
             return factor, (0, 0)
         lines, gained = VerticalUpdate(self, job).draw(factor)
         tp, fp = (int(v) for v in self.device.to_host(gained).view(np.int64))
-        return self._factor(lines, factor), (tp, fp)
+        return self.to_factor(lines, factor), (tp, fp)
 
     def renew(self, job: RowUpdate, factor: Factor, tables: BirthTables) -> tuple[Factor, Births]:
         """Carry out a work order, then draw all single-row components of its rows anew."""
@@ -143,7 +64,7 @@ class GpuEngine:
              u32(job.stream.sweep), u32(Site.BIRTH_COUNT), self.exp, n_new, totals],
         )  # fmt: skip
         births = self._with_codes(job, lines, rows, n_new, None, totals, tables.code)
-        return self._factor(lines, factor), births
+        return self.to_factor(lines, factor), births
 
     def count(
         self, mode: int, rows: Index | None, codes: Words, factor: Factor
@@ -171,7 +92,7 @@ class GpuEngine:
         n_rows = rows[1] - rows[0]
         counts = self.xp.zeros((n_rows, len(classes), 2), u64)
         lines = self.lines(factor.words, factor.n_rows)
-        sets = self._upload(classes)
+        sets = self.upload(classes)
         width = self._unfoldings[mode][0].n_words
         parts = max(1, min(width // 1024, 4 * self.device.n_processors // max(1, n_rows)))
         self._launch_rows(
@@ -207,7 +128,7 @@ class GpuEngine:
         n_rows = self.tensor.shape[0]
         keys = self.xp.empty(n_rows, u64)
         self.device.launch(
-            "draw_keys", (self._blocks(n_rows, 256), 1), self.threads_of(256),
+            "draw_keys", (self.blocks_of(n_rows, 256), 1), self.threads_of(256),
             [u64(stream.key), u32(stream.sweep), u32(Site.BLOCKS), u32(0), i64(n_rows), keys],
         )  # fmt: skip
         order = self.xp.argsort(keys, kind="stable").astype(i64)
@@ -218,7 +139,7 @@ class GpuEngine:
         index = self.xp.asarray(order)
         lines = (self.lines(factor.words, factor.n_rows) for factor in factors)
         turned = [part._replace(words=part.words[index]) for part in lines]
-        return tuple(self._factor(*both) for both in zip(turned, factors, strict=True))
+        return tuple(self.to_factor(*both) for both in zip(turned, factors, strict=True))
 
     def arrange(
         self, stream: Stream, number: int, factors: tuple[Factor, ...], rows: Any, *,
@@ -230,7 +151,7 @@ class GpuEngine:
         lines = self.lines(users.words, users.n_rows)
         inside = self.xp.zeros(lines.n_words, u32)
         self.device.launch(
-            "mark_rows", (self._blocks(len(rows), 256), 1), self.threads_of(256),
+            "mark_rows", (self.blocks_of(len(rows), 256), 1), self.threads_of(256),
             [rows, i64(len(rows)), inside],
         )  # fmt: skip
         sizes, within = self.sizes(lines, inside).T
@@ -250,7 +171,7 @@ class GpuEngine:
         kept = lines._replace(words=lines.words[self.xp.asarray(order)])
         # Nobody reads these on the host before they are drawn anew: a stand-in of their shape.
         stand_in = np.broadcast_to(u64(0), (len(order), users.words.shape[1]))
-        self._remember(stand_in, kept)
+        self.remember(stand_in, kept)
         return Block(
             order,
             stand_in,
@@ -294,7 +215,7 @@ class GpuEngine:
         if needed > free:
             msg = (
                 f"{born} rows found components of their own at once, which need "
-                f"{needed / _GB:.1f} GB where {free / _GB:.1f} GB are free; start from fewer rows "
+                f"{needed / GB:.1f} GB where {free / GB:.1f} GB are free; start from fewer rows "
                 "or with more blocks."
             )
             raise EngineUnavailable(msg)
@@ -304,7 +225,7 @@ class GpuEngine:
         own = [self.xp.asarray(np.ascontiguousarray(table)) for table in tables]
         self.device.launch(
             "draw_codes",
-            (len(places), self._blocks(self._unfoldings[job.mode][0].n_words, 256)),
+            (len(places), self.blocks_of(self._unfoldings[job.mode][0].n_words, 256)),
             self.threads_of(256),
             [*self._data(job.mode, job.codes), lines.words, lines.stride, rows, places, n_new,
              NULL if density is None else density, offsets.astype(i64), *own,
@@ -318,97 +239,6 @@ class GpuEngine:
         return Births(owners, self.device.to_host(codes).view(u64), (tp, fp))
 
     # --- how work is laid out ---------------------------------------------------------------
-
-    def lines(self, words: Words, n_bits: int) -> Lines:
-        """Return a factor or codes on the device; what is there already does not travel."""
-        known = self._here.get(id(words))
-        if known is not None and known[0]() is words:
-            return known[1]
-        lines = self._upload(words)._replace(n_bits=n_bits)
-        self._remember(words, lines)
-        return lines
-
-    def sizes(self, lines: Lines, inside: Any = NULL) -> Index:
-        """Count the ones of every line, and those in a set: ``(n_lines, 2)``."""
-        n = lines.words.shape[0]
-        counts = self.xp.zeros((n, 2), u64)
-        if n:
-            parts = max(1, min(lines.n_words // 4096, 2 * self.device.n_processors // n))
-            self.device.launch(
-                "count_lines", (n, parts), self.threads_of(256),
-                [lines.words, lines.stride, i64(lines.n_words), inside, counts],
-            )  # fmt: skip
-        return self.device.to_host(counts).view(np.int64)
-
-    def unfolding(self, mode: int) -> tuple[Lines, Lines | None]:
-        """Return a mode's data."""
-        return self._unfoldings[mode]
-
-    def _remember(self, words: Words, lines: Lines) -> None:
-        key, here = id(words), self._here
-        here[key] = ref(words, lambda _: here.pop(key, None)), lines
-
-    def _factor(self, lines: Lines, like: Factor) -> Factor:
-        """Return lines as a factor on the host, remembering where they are on the device."""
-        words = self.device.to_host(lines.words.view(u64)[:, : n_words(like.n_rows)])
-        self._remember(words, lines._replace(n_bits=like.n_rows))
-        return like._replace(words=words)
-
-    def _upload(self, words: Words) -> Lines:
-        if words.dtype != np.uint64 or words.ndim != 2:
-            msg = f"packed words were expected; {words.dtype} of shape {words.shape} was given."
-            raise TypeError(msg)
-        n, width = words.shape
-        out = self.xp.zeros((n, stride_of(64 * width)), u64)
-        step = max(1, _UPLOAD // max(1, 8 * width))
-        for start in range(0, n, step):
-            part = np.ascontiguousarray(words[start : start + step])
-            out[start : start + step, :width] = self.xp.asarray(part)
-        return Lines(out.view(u32), 64 * width)
-
-    def rows_at_once(self, mode: int, n_rows: int) -> int:
-        """Return how many rows are turned at a time: in an eighth of the memory of the data."""
-        room = sum(part.words.nbytes for u in self._unfoldings for part in u if part)
-        line = sum(4 * part.n_words for part in self._unfoldings[mode] if part)
-        most = min(_MOST_ROWS, max(room // 8, 1 << 26) // line)
-        return min(max(32, n_rows), max(32, most // 32 * 32))
-
-    def turned(self, mode: int, rows: Any) -> list[Any]:
-        """Return the data of some rows as lines across them; the last ones are remembered."""
-        if self._last[0] is not rows or self._last[1] != mode:
-            self._last = (None, 0, [])  # its memory is free for the next
-            n = -(-len(rows) // 32)
-            step = 32 if n > 256 else 4
-            turned: list[Any] = []
-            for source in self._unfoldings[mode]:
-                out = None
-                if source is not None:
-                    out = self.xp.empty((32 * source.n_words, -(-n // step) * step), u32)
-                    self.transpose(source, rows, 0, len(rows), out)
-                turned.append(out)
-            self._last = (rows, mode, turned)
-        return self._last[2]
-
-    def _turn(self, lines: Lines) -> Lines:
-        """Transpose a matrix's unfolding on the device."""
-        n_rows, n_columns = self.tensor.shape
-        out = self.xp.zeros((64 * n_words(n_columns), 2 * stride_of(n_rows)), u32)
-        self.transpose(lines, NULL, 0, n_rows, out)
-        return Lines(out[:n_columns], n_rows)
-
-    def transpose(self, lines: Lines, rows: Any, first: int, n: int, out: Any) -> None:
-        """Turn some rows into columns: a line of ``out`` for each."""
-        step = 32 * self.device.warps * 60_000  # the height of a grid
-        for start in range(0, n, step):
-            height = min(step, n - start)
-            self.device.launch(
-                "transpose_rows",
-                (self._blocks(lines.n_words, self.device.lanes),
-                 self._blocks(height, 32 * self.device.warps)),
-                self.device.lanes * self.device.warps,
-                [lines.words, lines.stride, rows, i64(first + start), i64(height),
-                 i64(lines.n_words), out[:, start // 32 :], i64(out.shape[1])],
-            )  # fmt: skip
 
     def _rows(self, job: RowUpdate) -> Any:
         if job.rows is None:
@@ -446,11 +276,3 @@ class GpuEngine:
 
     def _mask_bytes(self, n_components: int) -> int:
         return 4 * -(-max(1, n_components) // 32)
-
-    def threads_of(self, n: int) -> int:
-        """Return a number of threads; the host has one."""
-        return n if self.device.lanes > 1 else 1
-
-    def _blocks(self, n: int, threads: int) -> int:
-        """Return how many blocks of so many threads do n pieces of work."""
-        return max(1, -(-n // self.threads_of(threads)))

@@ -24,6 +24,7 @@ typedef long long i64;
 #define BARRIER() __syncthreads()
 #define UNROLL _Pragma("unroll")
 #define UNROLL_BY(n) _Pragma("unroll 4")
+#define UNROLL_NOT _Pragma("unroll 1")
 #define LANES 32
 #define MOST_WARPS 8
 #define COUNT_WARPS 4
@@ -39,6 +40,7 @@ typedef long long i64;
 #define BARRIER()
 #define UNROLL
 #define UNROLL_BY(n)
+#define UNROLL_NOT
 #define LANES 1
 #define MOST_WARPS 1
 #define COUNT_WARPS 1
@@ -79,7 +81,6 @@ DEVICE i64 add_lanes(i64 value) {
 DEVICE void add_to(u64* total, u64 value) { atomicAdd(total, value); }
 DEVICE void add_to(u32* total, u32 value) { atomicAdd(total, value); }
 DEVICE void or_to(u32* word, u32 bits) { atomicOr(word, bits); }
-DEVICE u32 reserve(u32* next, u32 n) { return atomicAdd(next, n); }
 DEVICE void flip(u32* word, u32 bits) { atomicXor(word, bits); }
 #else
 DEVICE u64 multiply_high(u64 a, u64 b) { return (u64)((unsigned __int128)a * b >> 64); }
@@ -90,7 +91,6 @@ DEVICE i64 add_lanes(i64 value) { return value; }
 DEVICE void add_to(u64* total, u64 value) { *total += value; }
 DEVICE void add_to(u32* total, u32 value) { *total += value; }
 DEVICE void or_to(u32* word, u32 bits) { *word |= bits; }
-DEVICE u32 reserve(u32* next, u32 n) { return (*next += n) - n; }
 DEVICE void flip(u32* word, u32 bits) { *word ^= bits; }
 #endif
 
@@ -348,61 +348,32 @@ KERNEL list_columns(const u32* codes, i64 stride, i64 n_words, const i64* starts
 }
 
 struct Visit {
-    u32 column;     // and above it the number of pairs of others
+    u32 column;     // the highest bit says that there are more others than fit
     u32 others[3];  // of the column: two components in each, filled up with one that nobody has
 };
 
-#define PAIRS 3  // of others in a visit; one pair more says that there are more than fit
-#define COLUMN ((1u << 29) - 1)
-DEVICE u32 pairs_of(const Visit& visit) { return visit.column >> 29; }
+#define FEW 6  // others of a visit
+#define MORE (1u << 31)
 
-DEVICE u32 count_others(const u32* masks, u32 n_masks) {
-    u32 n = 0;
-    for (u32 m = 0; m < n_masks; m++) n += popcount(masks[m]);
-    return n - 1;
-}
-
-DEVICE u32 in_pairs(u32 n) { return n > 2 * PAIRS ? PAIRS + 1 : (n + 1) / 2; }
-
-// The visits of every component: its columns, and what other components each has. Those with few
-// others come first: visits of a kind can be made together. A block for each component.
+// The visits of every component: its columns, and what other components each has.
 KERNEL list_visits(
     const u32* columns, const i64* starts, const u32* masks, u32 n_masks, u32 n_components,
     Visit* visits
 ) {
-    SHARED u32 sizes[PAIRS + 2], places[PAIRS + 2];
     const u32 component = blockIdx.x;
-    const i64 start = starts[component], end = starts[component + 1];
-    u32 mine[PAIRS + 2] = {};
-    if (threadIdx.x == 0)
-        for (u32 kind = 0; kind < PAIRS + 2; kind++) sizes[kind] = 0;
-    BARRIER();
-    for (i64 k = start + threadIdx.x; k < end; k += blockDim.x)
-        mine[in_pairs(count_others(masks + (i64)columns[k] * n_masks, n_masks))]++;
-    for (u32 kind = 0; kind < PAIRS + 2; kind++) add_to(sizes + kind, mine[kind]);
-    BARRIER();
-    if (threadIdx.x == 0) {
-        u32 place = 0;
-        for (u32 kind = 0; kind < PAIRS + 2; kind++) {
-            places[kind] = place;
-            place += sizes[kind];
-        }
-    }
-    BARRIER();
-    for (u32 kind = 0; kind < PAIRS + 2; kind++) mine[kind] = reserve(places + kind, mine[kind]);
-    for (i64 k = start + threadIdx.x; k < end; k += blockDim.x) {
+    for (i64 k = starts[component] + (i64)blockIdx.y * blockDim.x + threadIdx.x;
+         k < starts[component + 1]; k += (i64)gridDim.y * blockDim.x) {
         Visit visit = {columns[k], {0, 0, 0}};
         u32 n = 0;
         for (u32 m = 0; m < n_masks; m++) {
             u32 mask = masks[(i64)columns[k] * n_masks + m];
             if (m == component >> 5) mask &= ~(1u << (component & 31));
             for (; mask; mask &= mask - 1, n++)
-                if (n < 2 * PAIRS) visit.others[n / 2] |= (32 * m + lowest(mask)) << (16 * (n % 2));
+                if (n < FEW) visit.others[n / 2] |= (32 * m + lowest(mask)) << (16 * (n % 2));
         }
-        const u32 kind = in_pairs(n);
-        visit.column |= kind << 29;
-        for (; n < 2 * PAIRS; n++) visit.others[n / 2] |= n_components << (16 * (n % 2));
-        visits[start + mine[kind]++] = visit;
+        if (n > FEW) visit.column |= MORE;
+        for (; n < FEW; n++) visit.others[n / 2] |= n_components << (16 * (n % 2));
+        visits[k] = visit;
     }
 }
 
@@ -442,24 +413,24 @@ DEVICE void full_add(u32& sum, u32 a, u32 b, u32& carry) {
     sum ^= a ^ b;
 }
 
-// A bit-sliced counter to which pairs of one-bit numbers are added, four pairs a round.
+// A bit-sliced counter to which pairs of one-bit numbers are added, two pairs at a time.
 struct Counter {
     u32 planes[SLOT_PLANES];
     u32 two, four;  // carries that wait for their like
 
-    DEVICE_MEMBER void add(u32 a, u32 b, u32 pair) {
-        u32 carry, next;
-        full_add(planes[0], a, b, carry);
-        if (pair % 2 == 0) {
-            two = carry;
-            return;
-        }
-        full_add(planes[1], two, carry, next);
-        if (pair == 1) {
-            four = next;
-            return;
-        }
-        full_add(planes[2], four, next, carry);
+    DEVICE_MEMBER void add_first(u32 a, u32 b) { full_add(planes[0], a, b, two); }
+
+    // Returns a carry worth four.
+    DEVICE_MEMBER u32 add_second(u32 a, u32 b) {
+        u32 other, carry;
+        full_add(planes[0], a, b, other);
+        full_add(planes[1], two, other, carry);
+        return carry;
+    }
+
+    DEVICE_MEMBER void add_fours(u32 a, u32 b) {
+        u32 carry;
+        full_add(planes[2], a, b, carry);
         UNROLL for (u32 p = 3; p < PART_PLANES; p++) {
             u32 old = planes[p];
             planes[p] = old ^ carry;
@@ -501,67 +472,73 @@ DEVICE void include_all(const Counting& job, u32 column, const u32* bits, u32 li
     }
 }
 
-// The visits of one warp: every so-many'th, so that all have as many of each kind.
-struct Part {
-    const Visit* visits;
-    u32 step;
-    u32 n;
-
-    // Beyond the last there is nothing to count: all is covered.
-    DEVICE_MEMBER Visit at(u32 i, u32 full) const {
-        Visit visit = load(visits + (u64)(i < n ? i : n - 1) * step);
-        if (i >= n) visit.others[0] = full;
-        return visit;
+// Beyond the last there is nothing to count: all is covered.
+DEVICE Visit visit_at(const Counting& job, const Visit* visits, u32 i, u32 n) {
+    Visit visit = load(visits + (i < n ? i : n - 1));
+    if (i >= n) {
+        visit.column &= ~MORE;
+        visit.others[0] = job.n_components + 1;
     }
+    return visit;
+}
 
-    // Pairs of others in eight visits: the last has most.
-    DEVICE_MEMBER u32 pairs(u32 first) const {
-        if (first + 8 <= n) return visits[(u64)(first + 7) * step].column >> 29;
-        u32 most = visits[(u64)(n - 1) * step].column >> 29;
-        return most ? most : 1;
-    }
-};
-
-// Visit eight columns, four loads on their way together.
-template <class Offset, bool HAS_UNKNOWN, int N_PAIRS>
-DEVICE void count_eight(
-    const Counting& job, const Part& part, u32 first, const u32* bits, u32 line, i64 here,
+// Visit four columns, whose loads are on their way together. A short loop: longer ones run out of
+// the cache of instructions.
+template <class Offset, bool HAS_UNKNOWN>
+DEVICE void count_four(
+    const Counting& job, const Visit* visits, u32 first, u32 n, const u32* bits, u32 line, i64 here,
     Counter* free_sum, Counter* ones_sum
 ) {
     Visit visit[4];
     Vector x[4];
     const u32 stride = (u32)job.stride;
-    UNROLL for (u32 pair = 0; pair < 4; pair++) {
-        if (pair % 2 == 0) {
-            UNROLL for (u32 k = 0; k < 4; k++)
-                visit[k] = part.at(first + 2 * pair + k, job.n_components + 1);
-            UNROLL for (u32 k = 0; k < 4; k++)
-                x[k] = load(job.ones + here + (u64)(visit[k].column & COLUMN) * stride);
-        }
+    UNROLL for (u32 k = 0; k < 4; k++) visit[k] = visit_at(job, visits, first + k, n);
+    UNROLL for (u32 k = 0; k < 4; k++)
+        x[k] = load(job.ones + here + (u64)(visit[k].column & ~MORE) * stride);
+    const bool is_even = first % 8 == 0;
+    UNROLL for (u32 pair = 0; pair < 2; pair++) {
         Vector others[2];
         UNROLL for (u32 side = 0; side < 2; side++) {
-            const u32 k = 2 * (pair % 2) + side;
+            const u32 k = 2 * pair + side;
             Vector& all = others[side];
-            UNROLL for (int v = 0; v < VECTOR; v++) all.word[v] = 0;
-            UNROLL for (int i = 0; i < (N_PAIRS < PAIRS ? N_PAIRS : PAIRS); i++) {
+            UNROLL for (int i = 0; i < FEW / 2; i++) {
                 const u32 two = visit[k].others[i];
                 Vector a = load(bits + (Offset)(two & 0xffffu) * line);
                 Vector b = load(bits + (Offset)(two >> 16) * line);
-                UNROLL for (int v = 0; v < VECTOR; v++) all.word[v] |= a.word[v] | b.word[v];
+                UNROLL for (int v = 0; v < VECTOR; v++)
+                    all.word[v] = (i ? all.word[v] : 0) | a.word[v] | b.word[v];
             }
-            if (N_PAIRS > PAIRS && pairs_of(visit[k]) > PAIRS)
-                include_all(job, visit[k].column & COLUMN, bits, line, all);
+            if ((int)visit[k].column < 0)
+                include_all(job, visit[k].column & ~MORE, bits, line, all);
             if (HAS_UNKNOWN) {
-                u64 column = visit[k].column & COLUMN;
+                u64 column = visit[k].column & ~MORE;
                 Vector seen = load(job.known + here + column * stride);
                 UNROLL for (int v = 0; v < VECTOR; v++) all.word[v] |= ~seen.word[v];
             }
         }
+        u32 free_four[VECTOR], ones_four[VECTOR];
         UNROLL for (int v = 0; v < VECTOR; v++) {
-            const u32 k = 2 * (pair % 2);
             u32 a = ~others[0].word[v], b = ~others[1].word[v];
-            free_sum[v].add(a, b, pair);
-            ones_sum[v].add(a & x[k].word[v], b & x[k + 1].word[v], pair);
+            u32 c = a & x[2 * pair].word[v], d = b & x[2 * pair + 1].word[v];
+            if (pair == 0) {
+                free_sum[v].add_first(a, b);
+                ones_sum[v].add_first(c, d);
+            } else {
+                free_four[v] = free_sum[v].add_second(a, b);
+                ones_four[v] = ones_sum[v].add_second(c, d);
+            }
+        }
+        if (pair == 0) continue;
+        if (is_even) {
+            UNROLL for (int v = 0; v < VECTOR; v++) {
+                free_sum[v].four = free_four[v];
+                ones_sum[v].four = ones_four[v];
+            }
+        } else {
+            UNROLL for (int v = 0; v < VECTOR; v++) {
+                free_sum[v].add_fours(free_sum[v].four, free_four[v]);
+                ones_sum[v].add_fours(ones_sum[v].four, ones_four[v]);
+            }
         }
     }
 }
@@ -580,25 +557,22 @@ DEVICE void count_tile(const Counting& job, const u32* bits, u32 line, u32* stag
     const bool is_inside = at < job.n_words;
     const i64 here = is_inside ? at : 0;
     const u64 part = (u64)blockIdx.y * n_warps() + warp, n_parts = (u64)gridDim.y * n_warps();
+    const i64 begin = part * job.n_visits / n_parts, end = (part + 1) * job.n_visits / n_parts;
     Counter free_sum[VECTOR], ones_sum[VECTOR];
     UNROLL for (int v = 0; v < VECTOR; v++)
         UNROLL for (u32 p = 0; p < SLOT_PLANES; p++)
             free_sum[v].planes[p] = ones_sum[v].planes[p] = 0;
-    const Part mine = {
-        job.visits + part, (u32)n_parts, (u32)((job.n_visits + n_parts - 1 - part) / n_parts)
-    };
-    u32 n_pairs = mine.n ? mine.pairs(0) : 0;
-    for (u32 first = 0; first < mine.n; first += 8) {
-        const u32 now = n_pairs;
-        if (first + 8 < mine.n) n_pairs = mine.pairs(first + 8);
-#define COUNT_EIGHT(n) \
-    count_eight<Offset, HAS_UNKNOWN, n>(job, mine, first, bits, line, here, free_sum, ones_sum)
-        if (now == 2) COUNT_EIGHT(2);
-        else if (now == 3) COUNT_EIGHT(3);
-        else if (now == 1) COUNT_EIGHT(1);
-        else if (now == 0) COUNT_EIGHT(0);
-        else COUNT_EIGHT(4);
-    }
+    const u32 n = (u32)(end - begin);
+    u32 first = 0;
+    UNROLL_NOT for (; first < n; first += 4)
+        count_four<Offset, HAS_UNKNOWN>(
+            job, job.visits + begin, first, n, bits, line, here, free_sum, ones_sum
+        );
+    if (first % 8)
+        UNROLL for (int v = 0; v < VECTOR; v++) {
+            free_sum[v].add_fours(free_sum[v].four, 0);
+            ones_sum[v].add_fours(ones_sum[v].four, 0);
+        }
     u64 slot = part;
     if (job.is_joined) {
         slot = blockIdx.y;

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thali.bits.words import count_ones
+from thali.errors import EngineUnavailable
 
 if TYPE_CHECKING:
     from thali.bits import Factor
     from thali.engines.base import RowUpdate
-    from thali.engines.gpu import GpuEngine, Lines
+    from thali.engines.resident import Lines, Resident
 
 VECTOR, PART_PLANES, SLOT_PLANES, SUM_PLANES, COUNT_WARPS = 4, 10, 12, 16, 4
 """As in rows.cu."""
@@ -24,7 +25,12 @@ _LEAST_A_PART = 48
 _MOST_SLOTS = 4
 """Slots that are summed as they are; if there were more, warps add theirs up first."""
 
+_MOST_COMPONENTS = (1 << 16) - 3
+"""Visits number components in 16 bits."""
+
 _SMALL = 1 << 20
+"""Bytes of codes that the host counts sooner than a device could be asked."""
+
 _BLOCKS = 3
 """Counting blocks that a processor does side by side."""
 
@@ -38,16 +44,21 @@ u32, i64, u64 = np.uint32, np.int64, np.uint64
 class VerticalUpdate:
     """What the kernels need to carry out a work order."""
 
-    def __init__(self, engine: GpuEngine, job: RowUpdate) -> None:
+    def __init__(self, engine: Resident, job: RowUpdate) -> None:
         self.engine, self.job = engine, job
         self.device, self.xp = engine.device, engine.xp
         self._warps = min(COUNT_WARPS, engine.device.warps)
         self.codes = engine.lines(job.codes, 64 * job.codes.shape[1])
-        # Few codes are counted sooner than a device can be asked.
         is_small = job.codes.nbytes <= _SMALL
         self.sizes = count_ones(job.codes) if is_small else engine.sizes(self.codes)[:, 0]
         self.starts = np.concatenate([[0], np.cumsum(self.sizes)])
         n = len(self.sizes)
+        if n > _MOST_COMPONENTS:
+            msg = (
+                f"{n} components are more than the GPU engine's {_MOST_COMPONENTS}; so many come "
+                "from a start from nothing on many rows; start from a chain of fewer rows."
+            )
+            raise EngineUnavailable(msg)
         self.columns = self.xp.empty(max(1, int(self.starts[-1])), u32)
         threads = engine.threads_of(1024)
         self.device.launch(
@@ -66,7 +77,7 @@ class VerticalUpdate:
         )  # fmt: skip
         self.visits = self.xp.empty((len(self.columns), 4), u32)
         self.device.launch(
-            "list_visits", (n, 1), engine.threads_of(1024),
+            "list_visits", (n, max(1, min(64, n_columns // 2048))), threads,
             [self.columns, self.xp.asarray(self.starts), self.masks, u32(self.n_masks), u32(n),
              self.visits],
         )  # fmt: skip
@@ -104,11 +115,11 @@ class VerticalUpdate:
                 [lines.words, lines.stride, part, i64(n_part), bits, i64(stride)],
             )  # fmt: skip
             own = NULL if singles is None else singles[start : start + step]
-            self._draw_rows(*turned, bits, stride, n_part, part, own, lines)
+            self._draw_rows(turned[0], turned[1], bits, stride, n_part, part, own, lines)
         return lines, self.gained
 
     def _room(self, n_components: int, stride: int) -> Any:
-        """Return zeros for a factor's bits, and a line of zeros and one of ones for the kernels."""
+        """Return zeros for a factor's bits; and for the kernels a line of zeros, one of ones."""
         words = self.xp.zeros((n_components + 2, stride), u32)
         words[-1] = 0xFFFFFFFF
         return words
@@ -120,7 +131,7 @@ class VerticalUpdate:
         """Draw the entries of rows whose data are lines of words across them."""
         job, device = self.job, self.device
         lanes, warps = device.lanes, self._warps
-        n_tiles = -(-(-(-n_rows // 32)) // (lanes * VECTOR))
+        n_tiles = -(-n_rows // (32 * lanes * VECTOR))
         wave = _BLOCKS * device.n_processors
         plans = [_plan(n_tiles, int(size), warps, wave) for size in self.sizes]
         most = max((slots * kept for slots, _, _, kept in plans), default=0)

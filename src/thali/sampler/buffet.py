@@ -15,9 +15,9 @@ from thali.model.priors import stick_odds
 from thali.streams import Site, site_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from typing import Any
+
+    from numpy.typing import NDArray
 
     from thali.bits import Factor
     from thali.engines.base import Births
@@ -100,9 +100,7 @@ def _arrange(
 ) -> tuple[State, Block]:
     """Return the state with its components in a random order, and what they are to the block."""
     users, codes = state.factors
-    block = target.engine.arrange(
-        stream, number, state.factors, rows, is_integrated=is_integrated
-    )
+    block = target.engine.arrange(stream, number, state.factors, rows, is_integrated=is_integrated)
     factors = (users._replace(words=block.users), codes._replace(words=block.codes))
     own = state.densities[1]
     densities = (state.densities[0], own[block.order] if own.ndim else own)

@@ -87,7 +87,7 @@ class Target(NamedTuple):
     most_ones: int  # in any row of the first mode
 
     @classmethod
-    def prepare(
+    def prepare(  # noqa: C901 - every part is checked against every other
         cls,
         tensor: Any,
         model: Model | None = None,
@@ -127,18 +127,14 @@ class Target(NamedTuple):
                 "implemented yet; give n_components, or unfold the tensor to a matrix."
             )
             raise NotImplementedError(msg)
-        if (
-            not model.is_finite
-            and schedule.kind != "parallel"
-            and isinstance(priors.densities[1], PerComponent)
-        ):
+        is_serial = not model.is_finite and schedule.kind != "parallel"
+        if is_serial and isinstance(priors.densities[1], PerComponent):
             msg = (
                 f"schedule={schedule.kind!r} with a density per component was given; single-row "
                 "components then cannot be drawn at once; use schedule='parallel'."
             )
             raise NotImplementedError(msg)
         if isinstance(engine, str):
-            is_serial = not model.is_finite and schedule.kind != "parallel"
             engine = choose(engine, threads, int(np.prod(tensor.shape)), is_serial=is_serial)
         elif not hasattr(engine, "load") or threads is not None:
             msg = (
@@ -146,10 +142,10 @@ class Target(NamedTuple):
                 "threads, or pass an engine, which has its own."
             )
             raise TypeError(msg)
-        if engine.name == "gpu" and not model.is_finite and schedule.kind != "parallel":
+        if is_serial and engine.name == "gpu":
             msg = (
-                f"schedule={schedule.kind!r} was given with engine='gpu'; it updates one row after "
-                "another, which a GPU cannot speed up; use schedule='parallel' or engine='cpu'."
+                f"schedule={schedule.kind!r} was given with engine='gpu', which cannot speed up "
+                "one row after another; use schedule='parallel' or engine='cpu'."
             )
             raise ValueError(msg)
         engine = engine.load(tensor)
