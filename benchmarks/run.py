@@ -24,11 +24,12 @@ from thali.data import BinaryTensor
 from thali.model import Model
 from thali.sampler import Schedule, Target, step
 from thali.sampler.step import report, update_hyperparameters, update_mode
+from thali.sampler.target import MOVES
 from thali.streams import Stream, chain_key
 
 SHAPE, N_COMPONENTS = (301, 21_000), 10
 KEY = chain_key(0)
-STILL = {"split_merge": 0, "guided": 0, "compound": 0, "reseat": 0, "residual": 0}
+STILL = dict.fromkeys(MOVES, 0)
 QUIET = Schedule(**STILL)
 BUFFETS = {
     "parallel sweep (8 blocks)": Schedule(blocks=8, **STILL),

@@ -43,7 +43,8 @@ myst_heading_anchors = 3
 def _fingerprint() -> str:
     """Return a digest of all that cells can depend on beside their own text."""
     digest = hashlib.sha256()
-    for path in sorted([*SOURCE.rglob("*.py"), *(ROOT / "examples").iterdir()]):
+    examples = (path for path in (ROOT / "examples").iterdir() if path.is_file())
+    for path in sorted([*SOURCE.rglob("*.py"), *examples]):
         digest.update(path.relative_to(ROOT).as_posix().encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 

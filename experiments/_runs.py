@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import platform
+import shlex
 import sys
 import warnings
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -132,7 +133,9 @@ def table(head, rows):
 
 def how_it_was_run():
     """Return the command and the machine, for a page."""
-    command = " ".join(["./dev python", f"experiments/{Path(sys.argv[0]).name}", *sys.argv[1:]])
+    command = shlex.join(
+        ["./dev", "python", f"experiments/{Path(sys.argv[0]).name}", *sys.argv[1:]]
+    )
     versions = f"Python {platform.python_version()}, NumPy {np.__version__}"
     versions += f", Numba {numba.__version__}, thali {thali.__version__}"
     machine = f"{platform.system()} on {platform.machine()}, {os.cpu_count()} cores; {versions}"

@@ -239,7 +239,7 @@ def wrong_replacement(patch):
 def short_sight(patch, *edits):
     """Show anchors one word of columns and let one user say more: still exact."""
     moves = module("thali.sampler.moves")
-    short = [("_WORDS = 16", "_WORDS = 1"), ("_ROWS = 256", "_ROWS = 1")]
+    short = [("_WORDS = 8", "_WORDS = 1"), ("_ROWS = 256", "_ROWS = 1")]
     propose = mutate("thali.sampler.anchors", [*short, *edits]).propose_anchored
     kind = replace(moves._BUFFET["anchored"], propose=propose)
     patch(moves, "_BUFFET", moves._BUFFET | {"anchored": kind})

@@ -21,6 +21,7 @@ from thali.engines.threads import available_cores
 from thali.errors import NotConverged
 from thali.model import Beta, Gamma, UnequalRates
 from thali.sampler import Schedule
+from thali.sampler.target import MOVES
 from thali.streams import Site, Stream, simulation_key
 
 SHAPE = (12, 10)
@@ -30,7 +31,7 @@ NOISE = UnequalRates((2.0, 14.0), (3.0, 9.0))
 SCHEDULES = {
     "parallel": Schedule("parallel", blocks=4),  # three rows at a time
     "serial": Schedule("serial"),
-    "plain": Schedule("serial", split_merge=0, guided=0, residual=0),  # fast, mixes slowly
+    "plain": Schedule("serial", **dict.fromkeys(MOVES, 0)),  # fast, mixes slowly
 }
 N_SETS = 300
 WARMUP = 60

@@ -251,3 +251,26 @@ def test_a_second_interrupt_writes_nothing(monkeypatch):
     monkeypatch.setattr("thali.trace.draws.Kept.flush", flush)
     with pytest.raises(KeyboardInterrupt):
         thali.sample(DATA, **SHORT)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is a signal")
+def test_an_interruption_waits_for_the_sweep_under_way():
+    """What a thread still writes must not be written by another: it is waited for, to its end."""
+    ended = []
+
+    from thali import workers
+
+    class Slow:
+        def advance(self, stop):
+            time.sleep(0.6)  # the sweep in which the signal comes
+            ended.append(stop.is_set())
+            return True
+
+    team = workers._Workers([Slow()], 1)
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        team.run(lambda: None)
+    timer.join()
+    assert ended == [True]
+    assert not team.are_running

@@ -22,8 +22,10 @@ LAYERS = [
     {"sampler"},
     {"trace"},
     {"workers", "posterior"},
-    {"inference"},
-    {"estimator"},
+    {"views", "inference"},
+    {"estimator", "single_cell"},
+    {"plots"},
+    {"report"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -38,13 +38,22 @@ _HOMES = {
     "simulate": "thali.model.simulate",
 }
 
-_PARTS = ("data", "errors", "model", "sampler")
+_PARTS = {
+    "data": "thali.data",
+    "errors": "thali.errors",
+    "model": "thali.model",
+    "pl": "thali.plots",
+    "report": "thali.report",
+    "sampler": "thali.sampler",
+    "tl": "thali.single_cell",  # as scanpy calls it
+    "views": "thali.views",
+}
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used: ``import thali`` stays fast."""
     if name in _PARTS:
-        return import_module(f"thali.{name}")
+        return import_module(_PARTS[name])
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     msg = f"module 'thali' has no attribute {name!r}"
@@ -52,4 +61,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_PARTS])

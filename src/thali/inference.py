@@ -122,12 +122,7 @@ def sample(
     >>> int(posterior.n_components_table().idxmax())
     3
     """
-    if isinstance(data, PackedTensor):
-        tensor, names = data, Names(*own_names(data, len(data.shape)))
-    else:
-        labelled = _labelled(data)
-        names = Names(labelled.mode_names, labelled.row_names)
-        tensor = PackedTensor.from_tensor(labelled)
+    tensor, names = _packed(data)
     given: dict[str, Any] = {"alpha": alpha, "density": density}
     model = Model(n_components, noise, **{k: v for k, v in given.items() if v is not None})
     settings = Settings(
@@ -256,14 +251,9 @@ def resume(
         raise TraceMismatch(msg)
     _expect(run.settings, settings)
     tensor, names = run.data()
-    if data is not None:
-        is_packed = isinstance(data, PackedTensor)
-        given = data if is_packed else PackedTensor.from_tensor(_labelled(data))
-        if digest(given) != run.header["digest"]:
-            msg = (
-                f"the data given are not those of {run.folder}; resume needs none, leave them out."
-            )
-            raise TraceMismatch(msg)
+    if data is not None and digest(_packed(data)[0]) != run.header["digest"]:
+        msg = f"the data given are not those of {run.folder}; resume needs none, leave them out."
+        raise TraceMismatch(msg)
     if draws is not None:
         count("draws", draws, least=1)
     target, n_workers = _prepare(tensor, run.settings, engine, threads)
@@ -347,11 +337,15 @@ def _schedule(schedule: str | Schedule, warmup: int) -> Schedule:
     return Schedule(schedule, warmup=warmup)
 
 
-def _labelled(data: Any) -> BinaryTensor:
+def _packed(data: Any) -> tuple[PackedTensor, Names]:
+    """Pack the data, and take their names along."""
+    if isinstance(data, PackedTensor):
+        return data, Names(*own_names(data, len(data.shape)))
     if isinstance(data, Simulated):
         msg = "simulated data with their truth were given; pass their `.tensor` alone."
         raise TypeError(msg)
-    return BinaryTensor.from_any(data)
+    tensor = BinaryTensor.from_any(data)
+    return PackedTensor.from_tensor(tensor), Names(tensor.mode_names, tensor.row_names)
 
 
 def _expect(settings: Settings, given: dict[str, Any]) -> None:

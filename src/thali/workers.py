@@ -61,8 +61,11 @@ class _Workers:
     def __init__(self, chains: list[_Chain], n_workers: int) -> None:
         self._waiting = deque(chains)
         self._stop = threading.Event()
+        # Not Thread.join: interrupted, it takes a running thread for ended (before Python 3.13).
+        self._ended = [threading.Event() for _ in range(n_workers)]
         self._threads = [
-            threading.Thread(target=self._work, daemon=True) for _ in range(n_workers)
+            threading.Thread(target=self._work, args=(ended,), daemon=True)
+            for ended in self._ended
         ]
         self.failures: list[BaseException] = []
 
@@ -71,21 +74,27 @@ class _Workers:
         try:
             for thread in self._threads:
                 thread.start()
-            for thread in self._threads:
-                while thread.is_alive():
-                    thread.join(0.1)
+            for ended in self._ended:
+                has_ended = False
+                while not has_ended:
+                    has_ended = ended.wait(0.1)
                     tell()
         finally:
             self._stop.set()
-            for thread in self._threads:
-                thread.join()
+            for ended in self._started():
+                ended.wait()
 
     @property
     def are_running(self) -> bool:
         """Whether some thread is still in a sweep."""
-        return any(thread.is_alive() for thread in self._threads)
+        return not all(ended.is_set() for ended in self._started())
 
-    def _work(self) -> None:
+    def _started(self) -> list[threading.Event]:
+        """Return the ends of the threads that run or ran; the others, if stopped, do nothing."""
+        both = zip(self._threads, self._ended, strict=True)
+        return [ended for thread, ended in both if thread.ident is not None]
+
+    def _work(self, ended: threading.Event) -> None:
         try:
             while not self._stop.is_set():
                 try:
@@ -97,6 +106,8 @@ class _Workers:
         except BaseException as error:  # noqa: BLE001 - raised again in the main thread
             self.failures.append(error)
             self._stop.set()
+        finally:
+            ended.set()
 
 
 def run_chains(

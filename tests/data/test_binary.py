@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from scipy import sparse
 
-from thali.data import BinaryTensor, Pattern, binary
+from thali.data import BinaryTensor, Pattern, convert
 
 FORMATS = ("csr", "csc", "coo", "bsr", "dia", "lil", "dok")
 UNKNOWN = 2  # in the ternary arrays from which all inputs are made
@@ -65,7 +65,7 @@ def codes():
 
 @pytest.fixture(params=[1, 3, 5, 1 << 20])
 def block_entries(request, monkeypatch):
-    monkeypatch.setattr(binary, "_BLOCK_ENTRIES", request.param)
+    monkeypatch.setattr(convert, "_BLOCK_ENTRIES", request.param)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ def test_memory_stays_near_two_bytes_an_entry():
         tracemalloc.stop()
     assert read.unknown is not None
     # At most seven Boolean temporaries of a block are alive at a time.
-    assert peak < 2 * tensor.size + 7 * binary._BLOCK_ENTRIES
+    assert peak < 2 * tensor.size + 7 * convert._BLOCK_ENTRIES
     assert peak < tensor.nbytes / 2
 
 
@@ -263,7 +263,7 @@ def test_frame_of_many_blocks_is_not_copied_whole():
         tracemalloc.stop()
     assert read.n_ones == 2_500_000
     # The result, two consolidated blocks of floats (the last and the next) and the temporaries.
-    assert peak < read.ones.size + (2 * 8 + 7) * binary._BLOCK_ENTRIES < frame.size * 8
+    assert peak < read.ones.size + (2 * 8 + 7) * convert._BLOCK_ENTRIES < frame.size * 8
 
 
 # ---------------------------------------------------------------------------------------------

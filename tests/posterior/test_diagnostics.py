@@ -14,6 +14,7 @@ from thali.bits import Factor
 from thali.posterior.diagnostics import (
     MAX_R_HAT,
     MIN_ESS_PER_CHAIN,
+    Advice,
     co_membership,
     diagnose,
     sample_pairs,
@@ -33,9 +34,9 @@ def good(seed=0, shape=(CHAINS, DRAWS)):
     }
 
 
-def judge(quantities, warmup=WARMUP):
+def judge(quantities, warmup=WARMUP, *advice):
     n_components = quantities["n_components"]
-    return verdict(diagnose(quantities), n_components, *n_components.shape, warmup)
+    return verdict(diagnose(quantities), n_components, *n_components.shape, warmup, *advice)
 
 
 # --- quantities without labels -------------------------------------------------------------
@@ -261,7 +262,7 @@ def test_slow_chains_are_flagged_though_they_agree():
     text = judge(quantities)
     assert f"800 draws are worth only {row['ess_bulk']:.0f} independent ones for the rate" in text
     assert "where 100 are wanted (25 a chain)" in text
-    assert f"to about {np.ceil(100 / row['ess_bulk']):.0f} times as many draws" in text
+    assert f"about {np.ceil(100 / row['ess_bulk']):.0f} times as many draws are needed" in text
 
 
 def test_the_number_of_components_is_named_first_and_the_rest_counted():
@@ -291,6 +292,25 @@ def test_a_single_chain_is_judged_by_its_parts():
     assert "The parts of the only chain disagree about the number of components (R-hat" in text
     assert "sample anew with a warm-up (warmup=...)" in text
     assert "whether other chains agree can be judged with chains=4 only" in text
+
+
+def test_advice_speaks_the_words_of_whoever_asked():
+    """Somebody at a command line is told commands, with the numbers filled in."""
+    advice = Advice("go on with `more {draws}`", "--warm {sweeps}", "--runs 4")
+    few = judge(good(shape=(2, 10)), WARMUP, advice)
+    assert "Go on with `more 400`, or start with more." in few
+    shifted = good()
+    shifted["n_components"][1] += 2
+    text = judge(shifted, WARMUP, advice)
+    assert "Go on with `more 400`, sample anew with --warm 200 (twice as much), or look" in text
+    alone = good(shape=(1, 300))
+    alone["n_components"][0, 150:] += 3
+    text = judge(alone, 0, advice)
+    assert "Go on with `more 600` or sample anew with a warm-up (--warm ...)" in text
+    assert "judged with --runs 4 only" in text
+    wave = np.sin(np.arange(DRAWS) * 2 * np.pi / 50) + np.array([[0.0], [0.01], [0.02], [0.03]])
+    slow = judge(good() | {"spurious": wave}, WARMUP, advice)
+    assert "Go on with `more 400`: about 2 times as many draws are needed." in slow
 
 
 def test_too_few_draws_are_said_to_be_too_few():

@@ -31,7 +31,7 @@ BUFFETS = {
         ),
     ),
 }
-ALL_MOVES = {"split_merge": 2, "guided": 2, "residual": 1}
+ALL_MOVES = {"split_merge": 2, "anchored": 1, "guided": 2, "residual": 1}
 SCHEDULES = [("parallel", 2), ("parallel", 3), ("serial", 2), ("serial-integrated", 2)]
 
 

@@ -11,6 +11,7 @@ from thali.bits.words import count_ones
 from thali.data import BinaryTensor
 from thali.model import Beta, Gamma, Model, PerComponent, UnequalRates
 from thali.sampler import Schedule, State, Target, step
+from thali.sampler.target import MOVES
 from thali.streams import chain_key
 
 N_ROWS, N_COLUMNS = 4, 5
@@ -152,9 +153,6 @@ def test_geweke_rejects(mutation, kind, n, monkeypatch):
     """The same test rejects samplers with a known mistake."""
     mutation(monkeypatch.setattr)
     assert compare.geweke_rejects(prior_samples(4 * n, MODEL), chain_samples(n, MODEL, kind, 2))
-
-
-MOVES = ["split_merge", "guided", "compound", "reseat", "residual"]
 
 
 @pytest.mark.parametrize("n", [3_000, pytest.param(30_000, marks=pytest.mark.slow)])

@@ -125,6 +125,38 @@ def test_settings_survive_json(settings, tmp_path):
 # --- what must be refused ----------------------------------------------------------------------
 
 
+def test_the_time_of_all_sessions_adds_up(tmp_path, monkeypatch):
+    """A clock that moves when it is read: going on adds to what the run took before."""
+    ticks = iter(range(10**9))
+    monkeypatch.setattr("thali.trace.run.monotonic", lambda: float(next(ticks)))
+    first = thali.sample(DATA, **SHORT, out=tmp_path / "run", checkpoint=1e9)
+    assert thali.load(tmp_path / "run").wall_seconds == first.wall_seconds > 0
+    again = thali.resume(tmp_path / "run", checkpoint=1e9)
+    assert again.wall_seconds == first.wall_seconds  # nothing was left to do
+    more = thali.resume(tmp_path / "run", draws=20, checkpoint=1e9)
+    n_more = 2 * 11 * SHORT["thin"] * SHORT["chains"]  # every sweep of every chain reads it once
+    assert first.wall_seconds < more.wall_seconds <= first.wall_seconds + 2 * n_more
+    assert thali.load(tmp_path / "run").wall_seconds == more.wall_seconds
+
+
+def test_runs_that_noted_no_time_are_read_and_continued(tmp_path):
+    """Earlier versions wrote none: it is unknown, and stays so."""
+    thali.sample(DATA, **SHORT, out=tmp_path / "run")
+    for path in (tmp_path / "run").glob("chain-*/state.npz"):
+        with np.load(path) as file:
+            arrays = {name: file[name] for name in file.files if name != "wall_seconds"}
+        np.savez(path, **arrays)
+    assert np.isnan(thali.load(tmp_path / "run").wall_seconds)
+    more = thali.resume(tmp_path / "run", draws=11)
+    assert np.isnan(more.wall_seconds)
+    assert same(more, thali.sample(DATA, **SHORT | {"draws": 11}))
+
+
+def test_draws_in_memory_know_their_time():
+    """Chains that are kept nowhere were timed as well."""
+    assert 0 < thali.sample(DATA, **SHORT).wall_seconds < 600
+
+
 def test_other_data_or_settings_are_refused(tmp_path):
     """Going on with something else is an error, with the same thing it is not."""
     out = tmp_path / "run"

@@ -8,7 +8,7 @@ import numpy as np
 
 from thali.bits.codes import inner_mode, outer_modes
 from thali.bits.words import Words, count_ones, n_words, pack, set_bits, transpose, unpack
-from thali.data import BinaryTensor, Pattern
+from thali.data import BinaryTensor, Entries, Packed, Pattern
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,7 +47,10 @@ class PackedTensor(NamedTuple):
 
     @classmethod
     def from_tensor(cls, tensor: BinaryTensor) -> PackedTensor:
-        """Pack a labelled tensor in row blocks; sparse input is never made dense."""
+        """Pack a labelled tensor in row blocks; sparse input is never made dense.
+
+        Rows that are packed already are used as they are, without a copy.
+        """
         first = Unfolding(_pack_mode(tensor.ones, 0), _pack_known(tensor, 0))
         if tensor.arity == 2:
             return cls._complete(tensor.shape, [first, _turn(first, tensor.shape[1])])
@@ -112,8 +115,10 @@ def _total(words: Words) -> int:
     return int(count_ones(words).sum())
 
 
-def _pack_mode(bits: NDArray[np.bool_] | Pattern, mode: int) -> Words:
+def _pack_mode(bits: Entries, mode: int) -> Words:
     """Pack the unfolding of one mode, a block of rows at a time."""
+    if isinstance(bits, Packed):
+        return bits.words
     shape = bits.shape
     n_rows = shape[mode]
     if isinstance(bits, Pattern):
@@ -136,7 +141,8 @@ def _pack_known(tensor: BinaryTensor, mode: int) -> Words | None:
     unknown = tensor.unknown
     if unknown is None:
         return None
-    if not isinstance(unknown, Pattern):
+    if isinstance(unknown, np.ndarray):
         return _pack_mode(~unknown, mode)
-    words = _pack_mode(unknown, mode)
-    return ~words & pack(np.ones(tensor.shape[1], np.bool_))
+    words = ~_pack_mode(unknown, mode)
+    words &= pack(np.ones(tensor.shape[1], np.bool_))  # padding must not count as known
+    return words

@@ -10,11 +10,29 @@ from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 
 from thali._jit import jit
+from thali.data.entries import WORD, n_words, pack, unpack
+
+__all__ = [
+    "WORD",
+    "Index",
+    "Words",
+    "count_ones",
+    "earlier_twins",
+    "first_bit",
+    "gather_bits",
+    "n_words",
+    "pack",
+    "popcount",
+    "scatter_bits",
+    "set_bits",
+    "transpose",
+    "transpose64",
+    "unpack",
+]
 
 Words: TypeAlias = NDArray[np.uint64]
 Index: TypeAlias = NDArray[np.int64]
 
-WORD = 64
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
@@ -33,26 +51,6 @@ def popcount(word: np.uint64) -> np.uint64:
 @overload(popcount, inline="always")
 def _compiled_popcount(word):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
     return lambda word: _ctpop(np.uint64(word))  # type: ignore[call-arg]
-
-
-def n_words(n_bits: int) -> int:
-    """Return how many words hold ``n_bits`` bits."""
-    return -(-n_bits // WORD)
-
-
-def pack(dense: NDArray[np.bool_]) -> Words:
-    """Pack the last axis of a Boolean array into words; the last word is padded with zeros."""
-    n_bits = dense.shape[-1]
-    octets = np.packbits(dense, axis=-1, bitorder="little")
-    padded = np.zeros((*dense.shape[:-1], 8 * n_words(n_bits)), np.uint8)
-    padded[..., : octets.shape[-1]] = octets
-    return padded.view("<u8").astype(np.uint64, copy=False)
-
-
-def unpack(words: Words, n_bits: int) -> NDArray[np.bool_]:
-    """Undo :func:`pack`."""
-    octets = np.ascontiguousarray(words).astype("<u8", copy=False).view(np.uint8)
-    return np.unpackbits(octets, axis=-1, count=n_bits, bitorder="little").view(np.bool_)
 
 
 @jit

@@ -3,6 +3,7 @@
 Later stages see only :class:`BinaryTensor`, so that input formats are dealt with here alone.
 """
 
-from thali.data.binary import BinaryTensor, Pattern
+from thali.data.binary import BinaryTensor
+from thali.data.entries import Entries, Packed, Pattern
 
-__all__ = ["BinaryTensor", "Pattern"]
+__all__ = ["BinaryTensor", "Entries", "Packed", "Pattern"]

@@ -55,28 +55,34 @@ def binarize(values: Any, threshold: float | None) -> Any:
     >>> binarize(np.array([[0.2, 3.0, np.nan]]), 1.0)
     array([[ 0.,  1., nan]])
     """
-    if threshold is not None and (
-        not isinstance(threshold, Real) or isinstance(threshold, bool) or not isfinite(threshold)
-    ):
-        msg = (
-            f"binarize={threshold!r} was given; allowed are None, for data of 0 and 1, and a "
-            "finite number, above which everything is a one; choose one."
-        )
-        raise ValueError(msg)
-    if isinstance(values, np.ndarray):
+    is_dense = isinstance(values, np.ndarray)
+    check_threshold(threshold, is_sparse=not is_dense)
+    if is_dense:
         return _read(values, threshold)
-    if threshold is not None and threshold < 0.0:
-        msg = (
-            f"binarize={threshold!r} was given with a sparse matrix, whose zeros would all "
-            "become ones; give a threshold from 0 on, or a dense array."
-        )
-        raise ValueError(msg)
     if not values.has_canonical_format:
         values = values.copy()  # the caller's own
         values.sum_duplicates()
     stored = _read(values.data[: values.indptr[-1]], threshold)
     parts = (stored, values.indices[: len(stored)], values.indptr)
     return type(values)(parts, shape=values.shape)
+
+
+def check_threshold(threshold: float | None, *, is_sparse: bool = False) -> None:
+    """Refuse what is no threshold, or would fill a sparse matrix."""
+    if threshold is None:
+        return
+    if not isinstance(threshold, Real) or isinstance(threshold, bool) or not isfinite(threshold):
+        msg = (
+            f"binarize={threshold!r} was given; allowed are None, for data of 0 and 1, and a "
+            "finite number, above which everything is a one; choose one."
+        )
+        raise ValueError(msg)
+    if is_sparse and threshold < 0.0:
+        msg = (
+            f"binarize={threshold!r} was given with a sparse matrix, whose zeros would all "
+            "become ones; give a threshold from 0 on, or a dense array."
+        )
+        raise ValueError(msg)
 
 
 def _read(values: NDArray[Any], threshold: float | None) -> NDArray[Any]:

@@ -2,138 +2,192 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from thali.data.binary import BinaryTensor
+from thali.data import arrays, cells, matrices, pairs, parquet, tables
+from thali.data.convert import ADVICE
+from thali.data.options import Options, damaged
+from thali.errors import EngineUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    import pandas as pd
+    from thali.data.binary import BinaryTensor
+
+_SEPARATORS = {".csv": ",", ".tsv": "\t"}
+_LISTS = (".basket", ".dat", ".txt")
+_READERS: dict[str, Callable[[Path, Options], BinaryTensor]] = {
+    ".npy": arrays.read_npy,
+    ".npz": arrays.read_npz,
+    ".mtx": matrices.read_mtx,
+    ".parquet": parquet.read_parquet,
+    ".h5ad": cells.read_h5ad,
+    ".h5": cells.read_10x,
+}
+_TEXT = (*_SEPARATORS, *_LISTS)
 
 
-def read(path: str | Path) -> BinaryTensor:
-    """Read a table or array of zeros, ones and unknown entries.
+def read(
+    path: str | Path,
+    *,
+    binarize: float | None = None,
+    missing: Sequence[str] = (),
+    transpose: bool = False,
+    layer: str | None = None,
+    kind: str | None = None,
+) -> BinaryTensor:
+    r"""Read a file of zeros, ones and unknown entries.
 
-    Tables (``.csv``, ``.tsv``) have a header line. A first column without a header, or in which no
-    cell is an entry, holds the row names; empty cells and NA are unknown. Arrays are ``.npy``
-    files, or ``.npz`` files with one array or a SciPy sparse matrix.
+    Files are read in blocks: beside the result, a bit an entry or less, no more than a few blocks
+    are held.
+
+    Parameters
+    ----------
+    path
+        A table (``.csv``, ``.tsv``), a list of pairs in one, baskets (``.basket``, ``.dat``,
+        ``.txt``), Matrix Market (``.mtx``); each also with ``.gz``; an array (``.npy``, ``.npz``),
+        ``.parquet``, AnnData (``.h5ad``, ``.zarr``), 10x Genomics (``.h5``, or the folder).
+    binarize
+        Entries above this number are ones; without it, anything but 0 and 1 is refused.
+    missing
+        Strings that mean unknown, beside an empty field, NA and NaN; for text.
+    transpose
+        Exchange rows and columns.
+    layer
+        Which layer of an AnnData file; by default its X.
+    kind
+        What a text or Parquet file holds, where its name and header leave it open: ``"table"``
+        (with column names), ``"matrix"`` (without), ``"pairs"`` or ``"baskets"``.
+
+    Returns
+    -------
+    tensor
+        The labelled tensor; matrices are packed, or a list of positions where that is smaller.
 
     Raises
     ------
     ValueError
         In one sentence: what is wrong with the file, and what to do.
+    FileNotFoundError
+        If there is no such file.
+    EngineUnavailable
+        If a library that the format needs is not installed.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "visits.csv")
+    ...     _ = path.write_text("user,item\nann,tea\nbob,tea\nann,milk\n")
+    ...     tensor = read(path)
+    >>> tensor
+    BinaryTensor(shape=(2, 2), known=4 of 4, ones=3)
+    >>> tensor.row_names
+    (('ann', 'bob'), ('tea', 'milk'))
     """
     path = Path(path)
-    reader = _READERS.get(path.suffix.lower())
-    if reader is None:
+    if isinstance(missing, str):
+        missing = (missing,)
+    options = Options(binarize, tuple(missing), layer, kind)
+    options.check()
+    reader = _reader(path, options)
+    try:
+        tensor = reader(path, options)
+        return tensor.transposed() if transpose else tensor
+    except EngineUnavailable:
+        raise
+    except MemoryError:
+        msg = f"{path}: it does not fit into memory; use a larger machine or a part of the rows."
+        raise ValueError(msg) from None
+    except Exception as error:  # parsers of damaged files raise what they like
+        is_ours = type(error) in (ValueError, TypeError)
+        raise ValueError(_sentence(path, str(error) if is_ours else damaged(error))) from error
+
+
+def _sentence(path: Path, reason: str) -> str:
+    """Make one sentence that names the file."""
+    text = " ".join(reason.replace(ADVICE, arrays.BINARIZE).split())
+    return f"{path}: {text.rstrip('.')}."
+
+
+def _reader(path: Path, options: Options) -> Callable[[Path, Options], BinaryTensor]:
+    """Choose by extension, and refuse options that the format does not have."""
+    suffix, is_packed = _extension(path)
+    if path.is_dir():
+        return _folder_reader(path, suffix, options)
+    is_text = suffix in _TEXT or (options.kind is not None and suffix not in _READERS)
+    if not is_text and (suffix not in _READERS or (is_packed and suffix != ".mtx")):
+        shown = f"{suffix}.gz" if is_packed else suffix
+        allowed = ", ".join((*_TEXT, *_READERS, ".zarr"))
         msg = (
-            f"{path}: files ending in {path.suffix!r} were not expected; allowed are "
-            f"{', '.join(_READERS)}; convert the file to one of those."
+            f"{path}: files ending in {shown!r} were not expected; allowed are {allowed}, and "
+            "text also with .gz; convert the file to one of those, or say its `kind`."
         )
         raise ValueError(msg)
     if not path.is_file():
         msg = f"{path}: there is no such file; check the path."
         raise FileNotFoundError(msg)
-    try:
-        content = reader(path)
-    except Exception as error:  # parsers of damaged files raise what they like
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    kinds = () if not is_text else ("table", "matrix", "pairs", "baskets")
+    _check_options(path, options, ["table", "pairs"] if suffix == ".parquet" else kinds)
+    if options.layer is not None and suffix != ".h5ad":
+        _refuse_option(path, "layer", options.layer, "AnnData files")
+    if options.missing and not (is_text or suffix == ".mtx"):
+        _refuse_option(path, "missing", options.missing, "text")
+    return _read_text if is_text else _READERS[suffix]
+
+
+def _folder_reader(
+    path: Path, suffix: str, options: Options
+) -> Callable[[Path, Options], BinaryTensor]:
+    is_zarr = suffix == ".zarr"
+    if not is_zarr and matrices.find(path, "matrix.mtx") is None:
         msg = (
-            f"{path}: the file could not be read ({reason}); check that it is what its name says."
+            f"{path}: there is no such file; check the path (a folder is read if it holds a "
+            "matrix.mtx of 10x Genomics, or if its name ends in .zarr)."
         )
-        raise ValueError(msg) from error
-    try:
-        return BinaryTensor.from_any(content)
-    except (ValueError, TypeError) as error:
-        msg = f"{path}: {error}"
-        raise ValueError(msg) from error
+        raise FileNotFoundError(msg)
+    _check_options(path, options, ())
+    if options.layer is not None and not is_zarr:
+        _refuse_option(path, "layer", options.layer, "AnnData files")
+    if options.missing and is_zarr:
+        _refuse_option(path, "missing", options.missing, "text")
+    return cells.read_zarr if is_zarr else matrices.read_folder
 
 
-def _read_table(path: Path, separator: str) -> pd.DataFrame:
-    import pandas as pd  # noqa: PLC0415
-
-    has_names = _check_lines(path, separator)
-    table = pd.read_csv(path, sep=separator, skipinitialspace=True)
-    if has_names:
-        name = table.columns[0]
-        is_unnamed = name.startswith("Unnamed: 0")
-        table = table.set_index(name).rename_axis(index=None if is_unnamed else name)
-    return table
+def _check_options(path: Path, options: Options, kinds: Sequence[str]) -> None:
+    if options.kind is not None and options.kind not in kinds:
+        _refuse_option(path, "kind", options.kind, "text and Parquet files, as far as it fits")
 
 
-def _check_lines(path: Path, separator: str) -> bool:
-    """Refuse what pandas would repair without a word; return whether the first column is names."""
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        lines = csv.reader(file, delimiter=separator, skipinitialspace=True)
-        header = next(lines, [])
-        first = []
-        for line in lines:
-            if not line:
-                continue
-            if len(line) != len(header):
-                msg = f"line {lines.line_num} has {len(line)} fields, the header {len(header)}"
-                raise ValueError(msg)
-            first.append(line[0])
-    repeated = [name for name in header if header.count(name) > 1]
-    if not header or not first:
-        msg = "it is empty" if not header else "it has a header and no rows"
-    elif all(_is_entry(name) for name in header):
-        msg = "its first line holds entries; give it a line of column names"
-    elif len(header) == 1 and not _is_entry(first[0]):
-        msg = f"it has one column of text; fields are expected to be separated by {separator!r}"
-    elif repeated:
-        msg = f"the header names {repeated[0]!r} twice"
-    else:
-        return _holds_names(header[0], first)
+def _refuse_option(path: Path, name: str, value: object, where: str) -> None:
+    msg = f"{path}: {name}={value!r} was given; it is for {where}; leave it out."
     raise ValueError(msg)
 
 
-def _holds_names(header: str, column: list[str]) -> bool:
-    """Whether a first column holds row names; a mixture of names and entries is refused."""
-    names = [cell for cell in column if not _is_entry(cell)]
-    if not header:
-        return True
-    if names and len(names) < len(column):
-        msg = (
-            f"its first column, {header!r}, holds entries and {names[0]!r}; leave its header "
-            "empty if it holds row names"
-        )
-        raise ValueError(msg)
-    return bool(names)
+def _extension(path: Path) -> tuple[str, bool]:
+    suffix = path.suffix.lower()
+    if suffix == ".gz":
+        return path.with_suffix("").suffix.lower(), True
+    return suffix, False
 
 
-def _is_entry(cell: str) -> bool:
-    """Whether a cell is a zero, a one or unknown, in one of the usual spellings."""
-    return cell.strip().lower() in _ENTRIES
+def _read_text(path: Path, options: Options) -> BinaryTensor:
+    """Read a table, pairs or baskets, as the kind, the extension or the header say."""
+    suffix, _ = _extension(path)
+    kind = options.kind
+    if kind == "baskets" or (kind is None and suffix in _LISTS):
+        return pairs.read_baskets(path, options)
+    separator = _SEPARATORS.get(suffix) or _separator(path)
+    if kind is None and pairs.looks_like_pairs(tables.first_line(path, separator)):
+        kind = "pairs"
+    if kind == "pairs":
+        return pairs.read_pairs(path, separator, options)
+    return tables.read_table(path, separator, options)
 
 
-_ENTRIES = {"0", "1", "0.0", "1.0", "true", "false", "", "na", "nan", "n/a", "null", "none"}
-
-
-def _read_array(path: Path) -> Any:
-    with path.open("rb") as file:  # np.load would leave a damaged file open
-        content = np.load(file)
-        if isinstance(content, np.ndarray):
-            return content
-        names = content.files
-        if "format" in names:
-            from scipy import sparse  # noqa: PLC0415
-
-            return sparse.load_npz(path)
-        if len(names) != 1:
-            msg = f"it holds {len(names)} arrays, and one was expected"
-            raise ValueError(msg)
-        return content[names[0]]
-
-
-_READERS: dict[str, Callable[[Path], Any]] = {
-    ".csv": lambda path: _read_table(path, ","),
-    ".tsv": lambda path: _read_table(path, "\t"),
-    ".npy": _read_array,
-    ".npz": _read_array,
-}
+def _separator(path: Path) -> str | None:
+    """Find what separates the fields of a table whose extension does not say it."""
+    line = " ".join(tables.first_line(path, "\n"))
+    return next((sign for sign in "\t," if sign in line), None)

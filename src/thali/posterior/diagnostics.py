@@ -8,7 +8,7 @@ components, rates, densities, and how many components two rows share.
 from __future__ import annotations
 
 from math import ceil, inf, isqrt, nan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -38,6 +38,8 @@ MIN_ESS_PER_CHAIN = 25
 An average over 4 x 25 draws has a standard error of a tenth of the posterior's standard deviation.
 Vehtari et al. (2021) ask for 100 a chain, which serves tail quantiles too."""
 
+_SENSIBLE = 400  # draws a chain to advise where there are next to none
+
 MIN_DRAWS = 4
 """Draws a chain from which R-hat is defined: two in each half."""
 
@@ -53,6 +55,14 @@ _WORDS = {
     "dropped": "the rate of dropped ones",
     "alpha": "the concentration alpha",
 }
+
+
+class Advice(NamedTuple):
+    """What to do about chains that cannot be trusted, in the words of whoever asked."""
+
+    go_on: str = "go on with resume(...)"  # {draws}: how many a chain
+    warmup: str = "warmup={sweeps}"
+    chains: str = "chains=4"
 
 
 def sample_pairs(n_rows: int, n_pairs: int = 20) -> Index:
@@ -174,7 +184,12 @@ def diagnose(quantities: Mapping[str, NDArray[Any]]) -> pd.DataFrame:
 
 
 def verdict(
-    table: pd.DataFrame, n_components: NDArray[Any], n_chains: int, n_draws: int, warmup: int
+    table: pd.DataFrame,
+    n_components: NDArray[Any],
+    n_chains: int,
+    n_draws: int,
+    warmup: int,
+    advice: Advice = Advice(),  # noqa: B008 - it never changes
 ) -> str | None:
     """Say what is wrong with the chains and what to do, or nothing if they agree.
 
@@ -186,6 +201,8 @@ def verdict(
         ``(n_chains, n_draws)``, to name the means of the chains.
     n_chains, n_draws, warmup
         Chains, draws a chain, and sweeps before them.
+    advice
+        How to do what is advised: by default in Python.
 
     Returns
     -------
@@ -203,28 +220,28 @@ def verdict(
     if n_draws < MIN_ESS_PER_CHAIN:  # R-hat of perfect chains would often be too large
         return (
             f"{n_draws} draws a chain are too few to judge whether the chains agree "
-            f"({MIN_ESS_PER_CHAIN} are the least, some hundreds are sensible). Go on with "
-            "resume(...), or ask for more draws."
+            f"({MIN_ESS_PER_CHAIN} are the least, some hundreds are sensible). "
+            f"{_sentence(advice.go_on, draws=_SENSIBLE)}, or start with more."
         )
     differing = table["r_hat"][table["r_hat"] > MAX_R_HAT].sort_values(ascending=False)
     if len(differing):
-        return _disagreement(differing, np.asarray(n_components), n_chains, warmup)
+        what = _disagreement(differing, np.asarray(n_components), n_chains)
+        return f"{what} {_remedy(advice, n_chains, 2 * n_draws, warmup)}"
     wanted = MIN_ESS_PER_CHAIN * n_chains
     slow = table["ess_bulk"][table["ess_bulk"] < wanted].sort_values()
     if len(slow):
         ess = max(float(slow.iloc[0]), 1.0)
         return (
             f"The {n_chains * n_draws} draws are worth only {ess:.0f} independent ones for "
-            f"{_in_words(slow.index[0])}, where {wanted} are wanted ({MIN_ESS_PER_CHAIN} a "
-            "chain): averages, and the comparison of the chains itself, are uncertain. Go on "
-            f"with resume(...) to about {ceil(wanted / ess)} times as many draws."
+            f"{in_words(slow.index[0])}, where {wanted} are wanted ({MIN_ESS_PER_CHAIN} a "
+            "chain): averages, and the comparison of the chains itself, are uncertain. "
+            f"{_sentence(advice.go_on, draws=n_draws * (more := ceil(wanted / ess)))}: about "
+            f"{more} times as many draws are needed."
         )
     return None
 
 
-def _disagreement(
-    differing: pd.Series[float], n_components: NDArray[Any], n_chains: int, warmup: int
-) -> str:
+def _disagreement(differing: pd.Series[float], n_components: NDArray[Any], n_chains: int) -> str:
     """Name what differs, the number of components first, the others from the worst on."""
     names = sorted(differing.index, key=lambda name: name != "n_components")
     parts = []
@@ -232,22 +249,35 @@ def _disagreement(
         numbers = f"R-hat {differing[name]:.2f}"
         if name == "n_components" and n_chains > 1:
             numbers = f"{_means(n_components)}; {numbers}"
-        parts.append(f"{_in_words(name)} ({numbers})")
+        parts.append(f"{in_words(name)} ({numbers})")
     if len(names) > 3:
         parts.append(f"{len(names) - 3} more")
     what = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-    longer = f"warmup={2 * warmup} (twice as much)" if warmup else "a warm-up (warmup=...)"
     if n_chains == 1:
         return (
             f"The parts of the only chain disagree about {what}: it had not settled, and "
-            "summaries mix what it passed through. Go on with resume(...) or sample anew with "
-            f"{longer}; whether other chains agree can be judged with chains=4 only."
+            "summaries mix what it passed through."
         )
     return (
         f"The {n_chains} chains disagree, with each other or over time, about {what}: summaries "
-        "mix different explanations of the data. Go on with resume(...), sample anew with "
-        f"{longer}, or look at the chains one by one."
+        "mix different explanations of the data."
     )
+
+
+def _remedy(advice: Advice, n_chains: int, draws: int, warmup: int) -> str:
+    longer = advice.warmup.format(sweeps=2 * warmup if warmup else "...")
+    longer = f"{longer} (twice as much)" if warmup else f"a warm-up ({longer})"
+    go_on = _sentence(advice.go_on, draws=draws)
+    if n_chains == 1:
+        return (
+            f"{go_on} or sample anew with {longer}; whether other chains agree can be judged "
+            f"with {advice.chains} only."
+        )
+    return f"{go_on}, sample anew with {longer}, or look at the chains one by one."
+
+
+def _sentence(words: str, **numbers: int) -> str:
+    return words[:1].upper() + words[1:].format(**numbers)
 
 
 def _means(n_components: NDArray[Any]) -> str:
@@ -257,7 +287,8 @@ def _means(n_components: NDArray[Any]) -> str:
     return "means " + ", ".join(f"{mean:.1f}" for mean in means)
 
 
-def _in_words(name: Any) -> str:
+def in_words(name: Any) -> str:
+    """Return what a quantity is called in a sentence."""
     return _WORDS.get(str(name), str(name))
 
 

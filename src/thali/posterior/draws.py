@@ -108,6 +108,11 @@ class Draws:
         wrong = self.tensor.n_ones - covered[:, :, 0] + covered[:, :, 1]
         return wrong / self.tensor.n_known
 
+    @property
+    def wall_seconds(self) -> float:
+        """Seconds that sampling took, all sessions together; NaN for runs that did not note it."""
+        return float(np.max([chain.wall_seconds for chain in self._chains]))
+
     def draw(self, chain: int, draw: int) -> Draw:
         """Return one draw: the packed state and its log densities.
 

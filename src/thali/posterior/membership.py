@@ -14,7 +14,7 @@ import numpy as np
 
 from thali.bits import PackedTensor, Unfolding, pack, unpack
 from thali.bits.words import n_words, set_bits
-from thali.data import BinaryTensor, Pattern
+from thali.data import BinaryTensor, Entries, Packed, Pattern
 from thali.decide import fixed
 from thali.engines.threads import n_threads, share
 from thali.posterior.membership_kernels import enumerate_rows, sample_rows
@@ -334,7 +334,9 @@ def _block(rows: Rows, lo: int, hi: int) -> Unfolding:
     return Unfolding(ones[lo:hi], None if known is None else known[lo:hi])
 
 
-def _pack_rows(bits: NDArray[np.bool_] | Pattern, lo: int, hi: int) -> Words:
+def _pack_rows(bits: Entries, lo: int, hi: int) -> Words:
+    if isinstance(bits, Packed):
+        return bits.words[lo:hi]
     if not isinstance(bits, Pattern):
         return pack(bits[lo:hi])
     words = np.zeros((hi - lo, n_words(bits.shape[1])), np.uint64)

@@ -34,10 +34,11 @@ _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
 _ANCHORED = np.uint64(Site.ANCHORED)
 _ANCHORED_ROWS = np.uint64(Site.ANCHORED_ROWS)
-_WORDS = 16
+_WORDS = 8
 """Words of columns that are looked at: of longer rows a random part says enough."""
 _ROWS = 256
 """Users at most that sharpen what the anchors show."""
+_PLANES = 9  # bits of a count up to that
 _ROUNDS = 2
 
 
@@ -149,25 +150,49 @@ def _sharpen(marks: Words, free: Words, has: Words, w1: float, w0: float) -> Non
     """Let the rows that clearly have one of the two say what tells it from the other."""
     n_users, n_words = free.shape
     step = (n_users + _ROWS - 1) // _ROWS
-    gains = np.zeros((2, 64 * n_words))
+    n_planes = 1
+    while n_users >> n_planes and n_planes < _PLANES:
+        n_planes += 1
+    n_free = np.zeros((2, n_planes, n_words), np.uint64)  # of every side and column, bit by bit
+    n_ones = np.zeros((2, n_planes, n_words), np.uint64)
     for i in range(0, n_users, step):
         to_first, to_second = _fits(i, marks, free, has, w1, w0)
         if to_first > 0.0 and to_second > 0.0:
             continue
         side = 0 if to_first >= to_second else 1
-        for w in range(n_words):
-            for b in range(64):
-                bit = np.uint64(b)
-                if (free[i, w] >> bit) & _ONE:
-                    gains[side, 64 * w + b] += w1 if (has[i, w] >> bit) & _ONE else w0
+        _count(n_free[side], free[i])
+        _count(n_ones[side], has[i])
     for w in range(n_words):
         in_first, in_second = _ZERO, _ZERO
         for b in range(64):
             bit = _ONE << np.uint64(b)
-            in_first |= bit if gains[0, 64 * w + b] > 0.0 else _ZERO
-            in_second |= bit if gains[1, 64 * w + b] > 0.0 else _ZERO
+            in_first |= bit if _gain(n_ones[0], n_free[0], w, b, w1, w0) > 0.0 else _ZERO
+            in_second |= bit if _gain(n_ones[1], n_free[1], w, b, w1, w0) > 0.0 else _ZERO
         marks[0, w] = in_first & ~in_second
         marks[1, w] = in_second & ~in_first
+
+
+@jit
+def _count(planes: Words, words: Words) -> None:
+    """Add one-bit numbers to counters whose bits lie in planes."""
+    for w in range(words.shape[0]):
+        carry = words[w]
+        plane = 0
+        while carry != _ZERO:
+            old = planes[plane, w]
+            planes[plane, w] = old ^ carry
+            carry &= old
+            plane += 1
+
+
+@jit
+def _gain(n_ones: Words, n_free: Words, w: int, b: int, w1: float, w0: float) -> float:
+    """Return what having a column gains the rows that were counted."""
+    ones, all_free = _ZERO, _ZERO
+    for plane in range(n_free.shape[0]):
+        ones |= ((n_ones[plane, w] >> np.uint64(b)) & _ONE) << np.uint64(plane)
+        all_free |= ((n_free[plane, w] >> np.uint64(b)) & _ONE) << np.uint64(plane)
+    return w1 * np.int64(ones) + w0 * (np.int64(all_free) - np.int64(ones))
 
 
 @jit

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 _BLOCK = 128
 """Columns that may rule a move out before all are looked at."""
 
+_WIDE = 16_384
+"""Columns beyond which half the tries are made: each costs more there, and more columns agree."""
+
 _FEW = 10
 """Components for which the tries of a schedule are meant; for more, they grow in proportion."""
 
@@ -63,7 +66,10 @@ def move(
             kinds = {name: kind for name, kind in kinds.items() if name != "reseat"}
     told = []
     for name in MOVES:
-        n_tries = round(getattr(target.schedule, name) * max(1.0, expected / _FEW))
+        n_tries = getattr(target.schedule, name)
+        if target.tensor.shape[1] > _WIDE:
+            n_tries = (n_tries + 1) // 2
+        n_tries = round(n_tries * max(1.0, expected / _FEW))
         n_tries, accepted = n_tries if name in kinds else 0, 0
         for number in range(n_tries):
             after = kinds[name](stream, state, target, number)

@@ -52,7 +52,8 @@ class Schedule:
         that every row has components of its own, and it takes long to leave such states.
     split_merge, anchored, guided, compound, reseat, residual
         How often each move that changes whole components is tried in a sweep
-        (:mod:`thali.sampler.moves`); in proportion more often where more than ten are expected.
+        (:mod:`thali.sampler.moves`); in proportion more often where more than ten are expected,
+        half as often with more than 16,384 columns.
     """
 
     kind: str = "parallel"

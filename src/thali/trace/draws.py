@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -79,6 +80,7 @@ class Store(Protocol):
     """Who keeps the draws of one chain, and where it is."""
 
     state: State | None
+    wall_seconds: float  # of sampling, when it was last flushed; NaN if nobody noted it
 
     def record(self, state: State, info: Info) -> None:
         """Take note of a sweep; keep it if it is one that counts."""
@@ -103,6 +105,8 @@ class Kept:
         self.settings = settings
         self.state: State | None = None  # where the chain is
         self.draws: list[Draw] = []
+        self.wall_seconds = 0.0
+        self._started = monotonic()
 
     def record(self, state: State, info: Info) -> None:
         """Take note of a sweep; keep it if it is one that counts."""
@@ -111,7 +115,8 @@ class Kept:
             self.draws.append(Draw(state, info.log_joint, info.log_likelihood))
 
     def flush(self) -> None:
-        """Do nothing: memory is as safe as it gets."""
+        """Note the time; memory is as safe as it gets."""
+        self.wall_seconds = monotonic() - self._started
 
     def __len__(self) -> int:
         return len(self.draws)

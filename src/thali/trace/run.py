@@ -7,7 +7,8 @@
     ├── data.npz             the data, packed, with their names
     └── chain-0/
         ├── draws-00000000.npz   consecutive draws, named by the first
-        └── state.npz            where the chain is, which files of draws count, their digests
+        └── state.npz            where the chain is, which files of draws count, their digests,
+                                 and the seconds it took
 
 A checkpoint writes the draws since the last one, then the state. The state counts the draws, so
 a file of draws that it does not count is not there; the next checkpoint writes it again.
@@ -135,7 +136,7 @@ class Run:
         return Run(self.folder, settings, header)
 
     def data(self) -> tuple[PackedTensor, Names]:
-        """Read the packed copy of the data."""
+        """Read the packed copy of the data, and their names."""
         path = self.folder / "data.npz"
         arrays = read_arrays(path)
         try:
@@ -150,7 +151,8 @@ class Run:
                 f"{path} is not the data of this run (its digest differs); restore it from a copy."
             )
             raise TraceDamaged(msg)
-        return tensor, Names(tuple(modes), tuple(None if n is None else tuple(n) for n in rows))
+        rows = tuple(None if names is None else tuple(names) for names in rows)
+        return tensor, Names(tuple(modes), rows)
 
     def chain(self, number: int) -> Stored:
         """Return the stored draws of one chain."""
@@ -177,6 +179,7 @@ class Stored:
         self._cached: tuple[int, list[Draw]] = (-1, [])
         self._written_at = monotonic()
         self._written_sweep = 0
+        self.wall_seconds = 0.0
         self.seconds = 10.0  # between checkpoints
         self._read()
 
@@ -208,11 +211,15 @@ class Stored:
             "starts": np.array(starts, np.int64),
             "digests": np.frombuffer(b"".join(digests), np.uint8).reshape(len(digests), 32),
         }
+        # Since this process opened the run, or wrote to it last: what came before is in the sum.
+        wall_seconds = self.wall_seconds + monotonic() - self._written_at
+        counter["wall_seconds"] = np.array(wall_seconds)
         write_arrays(self.folder / "state.npz", {**now.arrays, **counter})
         if self.pending:
             self._add(start, digests[-1], Scalars.of(self.pending, len(self.settings.shape)))
             self.pending = []
         self._written_at, self._written_sweep = monotonic(), state.sweep
+        self.wall_seconds = wall_seconds
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -255,6 +262,8 @@ class Stored:
             arrays = read_arrays(path)
             starts, digests = arrays["starts"].tolist(), arrays["digests"]
             state = Chunk(self.settings.shape, arrays).draws()[0].state
+            # Runs of earlier versions have no time.
+            self.wall_seconds = float(arrays.get("wall_seconds", np.nan))
         except (TraceDamaged, KeyError, IndexError, ValueError) as error:
             self.damage = str(error)
             self._salvage()

@@ -1,0 +1,46 @@
+"""The command line: from a file to the answer without a line of Python.
+
+Everything heavy is imported inside the commands, so that ``thali --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import click
+
+import thali
+from thali.cli.group import Commands
+from thali.cli.sampling import fit, resume
+from thali.cli.simulation import simulate
+from thali.cli.views import export, report, summary
+
+__all__ = ["main"]
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(thali.__version__, prog_name="thali")
+@click.option("--debug", is_flag=True, help="Show where an error comes from.")
+def main(*, debug: bool) -> None:
+    """Find the hidden Boolean structure of binary data.
+
+    Every row is a plate, the union of a few dishes from a buffet of unknown size: thali infers
+    how many dishes (components) there are, what is in each, and which rows took which.
+
+    \b
+    Start with a table of zeros and ones, and keep the run:
+        thali fit table.csv --out table.run
+    Look at it, and take it with you:
+        thali summary table.run
+        thali report table.run -o table.html
+        thali export table.run --to tables
+    If the chains disagree, or the run was stopped, go on:
+        thali resume table.run --draws 800
+    No data at hand? Make some, of which the truth is known:
+        thali simulate table.csv --shape 200x500 --components 5
+
+    `thali COMMAND --help` says more about each. Exit codes: 0 done, 1 the run failed or was
+    stopped, 2 wrong usage or bad input.
+    """  # noqa: D301 - the backslash is for click: it keeps the lines apart
+
+
+for _command in (fit, resume, summary, report, export, simulate):
+    main.add_command(_command)

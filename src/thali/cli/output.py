@@ -1,0 +1,106 @@
+"""Files and folders that are either there, whole, or not there at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from thali.posterior import Posterior
+
+
+def refuse_existing(path: Path, *, force: bool) -> None:
+    """Say that something is in the way, before anything is computed."""
+    if os.path.lexists(path) and not force:
+        msg = f"{path} exists already; choose another name, or replace it with --force."
+        raise FileExistsError(msg)
+    if path.is_dir():
+        msg = f"{path} is a folder, and a file was to be written; choose another name."
+        raise IsADirectoryError(msg)
+    _need_parent(path)
+
+
+def refuse_page(path: Path, option: str, *, force: bool) -> None:
+    """Say that an HTML page could not be written there, before anything is computed."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        msg = f"{option} ends in {path.suffix!r}; allowed is .html."
+        raise click.UsageError(msg)
+    refuse_existing(path, force=force)
+
+
+def write_page(
+    posterior: Posterior, path: Path, *, title: str | None = None, force: bool = False
+) -> str:
+    """Write the report; return what to say."""
+    write = import_module("thali.report").write  # --help must stay fast
+    with whole_file(path, force=force) as temporary:
+        write(posterior, temporary, title=title)
+    return f"{path} is written; open it in a browser."
+
+
+@contextmanager
+def whole_file(path: Path, *, force: bool) -> Iterator[Path]:
+    """Give the name of a file to fill; it gets its own name when it is complete."""
+    refuse_existing(path, force=force)
+    # The same ending: many libraries look at it.
+    temporary = path.with_name(f".{path.stem}.{os.getpid()}.tmp{path.suffix}")
+    try:
+        with _telling(path):
+            temporary.open("xb").close()  # what follows may say less clearly that it cannot
+            yield temporary
+            temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_folder(path: Path, *, force: bool) -> Iterator[Path]:
+    """Give the name of a folder to fill; with ``force`` its files replace those of the same name.
+
+    An empty folder that is there already is filled without being asked.
+    """
+    if os.path.lexists(path) and not path.is_dir():
+        msg = f"{path} is a file, and a folder was to be written; choose another name."
+        raise NotADirectoryError(msg)
+    if path.is_dir() and any(path.iterdir()) and not force:
+        msg = f"{path} is not empty; choose another folder, or write into it with --force."
+        raise FileExistsError(msg)
+    _need_parent(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with _telling(path):
+            temporary.mkdir()
+            yield temporary
+            if not path.exists():
+                temporary.replace(path)
+                return
+            for part in sorted(temporary.iterdir()):
+                part.replace(path / part.name)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _need_parent(path: Path) -> None:
+    if not path.absolute().parent.is_dir():
+        msg = f"{path} cannot be written: there is no folder {path.parent}; make it first."
+        raise FileNotFoundError(msg)
+
+
+@contextmanager
+def _telling(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        msg = (
+            f"{path} could not be written ({error.strerror or error}); make room, or choose a "
+            "folder that can be written."
+        )
+        raise OSError(error.errno, msg) from error

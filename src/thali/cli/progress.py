@@ -1,0 +1,69 @@
+"""How far a run is: bars for those who watch, a line now and then for logs."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from thali.cli.words import tell
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from thali.progress import Progress
+
+_SECONDS = 10.0
+"""Between two lines; a run that is done before the first says nothing but its answer."""
+
+
+class Lines:
+    """Tells how far all chains are, at most every ten seconds."""
+
+    def __init__(self, n_chains: int, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._told = clock()
+        self._n_chains = n_chains
+        self._now: dict[int, Progress] = {}
+
+    def __call__(self, now: Progress) -> None:
+        """Take note of where a chain is, and tell about all of them when it is time."""
+        self._now[now.chain] = now
+        if self._clock() - self._told < _SECONDS:
+            return
+        self._told = self._clock()
+        done = sum(chain.sweep for chain in self._now.values())
+        total = now.n_sweeps * self._n_chains
+        numbers = sorted({chain.n_components for chain in self._now.values()})
+        spread = f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
+        stage = "warm-up, " if any(chain.is_warmup for chain in self._now.values()) else ""
+        tell(f"{done} of {total} sweeps ({stage}{spread} components)")
+
+
+@contextmanager
+def shown(
+    n_chains: int, beginning: str, *, quiet: bool
+) -> Iterator[bool | Callable[[Progress], object]]:
+    """Give what shows the progress of a run.
+
+    The beginning is told with the first sweep: whatever is refused before that is one sentence.
+    """
+    if quiet:
+        yield False
+        return
+    from thali.progress import Bars  # noqa: PLC0415 - --help must stay fast
+
+    show = Bars() if sys.stderr.isatty() else Lines(n_chains)
+    waiting = [beginning]
+
+    def callback(now: Progress) -> None:
+        while waiting:
+            tell(waiting.pop())
+        show(now)
+
+    try:
+        yield callback
+    finally:
+        if isinstance(show, Bars):
+            show.close()

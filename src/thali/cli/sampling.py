@@ -1,0 +1,245 @@
+"""The commands that sample: ``fit`` and ``resume``."""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import thali
+from thali.cli.output import refuse_page, write_page
+from thali.cli.progress import shown
+from thali.cli.words import FAILED, command, say, tell
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from thali.posterior import Posterior
+    from thali.posterior.diagnostics import Advice
+
+_THREADS = click.option(
+    "--threads",
+    type=click.IntRange(1),
+    help="Threads (default: all cores); the draws are the same.",
+)
+_ENGINE = click.option(
+    "--engine",
+    default="auto",
+    show_default=True,
+    help="Where to compute: auto or cpu; the draws are the same.",
+)
+_CHECKPOINT = click.option(
+    "--checkpoint",
+    type=click.FloatRange(0, min_open=True),
+    default=10.0,
+    show_default=True,
+    help="Seconds between two writes to the run.",
+)
+_QUIET = click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
+
+
+@click.command(short_help="Sample the components behind DATA and say the answer.")
+@click.argument("data", type=click.Path(path_type=Path))
+@click.option(
+    "--out",
+    metavar="RUN",
+    type=click.Path(path_type=Path),
+    help="Folder that keeps the run, for all other commands.",
+)
+@click.option(
+    "--report",
+    metavar="FILE.html",
+    type=click.Path(path_type=Path),
+    help="Write the answer as a page to look at, too.",
+)
+@click.option("--components", type=click.IntRange(0), help="Fix their number (default: infer it).")
+@click.option(
+    "--chains",
+    type=click.IntRange(1),
+    default=4,
+    show_default=True,
+    help="Independent chains, to see whether they agree.",
+)
+@click.option(
+    "--warmup",
+    type=click.IntRange(0),
+    default=400,
+    show_default=True,
+    help="Sweeps before draws count.",
+)
+@click.option(
+    "--draws",
+    type=click.IntRange(1),
+    default=400,
+    show_default=True,
+    help="Sweeps that count, a chain.",
+)
+@click.option(
+    "--noise",
+    type=click.Choice(["unequal", "equal", "as-published"]),
+    default="unequal",
+    show_default=True,
+    help="Error rates of ones and zeros; as-published is not a posterior.",
+)
+@click.option(
+    "--schedule",
+    type=click.Choice(["parallel", "serial", "serial-integrated"]),
+    default="parallel",
+    show_default=True,
+    help="Rows in blocks, all rows of a block at once; or one after another.",
+)
+@_ENGINE
+@_THREADS
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**64 - 1),
+    default=0,
+    show_default=True,
+    help="Same seed, same result, on any number of threads.",
+)
+@_CHECKPOINT
+@_QUIET
+@click.option(
+    "--binarize", metavar="T", type=float, help="Entries above T are ones, the others zeros."
+)
+@click.option(
+    "--missing", metavar="TEXT", multiple=True, help="What unknown entries read; may be repeated."
+)
+@click.option("--transpose", is_flag=True, help="Columns of the file are rows of the model.")
+@click.option("--layer", metavar="NAME", help="Which matrix of a file that has several.")
+@click.option("--kind", metavar="KIND", help="What the file is, if its name does not say.")
+def fit(
+    data: Path,
+    out: Path | None,
+    report: Path | None,
+    components: int | None,
+    binarize: float | None,
+    missing: tuple[str, ...],
+    *,
+    transpose: bool,
+    layer: str | None,
+    kind: str | None,
+    quiet: bool,
+    **settings: Any,
+) -> None:
+    """Sample the components behind DATA, and say how many there are and how sure that is.
+
+    DATA is a table (.csv, .tsv, .parquet), pairs of row and column, baskets (.basket, .dat, .txt),
+    an array (.npy, .npz, .mtx) or cells (.h5ad, .zarr, 10x). Entries are 0, 1, or empty for
+    unknown; --binarize makes ones of larger numbers. Rows are what has components.
+
+    Ctrl-C stops early: with --out everything sampled so far is kept, and `thali resume` goes on.
+
+    \b
+    Examples:
+        thali fit examples/animals.csv --out animals.run --report animals.html
+        thali fit examples/animals.csv --components 10 --seed 1
+    """  # noqa: D301 - the backslash is for click: it keeps the lines of the example apart
+    from thali.data.files import read  # noqa: PLC0415 - --help must stay fast
+
+    if report is not None:
+        refuse_page(report, "--report", force=False)
+    tensor = read(
+        data, binarize=binarize, missing=missing, transpose=transpose, layer=layer, kind=kind
+    )
+    size = " x ".join(map(str, tensor.shape))
+    known = f"{tensor.n_known} known, {tensor.n_ones} of them one"
+    beginning = f"{data.name}: {size} entries, {known}; sampling {settings['chains']} chains"
+    with _told_if_stopped(out), shown(settings["chains"], beginning, quiet=quiet) as progress:
+        posterior = thali.sample(
+            tensor, n_components=components, out=out, progress=progress, **settings
+        )
+    page = None if report is None else write_page(posterior, report, title=data.stem)
+    _answer(posterior, out, data, page)
+
+
+@click.command(short_help="Go on with RUN, stopped or finished.")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--draws", type=click.IntRange(1), help="Go on to so many draws a chain.")
+@_ENGINE
+@_THREADS
+@_CHECKPOINT
+@_QUIET
+def resume(run: Path, *, quiet: bool, **settings: Any) -> None:
+    """Go on with RUN, a folder made by `thali fit --out`, and say the answer.
+
+    The draws are those of a run that was never stopped. Damaged files are computed again.
+
+    \b
+    Examples:
+        thali resume animals.run
+        thali resume animals.run --draws 2000
+    """  # noqa: D301 - as above
+    from thali.trace import Run  # noqa: PLC0415
+
+    n_chains = Run.open(run).settings.chains
+    beginning = f"going on with {n_chains} chains"
+    with _told_if_stopped(run), shown(n_chains, beginning, quiet=quiet) as progress:
+        posterior = thali.resume(run, progress=progress, **settings)
+    _answer(posterior, run)
+
+
+@contextmanager
+def _told_if_stopped(run: Path | None) -> Iterator[None]:
+    """If somebody stops a run before its first draw, say what was kept and end."""
+    from thali.errors import NotConverged  # noqa: PLC0415
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotConverged)  # the answer says it in its own words
+            yield
+    except KeyboardInterrupt:
+        kept = "nothing was kept."
+        if run is not None and (run / "header.json").is_file():
+            kept = f"{run} keeps how far the chains are; `{command('resume', run)}` goes on."
+        tell(f"stopped before the first draw; {kept}")
+        sys.exit(FAILED)
+
+
+def _answer(
+    posterior: Posterior, run: Path | None, data: Path | None = None, page: str | None = None
+) -> None:
+    """Say what came out, and what to do next."""
+    from thali.posterior.answer import answer, in_words  # noqa: PLC0415
+
+    found = answer(posterior, advice(run))
+    is_early = found["draws"] < found["asked"]
+    say("\n".join([*in_words(found), "", *filter(None, [page]), _next(found, run, data)]))
+    if found["warning"] is not None:
+        tell(found["warning"])
+    if is_early:
+        kept = "not kept; with --out RUN they would be."
+        if run is not None:
+            kept = f"kept in {run}; `{command('resume', run)}` goes on."
+        tell(f"stopped early: {found['draws']} of {found['asked']} draws a chain are {kept}")
+        sys.exit(FAILED)
+
+
+def _next(found: dict[str, Any], run: Path | None, data: Path | None) -> str:
+    if run is None:
+        assert data is not None
+        keep = command("fit", data, "--out", f"{data.stem}.run")
+        return f"Nothing was kept. Next: {keep}"
+    if found["draws"] < found["asked"]:
+        return f"Next: {command('resume', run)}"
+    if found["agree"]:
+        return f"Next: {command('summary', run)}"
+    (go_on,) = re.findall(r"`(thali resume .*? --draws \d+)`", found["warning"])
+    return f"Next: {go_on}"
+
+
+def advice(run: Path | None) -> Advice:
+    """Return how to go on with a run, in commands."""
+    from thali.posterior.diagnostics import Advice  # noqa: PLC0415
+
+    # Braces of a name are no place for a number.
+    kept = "" if run is None else command("resume", run).replace("{", "{{").replace("}", "}}")
+    go_on = (
+        f"go on with `{kept} --draws {{draws}}`" if kept else "ask for more with --draws {draws}"
+    )
+    return Advice(go_on, "--warmup {sweeps}", "--chains 4")

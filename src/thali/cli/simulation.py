@@ -1,0 +1,158 @@
+"""The command that makes data: ``simulate``."""
+
+from __future__ import annotations
+
+import re
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import thali
+from thali.cli.output import refuse_existing, whole_file
+from thali.cli.words import command, say
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_ENDINGS = (".csv", ".tsv", ".npy", ".npz")
+
+
+def _lengths(_ctx: click.Context, _option: click.Parameter, value: str) -> tuple[int, ...]:
+    """Read the lengths of the modes."""
+    if not re.fullmatch(r"[1-9]\d*(x[1-9]\d*)+", value):
+        msg = f"{value!r} is not a shape such as 200x500."
+        raise click.BadParameter(msg)
+    return tuple(map(int, value.split("x")))
+
+
+@click.command(short_help="Make data of which the truth is known.")
+@click.argument("out", type=click.Path(path_type=Path))
+@click.option(
+    "--shape",
+    metavar="ROWSxCOLUMNS",
+    callback=_lengths,
+    default="200x500",
+    show_default=True,
+    help="Lengths of all modes.",
+)
+@click.option("--components", type=click.IntRange(0), help="Their number.")
+@click.option(
+    "--alpha",
+    type=click.FloatRange(0, min_open=True),
+    help="Instead of their number: the concentration of a buffet that draws it.",
+)
+@click.option("--flip", type=float, help="Share of entries that are flipped.  [default: 0.1]")
+@click.option("--spurious", type=float, help="Instead of --flip: share of zeros that read one.")
+@click.option("--dropped", type=float, help="Instead of --flip: share of ones that read zero.")
+@click.option(
+    "--missing-rate", type=float, default=0.0, show_default=True, help="Share of unknown entries."
+)
+@click.option("--seed", type=click.IntRange(0, 2**64 - 1), default=0, show_default=True)
+@click.option(
+    "--truth",
+    metavar="FILE.npz",
+    type=click.Path(path_type=Path),
+    help="Write the factors and the noise-free entries, too.",
+)
+@click.option("--force", is_flag=True, help="Replace files that exist.")
+def simulate(
+    out: Path,
+    shape: tuple[int, ...],
+    components: int | None,
+    alpha: float | None,
+    flip: float | None,
+    spurious: float | None,
+    dropped: float | None,
+    missing_rate: float,
+    seed: int,
+    truth: Path | None,
+    *,
+    force: bool,
+) -> None:
+    """Draw data from the model and write them to OUT, a .csv, .tsv, .npy or .npz file.
+
+    Half of the entries are ones before errors are made. Tensors of more than two modes need
+    .npy or .npz.
+
+    \b
+    Example:
+        thali simulate plates.csv --shape 200x500 --components 5 --flip 0.1 --truth plates.npz
+    """  # noqa: D301 - the backslash is for click: it keeps the lines of the example apart
+    _check(out, shape, truth)
+    if (components is None) == (alpha is None):
+        msg = "give either --components (a number) or --alpha (a buffet)."
+        raise click.UsageError(msg)
+    if flip is not None and (spurious, dropped) != (None, None):
+        msg = "give either --flip (one rate) or --spurious and --dropped (two)."
+        raise click.UsageError(msg)
+    if flip is None and (spurious is None) != (dropped is None):
+        msg = "give both --spurious and --dropped, or --flip for one rate."
+        raise click.UsageError(msg)
+    if spurious is None or dropped is None:
+        spurious = dropped = 0.1 if flip is None else flip
+    for path in filter(None, (out, truth)):
+        refuse_existing(path, force=force)
+    drawn = thali.simulate(
+        shape,
+        components,
+        alpha=alpha,
+        spurious=spurious,
+        dropped=dropped,
+        unknown=missing_rate,
+        seed=seed,
+    )
+    with ExitStack() as files:  # both get their names, or neither
+        _write(files.enter_context(whole_file(out, force=force)), drawn.tensor)
+        if truth is not None:
+            _write_truth(files.enter_context(whole_file(truth, force=force)), drawn)
+    n_components = drawn.factors[0].shape[1]
+    size = " x ".join(map(str, shape))
+    run = out.with_suffix(".run")
+    say(
+        f"{out}: {size} entries from {n_components} components.\n"
+        f"Next: {command('fit', out, '--out', run)}"
+    )
+
+
+def _check(out: Path, shape: tuple[int, ...], truth: Path | None) -> None:
+    ending = out.suffix.lower()
+    if ending not in _ENDINGS:
+        msg = f"OUT ends in {out.suffix!r}; allowed are {', '.join(_ENDINGS)}."
+        raise click.UsageError(msg)
+    if len(shape) > 2 and ending in (".csv", ".tsv"):
+        msg = f"a table has two modes, and --shape has {len(shape)}; use .npy or .npz."
+        raise click.UsageError(msg)
+    if truth is not None and truth.suffix.lower() != ".npz":
+        msg = f"--truth ends in {truth.suffix!r}; allowed is .npz."
+        raise click.UsageError(msg)
+    if truth is not None and truth.absolute() == out.absolute():
+        msg = "OUT and --truth are the same file; give two."
+        raise click.UsageError(msg)
+
+
+def _write(path: Path, tensor: NDArray[Any]) -> None:
+    import numpy as np  # noqa: PLC0415 - --help must stay fast
+
+    if path.suffix.lower() == ".npy":
+        np.save(path, tensor)
+    elif path.suffix.lower() == ".npz":
+        np.savez_compressed(path, tensor=tensor)
+    else:
+        import pandas as pd  # noqa: PLC0415
+
+        rows, columns = ([f"{name}_{i + 1}" for i in range(n)] for name, n in _named(tensor))
+        table = pd.DataFrame(tensor, rows, columns).astype("Int8")  # unknown entries are empty
+        table.to_csv(path, sep="\t" if path.suffix.lower() == ".tsv" else ",")
+
+
+def _named(tensor: NDArray[Any]) -> list[tuple[str, int]]:
+    return list(zip(("row", "column"), tensor.shape, strict=True))
+
+
+def _write_truth(path: Path, drawn: Any) -> None:
+    import numpy as np  # noqa: PLC0415
+
+    factors = {f"factor_{mode}": factor for mode, factor in enumerate(drawn.factors)}
+    np.savez_compressed(path, noise_free=drawn.noise_free, **factors)

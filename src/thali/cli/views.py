@@ -1,0 +1,180 @@
+"""The commands that look at a run: ``summary``, ``report`` and ``export``."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import thali
+from thali.cli.output import (
+    refuse_existing,
+    refuse_page,
+    whole_file,
+    whole_folder,
+    write_page,
+)
+from thali.cli.sampling import advice
+from thali.cli.words import command, say, tell
+
+if TYPE_CHECKING:
+    from thali.posterior import Posterior
+
+_RUN = click.argument("run", type=click.Path(path_type=Path))
+_FORCE = click.option("--force", is_flag=True, help="Replace what exists.")
+
+
+@click.command(short_help="Show what RUN found.")
+@_RUN
+@click.option("--json", "as_json", is_flag=True, help="For machines: one JSON object.")
+def summary(run: Path, *, as_json: bool) -> None:
+    """Show what RUN found: the number of components, error rates, and whether chains agree.
+
+    A run that is not finished can be looked at, too, also while it is running.
+
+    \b
+    Examples:
+        thali summary animals.run
+        thali summary animals.run --json
+    """  # noqa: D301 - the backslash is for click: it keeps the lines of the example apart
+    from thali.posterior.answer import answer  # noqa: PLC0415 - --help must stay fast
+
+    found = answer(_load(run), advice(run))
+    if as_json:
+        say(json.dumps({"run": str(run), **found}, indent=2, allow_nan=False))
+        return
+    say("\n".join(_lines(run, found)))
+    if found["warning"] is not None:
+        tell(found["warning"])
+
+
+@click.command(short_help="Write what RUN found as an HTML page.")
+@_RUN
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    default="report.html",
+    show_default=True,
+    help="The file to write.",
+)
+@click.option("--title", help="Headline of the report.")
+@_FORCE
+def report(run: Path, out: Path, title: str | None, *, force: bool) -> None:
+    """Write what RUN found as one HTML file, with pictures.
+
+    \b
+    Example:
+        thali report animals.run -o animals.html
+    """  # noqa: D301 - as above
+    refuse_page(out, "--out", force=force)
+    say(write_page(_load(run), out, title=title, force=force))
+
+
+@click.command(short_help="Write what RUN found for other programs.")
+@_RUN
+@click.option(
+    "--to",
+    metavar="OUT",
+    required=True,
+    help="A folder for CSV files, a .nc file (NetCDF) or a .h5ad file (AnnData).",
+)
+@_FORCE
+def export(run: Path, to: str, *, force: bool) -> None:
+    """Write what RUN found for other programs.
+
+    \b
+    --to FOLDER    CSV files: for rows and for columns, which components each has (factor_*.csv)
+                   and with which probability (probability_*.csv); components.csv,
+                   n_components.csv and summary.json
+    --to FILE.nc   NetCDF, all draws, as ArviZ and xarray read it
+    --to FILE.h5ad AnnData, the data with their components
+
+    \b
+    Examples:
+        thali export animals.run --to animals-tables
+        thali export animals.run --to animals.nc
+    """  # noqa: D301 - as above
+    path = Path(to)
+    ending = "" if to.endswith("/") or path.is_dir() else path.suffix.lower()
+    if ending not in ("", ".nc", ".h5ad"):
+        msg = f"--to ends in {path.suffix!r}; allowed are a folder (for CSV files), .nc and .h5ad."
+        raise click.UsageError(msg)
+    if ending:
+        refuse_existing(path, force=force)
+    posterior = _load(run)
+    if ending == ".nc":
+        tree = posterior.to_datatree()
+        with whole_file(path, force=force) as temporary:
+            tree.to_netcdf(temporary, engine="h5netcdf")
+    elif ending == ".h5ad":
+        annotated = import_module("thali.single_cell").to_anndata(posterior)
+        with whole_file(path, force=force) as temporary:
+            annotated.write_h5ad(temporary)
+    else:
+        with whole_folder(path, force=force) as temporary:
+            _write_tables(posterior, temporary, run)
+    say(f"{path} is written.")
+
+
+def _write_tables(posterior: Posterior, folder: Path, run: Path) -> None:
+    from thali.posterior.answer import answer  # noqa: PLC0415
+    from thali.posterior.tables import tables  # noqa: PLC0415
+
+    for name, table in tables(posterior).items():
+        table.to_csv(folder / f"{name}.csv")
+    found = answer(posterior, advice(run))
+    (folder / "summary.json").write_text(
+        json.dumps({"run": str(run), **found}, indent=2, allow_nan=False) + "\n", encoding="utf-8"
+    )
+
+
+def _load(run: Path) -> Posterior:
+    """Read a run that has draws."""
+    posterior = thali.load(run)
+    if posterior.n_draws == 0:
+        msg = f"{run} has no draws yet; `{command('resume', run)}` goes on until it has."
+        raise ValueError(msg)
+    return posterior
+
+
+# --- the summary as a table ----------------------------------------------------------------
+
+
+def _lines(run: Path, found: dict[str, Any]) -> list[str]:
+    from thali.posterior.answer import in_words  # noqa: PLC0415
+
+    lines = [f"{run}", *in_words(found), "", "components  probability"]
+    for value, share in found["n_components"]["pmf"].items():
+        lines.append(f"{value:>10}  {share:>11.3f}  {'#' * round(40 * share)}".rstrip())
+    quantities = {"n_components": found["n_components"]}
+    for name in ("spurious", "dropped", "flip"):
+        if name in found["noise"]:
+            quantities[name] = found["noise"][name]
+    if found["alpha"] is not None:
+        quantities["alpha"] = found["alpha"]
+    for name, density in found["density"].items():
+        quantities[f"density_{name}"] = density
+    quantities["wrong_entries"] = found["wrong_entries"]
+    for name in found["r_hat"]:
+        if name not in quantities and not (
+            "flip" in quantities and name in ("spurious", "dropped")
+        ):
+            quantities[name] = {"mean": None, "interval": [None, None]}
+    width = max(map(len, quantities))
+    lines += ["", f"{'quantity':<{width}}{'mean':>12}{'5%':>12}{'95%':>12}{'R-hat':>8}{'ESS':>8}"]
+    for name, quantity in quantities.items():
+        numbers = (quantity["mean"], *quantity["interval"])
+        source = "spurious" if name == "flip" else name
+        r_hat, ess = found["r_hat"].get(source), found["ess"].get(source)
+        cells = [*(_cell(number, 12, ".4g") for number in numbers)]
+        cells += [_cell(r_hat, 8, ".2f"), _cell(ess, 8, ".0f")]
+        lines.append(f"{name:<{width}}{''.join(cells)}".rstrip())
+    return lines
+
+
+def _cell(value: float | None, width: int, form: str) -> str:
+    return f"{'-' if value is None else format(value, form):>{width}}"

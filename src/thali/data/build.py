@@ -1,0 +1,184 @@
+"""Fill packed rows or lists of positions block by block, while a file is being read."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thali.data.convert import classify
+from thali.data.entries import WORD, Entries, Packed, Pattern, n_words, pack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    _Bools = NDArray[np.bool_]
+
+# Rows and columns are numbered by 32 bits in lists of positions.
+MAX_ROWS = 2**31 - 1
+
+# A position in a list takes 8 bytes while it is sorted, and 4 more for the result.
+_BYTES_A_POSITION = 12
+
+
+class Rows:
+    """Packed rows that grow at their end.
+
+    A ``bytearray`` is lengthened in place, so that nothing is held twice.
+    """
+
+    def __init__(self, n_columns: int) -> None:
+        self.n_columns = n_columns
+        self.n_rows = 0
+        self._ones = bytearray()
+        self._unknown: bytearray | None = None
+
+    def append(self, ones: _Bools, unknown: _Bools | None) -> None:
+        """Add rows; where an entry is unknown, it must not be a one."""
+        if unknown is not None and unknown.any():
+            if self._unknown is None:
+                self._unknown = bytearray(len(self._ones))
+            self._unknown += _octets(unknown)
+        elif self._unknown is not None:
+            self._unknown += bytes(len(ones) * n_words(self.n_columns) * 8)
+        self._ones += _octets(ones)
+        self.n_rows += len(ones)
+
+    def entries(self) -> tuple[Packed, Packed | None]:
+        """Return what was added; nothing can be added afterwards."""
+        return self._packed(self._ones), None if self._unknown is None else self._packed(
+            self._unknown
+        )
+
+    def _packed(self, octets: bytearray) -> Packed:
+        words = np.frombuffer(octets, "<u8").astype(np.uint64, copy=False)
+        shape = (self.n_rows, self.n_columns)
+        return Packed(words.reshape(self.n_rows, n_words(self.n_columns)), shape)
+
+
+def _octets(dense: _Bools) -> memoryview:
+    return pack(dense).astype("<u8", copy=False).reshape(-1).view(np.uint8).data
+
+
+def pack_rows(
+    n_columns: int,
+    blocks: Any,
+    threshold: float | None,
+    refuse: Callable[[Any, int, int], ValueError],
+) -> tuple[Packed, Packed | None]:
+    """Pack blocks of rows of numbers, each with the mask of its unknown entries or None."""
+    rows = Rows(n_columns)
+    for values, mask in blocks:
+        is_one, is_unknown, bad = classify(values, mask, threshold)
+        if bad is not None:
+            row, column = divmod(bad, n_columns)
+            raise refuse(values[row, column], rows.n_rows + row, column)
+        rows.append(is_one, is_unknown)
+    return rows.entries()
+
+
+class Places:
+    """A matrix filled from listed places, in any order.
+
+    It is packed, unless so little is listed that the sorted list takes less memory than the bits:
+    then the places are kept (:class:`Pattern`), and the memory is theirs.
+
+    Parameters
+    ----------
+    shape
+        Number of rows and columns.
+    n_listed
+        How many places will be listed, or a bound.
+    """
+
+    def __init__(self, shape: tuple[int, int], n_listed: int) -> None:
+        n_rows, n_columns = shape
+        if max(shape) > MAX_ROWS:
+            msg = (
+                f"it has {n_rows} rows and {n_columns} columns; at most {MAX_ROWS} are possible; "
+                "divide it"
+            )
+            raise ValueError(msg)
+        self.shape = shape
+        n_bytes = 8 * n_rows * n_words(n_columns)
+        n_list = _BYTES_A_POSITION * n_listed + 24 * n_rows
+        self.is_packed = n_bytes <= n_list
+        check_room(min(n_bytes, n_list), shape)
+        self._ones = self._new()
+        self._unknown: Any = None
+
+    def _new(self) -> Any:
+        width = n_words(self.shape[1])
+        return np.zeros(self.shape[0] * width, np.uint64) if self.is_packed else bytearray()
+
+    def add(self, rows: NDArray[Any], columns: NDArray[Any], unknown: _Bools | None) -> None:
+        """Note places of ones, or of unknown entries where the mask says so."""
+        if unknown is not None and unknown.any():
+            self._unknown = self._new() if self._unknown is None else self._unknown
+            self._note(self._unknown, rows[unknown], columns[unknown])
+            rows, columns = rows[~unknown], columns[~unknown]
+        self._note(self._ones, rows, columns)
+
+    def _note(self, where: Any, rows: NDArray[Any], columns: NDArray[Any]) -> None:
+        if not self.is_packed:
+            where += (rows.astype(np.int64) * self.shape[1] + columns).data.cast("B")
+        elif len(rows):
+            width = n_words(self.shape[1]) * WORD
+            bits = np.sort(rows.astype(np.int64) * width + columns)
+            words = bits // WORD
+            starts = np.flatnonzero(np.diff(words, prepend=-1))
+            values = np.uint64(1) << (bits % WORD).astype(np.uint64)
+            where[words[starts]] |= np.bitwise_or.reduceat(values, starts)
+
+    def entries(self) -> tuple[Entries, Entries | None]:
+        """Return the matrix; a place that is listed as a one and as unknown is unknown."""
+        ones, unknown = self._ones, self._unknown
+        if self.is_packed:
+            if unknown is not None:
+                ones |= unknown
+                ones ^= unknown  # ones & ~unknown, without a copy
+            return self._packed(ones), None if unknown is None else self._packed(unknown)
+        listed = self._sorted(ones)
+        if unknown is None:
+            return self._pattern(listed), None
+        hidden = self._sorted(unknown)
+        listed = listed[~np.isin(listed, hidden, assume_unique=True)]
+        return self._pattern(listed), self._pattern(hidden)
+
+    def _packed(self, words: NDArray[np.uint64]) -> Packed:
+        return Packed(words.reshape(self.shape[0], -1), self.shape)
+
+    def _sorted(self, where: bytearray) -> NDArray[np.int64]:
+        listed = np.frombuffer(where, np.int64)
+        listed.sort()
+        is_new = np.ones(len(listed), np.bool_)
+        np.not_equal(listed[1:], listed[:-1], out=is_new[1:])
+        return listed if is_new.all() else listed[is_new]
+
+    def _pattern(self, listed: NDArray[np.int64]) -> Pattern:
+        n_rows, n_columns = self.shape
+        indptr = np.searchsorted(listed, np.arange(n_rows + 1) * np.int64(n_columns))
+        indices = np.empty(len(listed), np.int32)
+        np.remainder(listed, n_columns, out=indices, casting="unsafe")
+        return Pattern(indptr.astype(np.int64, copy=False), indices, self.shape)
+
+
+def check_room(n_bytes: int, shape: tuple[int, ...]) -> None:
+    """Refuse a matrix that this machine cannot hold, before the system ends the process."""
+    room = _memory()
+    if n_bytes > room:
+        msg = (
+            f"its {' x '.join(map(str, shape))} entries need {n_bytes / 1e9:.1f} GB and this "
+            f"machine has {room / 1e9:.1f} GB; use a larger machine or a part of the rows"
+        )
+        raise ValueError(msg)
+
+
+def _memory() -> int:
+    """Return the memory of the machine in bytes."""
+    if not hasattr(os, "sysconf"):  # Windows refuses what it cannot hold by itself
+        return 2**62
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,38 @@
+"""How a file is to be read, beyond what its name says."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from thali.data.binarize import check_threshold
+
+KINDS = ("table", "matrix", "pairs", "baskets")
+
+
+class Options(NamedTuple):
+    """What the user said about a file."""
+
+    binarize: float | None = None
+    missing: tuple[str, ...] = ()
+    layer: str | None = None
+    kind: str | None = None
+
+    def check(self) -> None:
+        """Refuse a threshold, a kind or strings that cannot be."""
+        check_threshold(self.binarize)
+        if self.kind not in (None, *KINDS):
+            msg = (
+                f"kind={self.kind!r} was given; allowed are {', '.join(map(repr, KINDS))}, or "
+                "none for what the name of the file says; choose one."
+            )
+            raise ValueError(msg)
+        if not all(isinstance(text, str) for text in self.missing):
+            msg = f"missing={self.missing!r} was given; a list of strings is needed; quote them."
+            raise TypeError(msg)
+
+
+def damaged(error: Exception) -> str:
+    """Say that a library could not read a file, in the first line of its words."""
+    lines = str(error).splitlines()
+    reason = lines[0].rstrip(".") if lines else type(error).__name__
+    return f"the file could not be read ({reason}); check that it is what its name says"

@@ -1,0 +1,230 @@
+"""Cut text files into blocks of whole lines, lines into fields, and fields into entries.
+
+Everything is done on arrays of bytes, a block at a time, so that a file may be larger than the
+memory. Lines are counted from one, as editors do.
+"""
+
+from __future__ import annotations
+
+import gzip
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import IO
+
+    from numpy.typing import NDArray
+
+    _Bytes = NDArray[np.uint8]
+    _Index = NDArray[np.int64]
+
+# Bytes read at a time; the arrays made of them are some thirty times larger.
+_BLOCK_BYTES = 1 << 18
+
+# No line is that long: a quote was not closed, or it is no text.
+_MAX_LINE = 1 << 28
+
+_NEWLINE, _QUOTE, _SPACE, _TAB = b'\n" \t'
+
+
+class Block(NamedTuple):
+    """Some whole lines: their bytes, the number of the first, and whether quotes matter."""
+
+    data: _Bytes  # ends with a newline
+    first_line: int
+    has_quotes: bool
+
+    def line(self, position: int) -> int:
+        """Return the number of the line in which a byte is."""
+        return self.first_line + int(np.count_nonzero(self.data[:position] == _NEWLINE))
+
+    def text(self, start: int, end: int) -> str:
+        """Return some bytes as text, with doubled quotes made single."""
+        text = decode(self.data[start:end].tobytes(), lambda: self.line(int(start)))
+        return text.replace('""', '"') if self.has_quotes else text
+
+
+class Fields(NamedTuple):
+    """The fields of a block: where they start and end, and how many each line has."""
+
+    block: Block
+    starts: _Index
+    ends: _Index
+    counts: _Index  # fields of each line that is not empty
+
+    def texts(self, which: slice) -> list[str]:
+        """Return some fields as text."""
+        pairs = zip(self.starts[which].tolist(), self.ends[which].tolist(), strict=True)
+        return [self.block.text(start, end) for start, end in pairs]
+
+
+def decode(octets: bytes, line: object) -> str:
+    """Return text, or say in which line it is none; ``line`` is a number or gives it."""
+    try:
+        return octets.decode()
+    except UnicodeDecodeError:
+        number = line() if callable(line) else line
+        msg = f"line {number} is no UTF-8 text; save the file as UTF-8"
+        raise ValueError(msg) from None
+
+
+def open_text(path: Path) -> IO[bytes]:
+    """Open a file, unpacked if its name ends in .gz."""
+    if path.suffix.lower() == ".gz":
+        return cast("IO[bytes]", gzip.open(path))
+    return path.open("rb")
+
+
+def blocks(path: Path, *, quotes: bool = False) -> Iterator[Block]:
+    """Cut a file into blocks of whole lines; a newline within quotes ends no line."""
+    with open_text(path) as file:
+        yield from blocks_of(file, 1, quotes=quotes)
+
+
+def blocks_of(file: IO[bytes], number: int, *, quotes: bool = False) -> Iterator[Block]:
+    """Cut what is left of an open file, from the line of this number on."""
+    rest, is_first = b"", number == 1
+    while True:
+        new = _read(file)
+        if is_first:
+            new, is_first = without_mark(new), False
+        if b"\0" in new:
+            msg = "it holds zero bytes and so is no UTF-8 text; save it as UTF-8"
+            raise ValueError(msg)
+        data = rest + (new or (b"\n" if rest else b""))
+        if not data:
+            return
+        end, has_quotes = _last_line_end(data, quotes=quotes)
+        if end:
+            block = Block(np.frombuffer(data, np.uint8, end), number, has_quotes)
+            number = block.line(end)
+            yield block
+        elif not new:
+            msg = f"a quote that opens in line {number} or later is never closed; close it"
+            raise ValueError(msg)
+        elif len(data) > _MAX_LINE:
+            msg = f"line {number} is endless; check its quotes and line ends"
+            raise ValueError(msg)
+        if not new:
+            return
+        rest = data[end:]
+
+
+def _read(file: IO[bytes]) -> bytes:
+    """Read a block, with line ends of any system made newlines."""
+    new = file.read(_BLOCK_BYTES)
+    if b"\r" in new:
+        if new.endswith(b"\r"):
+            new += file.read(1)
+        new = new.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    return new
+
+
+def without_mark(data: bytes) -> bytes:
+    """Drop the mark that some programs write before UTF-8 text; refuse that of UTF-16."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        msg = "it is UTF-16 text; save it as UTF-8"
+        raise ValueError(msg)
+    return data.removeprefix(b"\xef\xbb\xbf")
+
+
+def _last_line_end(data: bytes, *, quotes: bool) -> tuple[int, bool]:
+    if not quotes or b'"' not in data:
+        return data.rfind(b"\n") + 1, False
+    octets = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero((octets == _NEWLINE) & ~_is_quoted(octets))
+    return (int(ends[-1]) + 1 if len(ends) else 0), True
+
+
+def _is_quoted(octets: _Bytes) -> NDArray[np.bool_]:
+    """Whether an odd number of quotes lies before: doubled quotes open and close at once."""
+    return (np.cumsum(octets == _QUOTE, dtype=np.uint8) & 1).view(np.bool_)
+
+
+def split(block: Block, separator: str) -> Fields:
+    """Cut lines into fields at a separator; blanks around fields and empty lines do not count."""
+    data = block.data
+    is_end = data == _NEWLINE
+    is_cut = (data == ord(separator)) | is_end
+    if block.has_quotes:
+        is_cut &= ~_is_quoted(data)
+    ends = np.flatnonzero(is_cut)
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    last = np.flatnonzero(is_end[ends])
+    starts, ends = _strip(data, starts, ends, separator)
+    counts = np.diff(last, prepend=-1)
+    is_empty = (counts == 1) & (starts[last] == ends[last])
+    if is_empty.any():
+        keep = np.ones(len(starts), np.bool_)
+        keep[last[is_empty]] = False
+        starts, ends, counts = starts[keep], ends[keep], counts[~is_empty]
+    if block.has_quotes:
+        starts, ends = _unquote(block, starts, ends)
+    return Fields(block, starts, ends, counts)
+
+
+def split_blanks(block: Block) -> Fields:
+    """Cut lines into fields at blanks, however many."""
+    data = block.data
+    is_blank = (data == _SPACE) | (data == _TAB) | (data == _NEWLINE)
+    edges = np.flatnonzero(np.diff(is_blank, prepend=True))
+    starts, ends = edges[::2], edges[1::2]  # the last byte is a newline
+    counts = np.diff(np.searchsorted(starts, np.flatnonzero(data == _NEWLINE)), prepend=0)
+    return Fields(block, starts, ends, counts[counts > 0])
+
+
+def _strip(data: _Bytes, starts: _Index, ends: _Index, separator: str) -> tuple[_Index, _Index]:
+    blanks = [_SPACE] if separator == "\t" else [_SPACE, _TAB]
+    is_blank = np.isin(data, blanks)
+    if is_blank.any():
+        while (more := is_blank[starts] & (starts < ends)).any():
+            starts = starts + more
+        while (more := is_blank[ends - 1] & (starts < ends)).any():
+            ends = ends - more
+    return starts, ends
+
+
+def _unquote(block: Block, starts: _Index, ends: _Index) -> tuple[_Index, _Index]:
+    """Take the quotes off fields; refuse quotes that are not around a whole field."""
+    data = block.data
+    before = np.concatenate([[0], np.cumsum(data == _QUOTE)])
+    n_quotes = before[ends] - before[starts]
+    is_around = (data[starts] == _QUOTE) & (data[ends - 1] == _QUOTE) & (ends - starts > 1)
+    is_bad = (n_quotes > 0) & ~is_around
+    for field in np.flatnonzero(is_around & (n_quotes > 2)):
+        inner = data[starts[field] + 1 : ends[field] - 1].tobytes()
+        is_bad[field] = b'"' in inner.replace(b'""', b"")
+    if is_bad.any():
+        line = block.line(int(starts[is_bad.argmax()]))
+        msg = (
+            f"line {line} has a quote within a field; put the whole field between quotes and "
+            "double those within"
+        )
+        raise ValueError(msg)
+    return starts + is_around, ends - is_around
+
+
+def fields_of(texts: list[str]) -> Fields:
+    """Return texts as fields of a block, for what was not read from lines."""
+    octets = [text.encode() for text in texts]
+    ends = np.cumsum([len(part) for part in octets], dtype=np.int64)
+    data = np.frombuffer(b"".join(octets) + b"\n", np.uint8)
+    starts = np.concatenate([[0], ends[:-1]]).astype(np.int64)
+    return Fields(Block(data, 1, has_quotes=False), starts, ends, np.ones(len(ends), np.int64))
+
+
+def by_length(fields: Fields) -> Iterator[tuple[_Index, NDArray[np.bytes_]]]:
+    """Yield fields that are equally long together: their numbers and their bytes."""
+    lengths = fields.ends - fields.starts
+    short = np.flatnonzero(np.bincount(np.minimum(lengths, 64)))
+    for length in (*short[short < 64], *np.unique(lengths[lengths >= 64])):
+        which = np.flatnonzero(lengths == length)
+        if length == 0:
+            yield which, np.zeros(len(which), "S1")
+            continue
+        # One long field among a million short ones must not make all of them long.
+        places = fields.starts[which, None] + np.arange(length)
+        yield which, fields.block.data[places].view(f"S{length}").ravel()

@@ -1,0 +1,250 @@
+"""The answer of a run: as plain values for machines, and in five lines of English."""
+
+from __future__ import annotations
+
+from math import isfinite, prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import thali
+from thali.model import AsPublished, EqualRates, FixedRates
+from thali.posterior.diagnostics import Advice, verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from thali.posterior.posterior import Posterior
+
+INTERVAL = (0.05, 0.95)
+"""Quantiles between which 90% of the draws lie."""
+
+_KINDS = {AsPublished: "as-published", EqualRates: "equal", FixedRates: "fixed"}
+
+
+def answer(posterior: Posterior, advice: Advice | None = None) -> dict[str, Any]:
+    """Return what a run found, in values that JSON can hold.
+
+    Parameters
+    ----------
+    posterior
+        With at least one draw.
+    advice
+        How ``warning`` says what to do: by default in Python.
+
+    Returns
+    -------
+    answer
+        Every quantity has a ``mean`` and an ``interval`` with 90% of the draws; what is not
+        defined (R-hat of three draws, the time of a run of an earlier version) is None.
+
+        ``shape``, ``modes``, ``observed``, ``ones``
+            Of the data: rows of each mode and their names, known entries, ones among them.
+        ``chains``, ``draws``, ``asked``, ``warmup``, ``seed``
+            Chains, draws that all of them have, draws asked for, sweeps before them.
+        ``n_components``, ``shared_components``
+            ``mode``, ``mean``, ``interval`` and ``pmf`` of all components, and of those that two
+            rows or more have.
+        ``noise``
+            ``kind``, and the rates ``spurious`` and ``dropped``, or ``flip`` where both are one.
+        ``alpha``, ``density``
+            Of the buffet (None if the number of components was fixed); by name of the mode.
+        ``wrong_entries``
+            Known entries that a draw's components get wrong: also their ``share``.
+        ``r_hat``, ``ess``
+            By quantity. An R-hat without bound (chains that do not move) is None as well.
+        ``agree``, ``warning``
+            Whether nothing speaks against the chains, and what does.
+        ``wall_seconds``, ``version``
+            Of sampling, all sessions together; of thali.
+
+    Examples
+    --------
+    >>> import thali
+    >>> from thali.posterior.answer import answer
+    >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
+    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> found = answer(posterior)
+    >>> found["n_components"]["mode"], found["observed"], found["n_components"]["pmf"]
+    (3, 4800, {'3': 1.0})
+    """
+    table = posterior.summary()
+    settings = posterior.settings
+    warning = verdict(
+        table,
+        posterior.n_components,
+        posterior.n_chains,
+        posterior.n_draws,
+        settings.warmup,
+        advice or Advice(),
+    )
+    n_known = posterior.tensor.n_known
+    densities = zip(posterior.mode_names, posterior.densities, strict=True)
+    return {
+        "shape": list(posterior.shape),
+        "modes": list(posterior.mode_names),
+        "observed": n_known,
+        "ones": posterior.tensor.n_ones,
+        "chains": posterior.n_chains,
+        "draws": posterior.n_draws,
+        "asked": settings.draws,
+        "warmup": settings.warmup,
+        "seed": settings.seed,
+        "n_components": _numbers(posterior.n_components_table()),
+        "shared_components": _numbers(posterior.n_components_table(least_users=2)),
+        "noise": _noise(posterior),
+        "alpha": None if settings.model.is_finite else _quantity(posterior.alpha),
+        "density": {name: _quantity(part) for name, part in densities if part is not None},
+        "wrong_entries": _quantity(posterior.error * n_known)
+        | {"share": float(posterior.error.mean())},
+        "r_hat": {str(name): _finite(value) for name, value in table["r_hat"].items()},
+        "ess": {str(name): _finite(value) for name, value in table["ess_bulk"].items()},
+        "agree": warning is None,
+        "warning": warning,
+        "wall_seconds": _finite(posterior.wall_seconds),
+        "version": thali.__version__,
+    }
+
+
+def in_words(found: dict[str, Any]) -> list[str]:
+    """Say an answer in five lines of English.
+
+    Parameters
+    ----------
+    found
+        What :func:`answer` returned.
+
+    Examples
+    --------
+    >>> import thali
+    >>> from thali.posterior.answer import answer, in_words
+    >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
+    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> print(in_words(answer(posterior))[0])
+    60 x 80 entries, all known: most probably 3 components (probability 1.00).
+    """
+    return [_how_many(found), _shared(found), _errors(found), _wrong(found), _trust(found)]
+
+
+# --- values --------------------------------------------------------------------------------
+
+
+def _numbers(table: pd.Series[float]) -> dict[str, Any]:
+    values, shares = table.index.to_numpy(), table.to_numpy()
+    at = np.searchsorted(np.cumsum(shares), np.array(INTERVAL) - 1e-9)
+    return {
+        "mode": int(values[shares.argmax()]),
+        "mean": float(values @ shares),
+        "interval": [int(values[i]) for i in at],
+        "pmf": {str(value): float(share) for value, share in zip(values, shares, strict=True)},
+    }
+
+
+def _quantity(draws: NDArray[Any]) -> dict[str, Any]:
+    """Return mean and interval of what exists in some draws at least (NaN where it does not)."""
+    there = draws[np.isfinite(draws)]
+    if not there.size:
+        return {"mean": None, "interval": [None, None]}
+    interval = np.quantile(there, INTERVAL)
+    return {"mean": float(there.mean()), "interval": [float(end) for end in interval]}
+
+
+def _noise(posterior: Posterior) -> dict[str, Any]:
+    prior = type(posterior.settings.model.priors(len(posterior.shape)).noise)
+    kind = _KINDS.get(prior, "unequal")
+    if kind in ("equal", "as-published"):
+        return {"kind": kind, "flip": _quantity(posterior.spurious)}
+    return {
+        "kind": kind,
+        "spurious": _quantity(posterior.spurious),
+        "dropped": _quantity(posterior.dropped),
+    }
+
+
+def _finite(value: Any) -> float | None:
+    return float(value) if isfinite(value) else None
+
+
+# --- words ---------------------------------------------------------------------------------
+
+
+def _how_many(found: dict[str, Any]) -> str:
+    shape, known = found["shape"], found["observed"]
+    are_known = "all known" if known == prod(shape) else f"{known} of them known"
+    told = f"{' x '.join(map(str, shape))} entries, {are_known}"
+    number = found["n_components"]
+    if found["alpha"] is None:
+        return f"{told}: explained by {_components(number['mode'])}, as asked."
+    return f"{told}: most probably {_components(number['mode'])} ({_how_sure(number)})."
+
+
+def _shared(found: dict[str, Any]) -> str:
+    number = found["shared_components"]
+    return (
+        f"Counting only those that two rows or more have: {_components(number['mode'])} "
+        f"({_how_sure(number)})."
+    )
+
+
+def _errors(found: dict[str, Any]) -> str:
+    noise = found["noise"]
+    if noise["kind"] == "as-published":
+        return (
+            f"Entries are flipped at a rate of {noise['flip']['mean']:.2%}, set as published: "
+            "this is not a posterior."
+        )
+    if noise["kind"] == "equal":
+        return f"Entries are flipped at a rate of {_rate(noise['flip'])}."
+    if noise["kind"] == "fixed":
+        return (
+            f"Error rates were given: {noise['spurious']['mean']:.2%} spurious ones, "
+            f"{noise['dropped']['mean']:.2%} dropped ones."
+        )
+    return (
+        f"Outside the components {_rate(noise['spurious'])} of the entries read one by error; "
+        f"inside {_rate(noise['dropped'])} read zero."
+    )
+
+
+def _wrong(found: dict[str, Any]) -> str:
+    wrong = found["wrong_entries"]
+    low, high = (f"{end:.0f}" for end in wrong["interval"])
+    spread = "" if low == high else f" (90% between {low} and {high})"
+    told = f"The components get {wrong['mean']:.0f} of the known entries wrong"
+    return f"{told}, {wrong['share']:.2%}{spread}."
+
+
+def _trust(found: dict[str, Any]) -> str:
+    n_chains = found["chains"]
+    chains = f"{n_chains} chain{'s' * (n_chains > 1)} of {found['draws']} draws"
+    took = found["wall_seconds"]
+    time = "" if took is None else f", sampled in {_duration(took)}"
+    if not found["agree"]:
+        return f"{chains}{time}: not to be trusted yet, see the warning."
+    largest = max((r for r in found["r_hat"].values() if r is not None), default=1.0)
+    fewest = min((e for e in found["ess"].values() if e is not None), default=None)
+    worth = "" if fewest is None else f", at least {fewest:.0f} effective draws"
+    return f"{chains}{time}: they agree (R-hat at most {largest:.2f}{worth})."
+
+
+def _components(number: int) -> str:
+    return f"{number} component{'s' * (number != 1)}"
+
+
+def _how_sure(number: dict[str, Any]) -> str:
+    told = f"probability {number['pmf'][str(number['mode'])]:.2f}"
+    low, high = number["interval"]
+    return told if low == high else f"{told}; 90% between {low} and {high}"
+
+
+def _rate(rate: dict[str, Any]) -> str:
+    low, high = rate["interval"]
+    return f"{rate['mean']:.2%} (90% between {low:.2%} and {high:.2%})"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes / 60:.1f} h"

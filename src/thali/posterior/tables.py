@@ -1,0 +1,72 @@
+"""What the components are, as tables with names: for files, and for those who like tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from thali.posterior.posterior import Posterior
+
+
+def tables(posterior: Posterior) -> dict[str, pd.DataFrame]:
+    """Return the components of the point estimate, and how sure they are, by name of the table.
+
+    Parameters
+    ----------
+    posterior
+        With at least one draw.
+
+    Returns
+    -------
+    tables
+        ``factor_rows``, ``factor_columns``
+            Which components rows and columns have in the point estimate: zeros and ones, a
+            column a component, with the names of the data. Tensors have ``factor_mode_0``, ….
+        ``probability_rows``, ``probability_columns``
+            The probability of each, given that the component is there (see
+            :meth:`~thali.Posterior.align`); NaN for a component of no other draw.
+        ``components``
+            How many rows and columns each has, the share of draws that have it, and how alike
+            it is in those.
+        ``n_components``
+            The probability of every number of components.
+
+    Examples
+    --------
+    >>> import thali
+    >>> from thali.posterior.tables import tables
+    >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
+    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> tables(posterior)["factor_rows"].shape
+    (60, 3)
+    """
+    import pandas as pd  # noqa: PLC0415 - slow to import
+
+    estimate = posterior.point_estimate()
+    alignment = posterior.align()
+    numbers = range(1, estimate.factors[0].n_components + 1)
+    components = pd.Index([f"component_{number}" for number in numbers], name="component")
+    arity = len(posterior.shape)
+    modes = ["rows", "columns"] if arity == 2 else [f"mode_{mode}" for mode in range(arity)]
+    found: dict[str, pd.DataFrame] = {}
+    sizes: dict[str, object] = {}
+    for mode, label in enumerate(modes):
+        names = posterior.row_names[mode]
+        index = pd.Index(
+            np.arange(posterior.shape[mode]) if names is None else list(names),
+            name=posterior.mode_names[mode],
+        )
+        factor = estimate.factors[mode]
+        dense = factor.dense().astype(np.int8)
+        found[f"factor_{label}"] = pd.DataFrame(dense, index, components)
+        found[f"probability_{label}"] = pd.DataFrame(alignment.means[mode], index, components)
+        sizes[f"n_{label}"] = factor.sizes()
+    found["components"] = pd.DataFrame(
+        sizes | {"matched": alignment.matched, "similarity": alignment.similarity}, components
+    )
+    found["n_components"] = posterior.n_components_table().to_frame()
+    return found

@@ -1,0 +1,132 @@
+// The table as packed bits: inflated, put in either order, counted.
+"use strict";
+const bits = (() => {
+  const POP = new Uint8Array(256);
+  for (let byte = 1; byte < 256; byte++) POP[byte] = POP[byte >> 1] + (byte & 1);
+
+  async function inflate(text) {
+    const raw = atob(text);
+    const bytes = new Uint8Array(raw.length);
+    for (let i = 0; i < raw.length; i++) bytes[i] = raw.charCodeAt(i);
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+  }
+
+  const bit = (bits, start, i) => (bits[start + (i >> 3)] >> (i & 7)) & 1;
+
+  /** Bytes of a line of so many bits. */
+  const lineOf = (n) => ((n + 31) >> 5) << 2;
+
+  /** Move lines and their bits to the places given; few bits are on, and only those move. */
+  function scatter(plane, stride, lineTo, bitTo) {
+    const out = new Uint8Array(plane.length);
+    for (let line = 0; line < lineTo.length; line++) {
+      const from = line * stride, to = lineTo[line] * stride;
+      for (let k = 0; k < stride; k++) {
+        for (let byte = plane[from + k]; byte; byte &= byte - 1) {
+          const at = bitTo[8 * k + 31 - Math.clz32(byte & -byte)];
+          out[to + (at >> 3)] |= 1 << (at & 7);
+        }
+      }
+    }
+    return out;
+  }
+
+  /** All that one order of rows and columns shows, from the errors and the components. */
+  function assemble(rows, columns, wrong, unknown, users, codes, names) {
+    const stride = lineOf(columns), rowStride = lineOf(rows);
+    const nComponents = rowStride ? users.length / rowStride : 0;
+    const covered = new Uint8Array(rows * stride);
+    const words = new Uint32Array(covered.buffer), all = new Uint32Array(codes.buffer);
+    const width = stride >> 2; // lines are whole words
+    for (let row = 0; row < rows; row++) {
+      for (let c = 0; c < nComponents; c++) {
+        if (!bit(users, c * rowStride, row)) continue;
+        for (let k = 0; k < width; k++) words[row * width + k] |= all[c * width + k];
+      }
+    }
+    const ones = new Uint8Array(covered.length), spurious = new Uint8Array(covered.length);
+    const dropped = new Uint8Array(covered.length);
+    for (let k = 0; k < covered.length; k++) {
+      spurious[k] = wrong[k] & ~covered[k];
+      dropped[k] = wrong[k] & covered[k];
+      ones[k] = covered[k] ^ wrong[k];
+      if (unknown) ones[k] &= ~unknown[k];
+    }
+    const add = (bits, row, edges, sums) => addBits(bits, row * stride, edges, sums);
+    return {rows, columns, stride, rowStride, nComponents, users, codes, names, add,
+            ones, covered, spurious, dropped, unknown};
+  }
+
+  /** Count the bits of a line between consecutive edges; a pixel within a cell counts it. */
+  function addBits(bits, start, edges, sums) {
+    for (let i = 0; i < sums.length; i++) {
+      const a = edges[i];
+      let b = edges[i + 1];
+      if (b <= a) b = a + 1;
+      const p = start + (a >> 3), q = start + (b >> 3);
+      if (p === q) {
+        sums[i] += POP[(bits[p] >> (a & 7)) & ((1 << (b - a)) - 1)];
+        continue;
+      }
+      let n = POP[bits[p] >> (a & 7)];
+      for (let k = p + 1; k < q; k++) n += POP[bits[k]];
+      if (b & 7) n += POP[bits[q] & ((1 << (b & 7)) - 1)];
+      sums[i] += n;
+    }
+  }
+
+  /** The same for shares of blocks, a byte each. */
+  function addShares(shares, start, edges, sums) {
+    for (let i = 0; i < sums.length; i++) {
+      const b = Math.max(edges[i + 1], edges[i] + 1);
+      for (let k = edges[i]; k < b; k++) sums[i] += shares[start + k] / 255;
+    }
+  }
+
+  const namesOf = async (blob) => JSON.parse(new TextDecoder().decode(await inflate(blob)));
+
+  /** Read entries one by one; the order of the file is worked out when it is first asked for. */
+  async function loadBits(payload) {
+    const [nRows, nColumns] = payload.shape;
+    const parts = ["wrong", "unknown", "users", "codes", "row_order", "column_order"];
+    const bytes = await Promise.all(parts.map((p) => (payload[p] ? inflate(payload[p]) : null)));
+    const [wrong, unknown, users, codes] = bytes;
+    const orders = bytes.slice(4).map((b) => new Uint32Array(b.buffer));
+    const names = await namesOf(payload.names);
+    const shown = names.map((list, mode) => ({list, order: orders[mode]}));
+    const grouped = assemble(nRows, nColumns, wrong, unknown, users, codes, shown);
+    let given = null;
+    function inOrderOfTheFile() {
+      const [rowTo, columnTo] = orders, stride = lineOf(nColumns);
+      const all = Uint32Array.from({length: grouped.nComponents}, (_, c) => c);
+      return assemble(nRows, nColumns,
+        scatter(wrong, stride, rowTo, columnTo),
+        unknown && scatter(unknown, stride, rowTo, columnTo),
+        scatter(users, lineOf(nRows), all, rowTo),
+        scatter(codes, stride, all, columnTo),
+        names.map((list) => ({list, order: null})));
+    }
+    return {grouped: () => grouped, given: () => (given ??= inOrderOfTheFile())};
+  }
+
+  /** Read shares of blocks, in both orders. */
+  async function loadShares(payload) {
+    const [nRows, nColumns] = payload.shape;
+    const tables = {};
+    for (const order of ["grouped", "given"]) {
+      const part = payload[order];
+      const table = {rows: nRows, columns: nColumns, nComponents: 0};
+      for (const name of ["ones", "covered", "spurious", "dropped", "unknown"]) {
+        table[name] = part[name] ? await inflate(part[name]) : null;
+      }
+      table.names = (await namesOf(part.names)).map((list) => ({list, order: null}));
+      table.add = (shares, row, edges, sums) => addShares(shares, row * nColumns, edges, sums);
+      tables[order] = () => table;
+    }
+    return tables;
+  }
+
+  const load = (payload) => (payload.kind === "bits" ? loadBits(payload) : loadShares(payload));
+  return {bit, add: addBits, load};
+})();

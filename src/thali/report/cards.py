@@ -1,0 +1,125 @@
+"""A card for every component, as HTML."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from thali.report.facts import BY, n_of, percent
+from thali.views import cards
+
+if TYPE_CHECKING:
+    from thali.posterior import Posterior
+    from thali.views import Card, Member
+
+_N_OPEN = 9
+"""Cards that are seen at once; the others are folded away."""
+
+_N_BARS, _N_NAMES = 6, 40
+"""Rows of a component with a bar each, and with their name at all."""
+
+_MANY = 60
+"""Components from which on fewer names are listed, so that the page stays small."""
+
+_N_NEIGHBOURS = 3
+_UNLIKELY = 0.1  # what is less probable, and not in the point estimate, is not listed
+
+
+def cards_html(posterior: Posterior, words: list[str]) -> str:
+    """Describe every component, the largest first.
+
+    Parameters
+    ----------
+    posterior
+        What is described.
+    words
+        What a row of each mode is called.
+    """
+    n_names = _N_NAMES if posterior.point_estimate().factors[0].n_components < _MANY else _N_BARS
+    described = sorted(cards(posterior, n_names), key=lambda card: -card["size"])
+    if not described:
+        return "<p>There is none: all ones are read as errors.</p>"
+    shown = [_card(card, words) for card in described]
+    html = f'<div class="cards">{"".join(shown[:_N_OPEN])}</div>'
+    if len(shown) > _N_OPEN:
+        rest = shown[_N_OPEN:]
+        html += (
+            f'<details class="more"><summary>{len(rest)} smaller '
+            f"{'component' if len(rest) == 1 else 'components'}</summary>"
+            f'<div class="cards">{"".join(rest)}</div></details>'
+        )
+    return html
+
+
+def _card(card: Card, words: list[str]) -> str:
+    number = card["component"]
+    size = BY.join(n_of(n, word) for n, word in zip(card["counts"], words, strict=True))
+    # What a component is made of comes first, and then who has it.
+    modes = [*range(1, len(words)), 0]
+    lists = "".join(_members(card["top"][m], card["counts"][m], words[m]) for m in modes)
+    return (
+        f'<article class="card" id="component-{number}" aria-labelledby="name-{number}">'
+        f'<header><h3 id="name-{number}">Component {number}</h3>'
+        f'<button type="button" data-component="{number}" aria-pressed="false" '
+        f'aria-label="Mark component {number} in the table">Mark</button></header>'
+        f'<p class="size">{escape(size)}</p>'
+        f'<p class="sure">{_meter(card["sure"])}<span><b>{card["sure"]:.2f}</b> sure: '
+        f"{percent(card['matched'])} of the draws have one like it, {card['similarity']:.2f} "
+        "alike on average</span></p>"
+        f"{lists}{_overlaps(card, words)}</article>"
+    )
+
+
+def _members(members: list[Member], n_members: int, word: str) -> str:
+    """List the rows of a mode that are most probably in it."""
+    members = [
+        member
+        for place, member in enumerate(members)
+        if place < n_members or member["probability"] >= _UNLIKELY
+    ]
+    if not members:
+        return f"<h4>{escape(plural(word))}</h4><p>none</p>"
+    lines = "".join(
+        f"<li>{_meter(member['probability'])}<span>{escape(member['name'])}</span>"
+        f"<b>{member['probability']:.2f}</b></li>"
+        for member in members[:_N_BARS]
+    )
+    html = f'<h4>{escape(plural(word))}</h4><ul class="members">{lines}</ul>'
+    n_left = n_members - _N_BARS
+    if n_left > 0:
+        named = [escape(member["name"]) for member in members[_N_BARS:n_members]]
+        n_unnamed = n_left - len(named)
+        told = ", ".join(named) + (f" and {n_unnamed:,} more" if named and n_unnamed else "")
+        html += (
+            f"<details><summary>{n_left:,} more</summary><p>{told}</p></details>"
+            if named
+            else f'<p class="left">and {n_left:,} more</p>'
+        )
+    return html
+
+
+def _overlaps(card: Card, words: list[str]) -> str:
+    """Say which components share rows of every mode with it, the most alike first."""
+    others = card["overlaps"]
+    if not others:
+        return '<p class="overlap">Shares nothing with other components.</p>'
+    told = []
+    for other in others[:_N_NEIGHBOURS]:
+        shared = [n_of(n, word) for n, word in zip(other["shared"], words, strict=True) if n > 0]
+        told.append(
+            f'<a href="#component-{other["component"]}">component {other["component"]}</a> '
+            f"({escape(' and '.join(shared))})"
+        )
+    n_left = len(others) - len(told)
+    more = f", and something with {n_left} more" if n_left else ""
+    return f'<p class="overlap">Shares with {", ".join(told)}{more}.</p>'
+
+
+def _meter(share: float) -> str:
+    """Draw a share as a bar; its number is written beside it."""
+    return f'<i class="meter" style="--share:{100 * share:.0f}%" aria-hidden="true"></i>'
+
+
+def plural(word: str) -> str:
+    """Write what several are called."""
+    return n_of(2, word).removeprefix("2 ")

@@ -1,0 +1,135 @@
+"""Charts as SVG text: lines and bars whose colours the style sheet gives."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_MOST_BARS = 24
+_MOST_POINTS = 240  # of a line; more cannot be told apart
+
+
+def bars(every: dict[int, float], shared: dict[int, float] | None = None) -> str:
+    """Draw the probability of each number of components.
+
+    Parameters
+    ----------
+    every, shared
+        Probability by number; the second is drawn beside the first if it is given.
+    """
+    series = [every] if shared is None else [every, shared]
+    numbers = _numbers(series)
+    width, height, top, bottom, left = 400.0, 170.0, 22.0, 22.0, 28.0
+    slot = min((width - left) / len(numbers), 64.0)
+    start = left + (width - left - slot * len(numbers)) / 2
+    thick = min(slot * 0.8 / len(series), 34.0)
+    most = max(max(part.values()) for part in series)
+    skip = -(-24 // int(slot))  # numbers below the axis must not touch
+    parts = []
+    step = next(s for s in (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5) if most / s < 5)
+    for k in range(1, int(most / step) + 1):
+        y = height - k * step / most * (height - top)
+        parts.append(
+            f'<line class="axis" x1="{left}" x2="{width:.0f}" y1="{y:.1f}" y2="{y:.1f}"/>'
+            f'<text class="end" x="{left - 6}" y="{y + 4:.1f}">{k * step:.2g}</text>'
+        )
+    for i, number in enumerate(numbers):
+        middle = start + (i + 0.5) * slot
+        for k, part in enumerate(series):
+            share = part.get(number, 0.0)
+            tall = share / most * (height - top)
+            x = middle + (k - len(series) / 2) * thick
+            parts.append(
+                f'<rect class="bar series-{k}" x="{x:.1f}" y="{height - tall:.1f}" '
+                f'width="{thick - 1:.1f}" height="{tall:.1f}" rx="1.5"/>'
+            )
+            if share >= 0.005 and thick > 24:
+                parts.append(
+                    f'<text class="value" x="{x + thick / 2:.1f}" y="{height - tall - 6:.1f}">'
+                    f"{share:.2f}</text>"
+                )
+        if i % skip == 0:
+            parts.append(f'<text x="{middle:.1f}" y="{height + 16:.1f}">{number}</text>')
+    told = ", ".join(f"{n}: {every.get(n, 0.0):.2f}" for n in numbers)
+    return (
+        f'<svg class="chart" viewBox="0 0 {width:.0f} {height + bottom:.0f}" role="img" '
+        f'aria-label="Probability of each number of components: {told}">'
+        f'<line class="axis" x1="{left}" x2="{width:.0f}" y1="{height}" y2="{height}"/>'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def trace(name: str, values: NDArray[np.float64], digits: str) -> str:
+    """Draw what a quantity was in every draw, a line a chain.
+
+    Parameters
+    ----------
+    name
+        What it is called.
+    values
+        ``(n_chains, n_draws)``.
+    digits
+        Format of the numbers at the axis, such as ``".3f"``.
+    """
+    width, height, left = 420.0, 120.0, 62.0
+    n_draws = values.shape[1]
+    finite = values[np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    span = (high - low) or 1.0
+    middle = 8.0 if high > low else height / 2
+    lines = []
+    for chain, drawn in enumerate(values):
+        points = " ".join(
+            f"{left + 4 + at / max(n_draws - 1, 1) * (width - left - 8):.1f},"
+            f"{height - 8 - (value - low) / span * (height - 16) if high > low else middle:.1f}"
+            for at, value in thinned(drawn)
+        )
+        lines.append(f'<polyline class="chain chain-{chain % 8}" points="{points}"/>')
+    ends = [(high, 12.0), (low, height - 4.0)] if high > low else [(low, middle + 4)]
+    labels = "".join(
+        f'<text class="end" x="{left - 6}" y="{y:.0f}">{value:{digits}}</text>'
+        for value, y in ends
+    )
+    return (
+        f'<figure class="trace"><figcaption>{escape(name)}</figcaption>'
+        f'<svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{escape(name)} of '
+        f'{len(values)} chains over {n_draws} draws, from {low:{digits}} to {high:{digits}}">'
+        f'<line class="axis" x1="{left}" x2="{left}" y1="0" y2="{height}"/>'
+        f"{labels}{''.join(lines)}</svg></figure>"
+    )
+
+
+def thinned(drawn: NDArray[np.float64]) -> list[tuple[int, float]]:
+    """Keep the lowest and highest value of every stretch of a long line, and where they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> thinned(np.array([1.0, 3.0, 2.0]))
+    [(0, 1.0), (1, 3.0), (2, 2.0)]
+    """
+    is_known = np.isfinite(drawn)
+    places = np.flatnonzero(is_known)
+    if len(places) > _MOST_POINTS:
+        kept = []
+        for stretch in np.array_split(places, _MOST_POINTS // 2):
+            part = drawn[stretch]
+            kept += sorted({int(stretch[part.argmin()]), int(stretch[part.argmax()])})
+        places = np.array(kept)
+    return [(int(at), float(drawn[at])) for at in places]
+
+
+def _numbers(series: list[dict[int, float]]) -> list[int]:
+    """Return the numbers to draw: a run, or around the most probable where it is too long."""
+    used = sorted({n for part in series for n, share in part.items() if share > 0})
+    run = list(range(used[0], used[-1] + 1))
+    if len(run) <= _MOST_BARS:
+        return run
+    best = max(series[0], key=series[0].__getitem__)
+    first = min(max(best - _MOST_BARS // 2, run[0]), run[-1] - _MOST_BARS + 1)
+    return list(range(first, first + _MOST_BARS))

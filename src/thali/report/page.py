@@ -1,0 +1,129 @@
+"""The page: facts, charts, table and cards put into the template."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING
+
+import thali
+from thali.report import sections
+from thali.report.facts import BY, facts, headline
+from thali.report.table import table
+
+if TYPE_CHECKING:
+    import os
+
+    from thali.posterior import Posterior
+
+
+def write(posterior: Posterior, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
+    """Write a page about a posterior: one HTML file to open, print and share.
+
+    It has the answer in words, the table with its reconstruction and errors, a card for every
+    component, the chains, and how to draw the same again. It needs no network.
+
+    Parameters
+    ----------
+    posterior
+        With at least one draw.
+    path
+        The file to write; an existing one is replaced.
+    title
+        Heading of the page.
+
+    Returns
+    -------
+    path
+        Where it is.
+
+    Raises
+    ------
+    ValueError
+        If there are no draws.
+    OSError
+        If the file cannot be written.
+
+    Notes
+    -----
+    The names of rows and columns, and the data, are in the file: share it as you would these.
+    Tables of more than some hundred million entries, or which do not compress below some
+    megabytes, are shown as means over blocks.
+
+    Examples
+    --------
+    >>> import tempfile, thali
+    >>> from pathlib import Path
+    >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
+    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = write(posterior, Path(folder) / "report.html", title="Simulated data")
+    ...     text = page.read_text(encoding="utf-8")
+    >>> "<h1>Simulated data</h1>" in text, "Almost certainly 3 components." in text
+    (True, True)
+    """
+    target = _target(path)
+    if title is not None and not isinstance(title, str):
+        msg = f"title={title!r} was given; a text is needed, or None; give one."
+        raise TypeError(msg)
+    html = page(posterior, title)
+    try:
+        target.write_bytes(html.encode("utf-8", "replace"))
+    except OSError as error:
+        raise _unwritable(target, error) from error
+    return target
+
+
+def page(posterior: Posterior, title: str | None = None) -> str:
+    """Return the page as text."""
+    known = facts(posterior)  # refuses a posterior without draws
+    shown = table(posterior)
+    size = BY.join(f"{n:,}" for n in posterior.shape)
+    return Template(_part("page.html")).substitute(
+        version=escape(thali.__version__),
+        title=escape(title or f"Components of a table of {size}"),
+        style=_part("style.css"),
+        script="".join(map(_part, ("bits.js", "paint.js", "view.js"))),
+        data=escape(sections.data_words(posterior, known)),
+        headline=escape(headline(known)),
+        answer=sections.answer(posterior, known),
+        legend=sections.legend(has_unknown=known.n_known < known.n_entries),
+        canvas_label=escape(f"The table of {size} entries"),
+        table_words=escape(sections.table_words(posterior, known, shown["kind"], shown["shape"])),
+        components=sections.components(posterior),
+        chains=sections.chains(posterior),
+        repeat=sections.repeat(posterior),
+        # A text that ends the script would end it in the middle: no "<" is left as it is.
+        payload=json.dumps(shown).replace("<", "\\u003c"),
+    )
+
+
+def _target(path: str | os.PathLike[str]) -> Path:
+    try:
+        target = Path(path).expanduser().absolute()
+    except (TypeError, RuntimeError) as error:
+        msg = f"{path!r} was given; the path of a file is needed, such as 'report.html' ({error})."
+        raise TypeError(msg) from None
+    try:
+        is_folder, has_folder = target.is_dir(), target.parent.is_dir()
+    except OSError as error:  # such as a name that is too long
+        raise _unwritable(target, error) from error
+    if is_folder:
+        msg = f"{target} is a folder; give the path of a file, such as {target / 'report.html'}."
+        raise IsADirectoryError(msg)
+    if not has_folder:
+        msg = f"{target.parent} is not a folder; make it first, or choose another path."
+        raise FileNotFoundError(msg)
+    return target
+
+
+def _unwritable(target: Path, error: OSError) -> OSError:
+    msg = f"{target} could not be written ({error.strerror}); choose a file that can be."
+    return OSError(error.errno, msg)
+
+
+def _part(name: str) -> str:
+    return files("thali.report").joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,115 @@
+"""How to draw the same again: the call, and the command where there is one."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from thali.model import Model
+from thali.sampler import Schedule
+
+if TYPE_CHECKING:
+    from thali.trace import Settings
+
+_COMMAND = {
+    "n_components": "--components",
+    "noise": "--noise",
+    "schedule": "--schedule",
+    "chains": "--chains",
+    "warmup": "--warmup",
+    "draws": "--draws",
+    "seed": "--seed",
+}
+"""Arguments of ``thali.sample`` that ``thali fit`` has, too."""
+
+
+def arguments(settings: Settings) -> dict[str, Any]:
+    """Return the arguments of :func:`thali.sample` that give these settings.
+
+    What is as by default is left out, but for the lengths and the seed: defaults may change.
+
+    Examples
+    --------
+    >>> from thali.model import Model
+    >>> from thali.sampler import Schedule
+    >>> from thali.trace import Settings
+    >>> settings = Settings((9, 9), Model(noise="equal"), Schedule(warmup=50), 7, 2, 100)
+    >>> arguments(settings)
+    {'noise': 'equal', 'chains': 2, 'warmup': 50, 'draws': 100, 'seed': 7}
+    """
+    usual = Model()
+    given = {
+        field.name: getattr(settings.model, field.name)
+        for field in fields(Model)
+        if getattr(settings.model, field.name) != getattr(usual, field.name)
+    }
+    schedule = replace(settings.schedule, warmup=0)
+    if schedule != Schedule():
+        is_plain = schedule == Schedule(schedule.kind)
+        given["schedule"] = schedule.kind if is_plain else schedule
+    given |= {"chains": settings.chains, "warmup": settings.warmup, "draws": settings.draws}
+    if settings.thin != 1:
+        given["thin"] = settings.thin
+    return given | {"seed": settings.seed}
+
+
+def python_call(settings: Settings) -> str:
+    """Return the lines of Python that draw the same again.
+
+    Examples
+    --------
+    >>> from thali.model import Gamma, Model
+    >>> from thali.sampler import Schedule
+    >>> from thali.trace import Settings
+    >>> model = Model(alpha=Gamma(2.0, 1.0))
+    >>> print(python_call(Settings((9, 9), model, Schedule(warmup=50), 7, 2, 100)))
+    import thali
+    <BLANKLINE>
+    posterior = thali.sample(
+        data,
+        alpha=thali.model.Gamma(shape=2.0, rate=1.0),
+        chains=2,
+        warmup=50,
+        draws=100,
+        seed=7,
+    )
+    """
+    lines = [f"    {name}={_told(value)}," for name, value in arguments(settings).items()]
+    return "\n".join(["import thali", "", "posterior = thali.sample(", "    data,", *lines, ")"])
+
+
+def command(settings: Settings) -> str | None:
+    """Return the command that draws the same again; None if it takes an option that none has.
+
+    Examples
+    --------
+    >>> from thali.model import Model
+    >>> from thali.sampler import Schedule
+    >>> from thali.trace import Settings
+    >>> settings = Settings((9, 9), Model(), Schedule(warmup=50), 7, 2, 100)
+    >>> command(settings)
+    'thali fit DATA --chains 2 --warmup 50 --draws 100 --seed 7'
+    >>> command(Settings((9, 9), Model(alpha=1.0), Schedule(), 7, 2, 100)) is None
+    True
+    """
+    given = arguments(settings)
+    if any(name not in _COMMAND or is_dataclass(value) for name, value in given.items()):
+        return None
+    options = (f"{_COMMAND[name]} {value}" for name, value in given.items())
+    return " ".join(["thali fit DATA", *options])
+
+
+def _told(value: Any) -> str:
+    """Write a setting as Python that makes it after ``import thali``."""
+    if isinstance(value, tuple):
+        inner = ", ".join(map(_told, value))
+        return f"({inner},)" if len(value) == 1 else f"({inner})"
+    if not is_dataclass(value):
+        return repr(value)
+    home = "sampler" if isinstance(value, Schedule) else "model"
+    changed = ", ".join(
+        f"{field.name}={_told(part)}"
+        for field in fields(value)
+        if (part := getattr(value, field.name)) != field.default
+    )
+    return f"thali.{home}.{type(value).__name__}({changed})"

@@ -1,0 +1,218 @@
+"""The table of the page: packed bits of the errors and the components, or shares of blocks.
+
+What the data say is what the components say, but for the errors: so the page gets the errors,
+which are few and compress well, and the components, and works out the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from base64 import b64encode
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thali.bits import inner_mode, khatri_rao
+from thali.bits.codes import outer_modes
+from thali.bits.words import n_words, unpack
+from thali.report.facts import mode_words
+from thali.views import blocks, components, seriate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from thali.bits import Index, Words
+    from thali.posterior import Posterior
+
+MOST_ENTRIES = 1 << 27
+"""Entries that are shown one by one: 16 MB for each of some packed tables in the browser."""
+
+MOST_BYTES = 6_500_000
+"""Compressed bits in the page; a third more as text, so that a page stays below 10 MB."""
+
+N_BLOCKS = (600, 800)
+"""Blocks of larger tables, downwards and across."""
+
+_CHUNK = 1 << 24  # entries unpacked at a time
+
+
+def table(posterior: Posterior) -> dict[str, Any]:
+    """Return what the page needs to draw the table, ready for JSON.
+
+    A tensor of more than two modes is shown unfolded: columns are all combinations of the rows
+    of the other modes. Beyond some size, blocks are shown instead of entries.
+    """
+    shown = _bits(posterior) if prod(posterior.shape) <= MOST_ENTRIES else None
+    return {
+        **(_shares(posterior) if shown is None else shown),
+        "size": [posterior.shape[0], prod(posterior.shape[1:])],
+        "spurious": float(np.median(posterior.spurious)),
+        "dropped": float(np.median(posterior.dropped)),
+    }
+
+
+def axis_words(posterior: Posterior) -> tuple[str, str]:
+    """Return what rows and columns of the unfolded table are called."""
+    words = mode_words(posterior)
+    return words[0], " · ".join(words[mode] for mode in _column_modes(posterior))
+
+
+# --- entry by entry --------------------------------------------------------------------------
+
+
+def _bits(posterior: Posterior) -> dict[str, Any] | None:
+    """Return the errors and components as packed bits in the order shown; None if too long."""
+    factors = components(posterior).factors
+    rows, columns = _orders(posterior)
+    first = posterior.tensor.unfoldings[0]
+    codes = khatri_rao(factors, 0)
+    users = factors[0].dense()
+    step = max(1, _CHUNK // prod(posterior.shape[1:]))
+
+    def dense(words: Words) -> NDArray[np.bool_]:
+        shown: NDArray[np.bool_] = _unfolded(words, posterior.shape)[:, columns]
+        return shown
+
+    def wrong() -> Iterator[NDArray[np.uint8]]:
+        for chunk in _chunks(rows, step):
+            covered = np.zeros((len(chunk), codes.shape[1]), np.uint64)
+            for component, code in enumerate(codes):
+                covered[users[chunk, component]] |= code
+            differs = first.ones[chunk] ^ covered
+            yield _packed(dense(differs if first.known is None else differs & first.known[chunk]))
+
+    packed = {
+        "wrong": wrong(),
+        "users": [_packed(users[rows].T)],
+        "codes": [_packed(dense(codes))],
+    }
+    if first.known is not None:
+        known = first.known
+        packed["unknown"] = (_packed(~dense(known[chunk])) for chunk in _chunks(rows, step))
+    told: dict[str, Any] = {"kind": "bits", "shape": [len(rows), len(columns)]}
+    left = MOST_BYTES
+    for name, parts in packed.items():
+        blob = _deflate(parts, left)
+        if blob is None:
+            return None
+        left -= len(blob)
+        told[name] = _text(blob)
+    for name, order in (("row_order", rows), ("column_order", columns)):
+        told[name] = _text(zlib.compress(order.astype("<u4").tobytes()))
+    return told | {"names": _names(_labels(posterior)), "modes": list(axis_words(posterior))}
+
+
+def _packed(dense: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    """Pack lines, each to whole words of four bytes, as the browser has them."""
+    octets = np.packbits(dense, axis=1, bitorder="little")
+    return np.pad(octets, ((0, 0), (0, -octets.shape[1] % 4)))
+
+
+def _unfolded(words: Words, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Unpack rows of the first unfolding, without the padding of its inner mode."""
+    inner, n_columns = shape[inner_mode(shape, 0)], prod(shape[1:])
+    by_outer = words.reshape(len(words), n_columns // inner, n_words(inner))
+    return unpack(by_outer, inner).reshape(len(words), n_columns)
+
+
+def _column_modes(posterior: Posterior) -> list[int]:
+    """Return the modes that the columns combine, the innermost last."""
+    return [*outer_modes(posterior.shape, 0), inner_mode(posterior.shape, 0)]
+
+
+def _orders(posterior: Posterior) -> tuple[Index, Index]:
+    """Return rows and columns of the unfolding in the order that shows structure."""
+    modes = _column_modes(posterior)
+    orders = [seriate(posterior, mode) for mode in modes]
+    lengths = [posterior.shape[mode] for mode in modes]
+    grid = np.meshgrid(*(columns for _, columns in orders), indexing="ij")
+    flat = np.ravel_multi_index([part.ravel() for part in grid], lengths)
+    return orders[0][0], flat
+
+
+def _labels(posterior: Posterior) -> list[list[str] | None]:
+    """Return the names of rows and columns as in the data; None where they only count."""
+    modes = _column_modes(posterior)
+    own = posterior.row_names
+    rows = None if own[0] is None else list(own[0])
+    if len(modes) == 1:
+        return [rows, None if own[1] is None else list(own[1])]
+    parts = [own[mode] or tuple(map(str, range(posterior.shape[mode]))) for mode in modes]
+    return [rows, [" · ".join(names) for names in product(*parts)]]
+
+
+# --- block by block --------------------------------------------------------------------------
+
+
+def _shares(posterior: Posterior) -> dict[str, Any]:
+    """Return means over blocks, in the order that shows structure and as in the data."""
+    grouped = seriate(posterior)
+    given = (np.arange(posterior.shape[0]), np.arange(posterior.shape[1]))
+    told: dict[str, Any] = {"kind": "shares"}
+    for name, orders in (("grouped", grouped), ("given", given)):
+        shown = blocks(posterior, *orders, shape=N_BLOCKS)
+        data, residual = (np.nan_to_num(part) for part in (shown.data, shown.residual))
+        layers = {
+            "ones": data * shown.known,
+            "covered": shown.prediction,
+            "spurious": np.maximum(residual, 0.0) * shown.known,
+            "dropped": np.maximum(-residual, 0.0) * shown.known,
+        }
+        if posterior.tensor.unfoldings[0].known is not None:
+            layers["unknown"] = 1.0 - shown.known
+        told[name] = {
+            key: _text(zlib.compress(np.rint(255 * values).astype(np.uint8).tobytes()))
+            for key, values in layers.items()
+        }
+        edges = (shown.row_edges, shown.column_edges)
+        spans = [_spans(posterior, mode, orders[mode], edges[mode]) for mode in (0, 1)]
+        told[name]["names"] = _names(spans)
+        told["shape"] = [len(edge) - 1 for edge in edges]
+    told["modes"] = mode_words(posterior)[:2]
+    return told
+
+
+def _spans(posterior: Posterior, mode: int, order: Index, edges: Index) -> list[str]:
+    """Name blocks by their first and last row."""
+    own = posterior.row_names[mode]
+    ends = [
+        [str(row) if own is None else own[row] for row in order[places].tolist()]
+        for places in (edges[:-1], edges[1:] - 1)
+    ]
+    return [
+        first if is_one else f"{first} … {last}"
+        for first, last, is_one in zip(*ends, np.diff(edges) == 1, strict=True)
+    ]
+
+
+# --- text ------------------------------------------------------------------------------------
+
+
+def _chunks(rows: Index, step: int) -> Iterator[Index]:
+    for start in range(0, len(rows), step):
+        yield rows[start : start + step]
+
+
+def _deflate(parts: Iterable[NDArray[np.uint8]], most: int) -> bytes | None:
+    """Compress arrays one after another; None as soon as it is too much."""
+    packer = zlib.compressobj()
+    blob = bytearray()
+    for part in parts:
+        blob += packer.compress(np.ascontiguousarray(part).data)
+        if len(blob) > most:
+            return None
+    blob += packer.flush()
+    return None if len(blob) > most else bytes(blob)
+
+
+def _names(names: Sequence[Sequence[str] | None]) -> str:
+    return _text(zlib.compress(json.dumps(names, ensure_ascii=False).encode("utf-8", "replace")))
+
+
+def _text(blob: bytes) -> str:
+    return b64encode(blob).decode("ascii")

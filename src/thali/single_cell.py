@@ -1,0 +1,293 @@
+"""The AnnData face, ``thali.tl``: cells x genes in, components in the usual places out."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import thali
+from thali import inference
+from thali.bits import unpack
+from thali.data.cells import read_anndata
+from thali.data.entries import row_blocks
+from thali.errors import require
+
+if TYPE_CHECKING:
+    from anndata import AnnData
+    from numpy.typing import NDArray
+
+    from thali.bits import PackedTensor
+    from thali.posterior import Posterior
+
+__all__ = ["factorize", "to_anndata"]
+
+_QUANTILES = {"q05": 0.05, "median": 0.5, "q95": 0.95}
+
+
+def factorize(
+    adata: AnnData,
+    *,
+    layer: str | None = None,
+    mask_var: NDArray[np.bool_] | str | None = None,
+    binarize: float | None = 0.0,
+    key_added: str | None = None,
+    copy: bool = False,
+    **settings: Any,
+) -> AnnData | None:
+    """Find the components behind cells x genes.
+
+    A component is a set of genes that are on together, and a cell is the union of its components.
+    The matrix is read in blocks and packed, a bit an entry: sparse and backed data are never made
+    dense.
+
+    Parameters
+    ----------
+    adata
+        Cells x genes.
+    layer
+        Which layer to read; X by default.
+    mask_var
+        Genes to use: a Boolean array, or the name of such a column of ``adata.var``.
+    binarize
+        A gene is on above this number. The default takes every count; entries must be finite and
+        not negative. None takes zeros and ones as they are, and NaN for unknown.
+    key_added
+        Name of the results instead of ``thali``.
+    copy
+        Return a copy with the results (of backed data, in memory) instead of adding them.
+    **settings
+        Of :func:`thali.sample`, such as ``n_components``, ``chains``, ``draws``, ``seed``; with
+        ``out`` all draws are kept for :func:`thali.load`.
+
+    Returns
+    -------
+    adata
+        The copy, or None. It has these fields, with ``key_added="foo"`` named ``X_foo`` and
+        ``foo``:
+
+        ``obsm["X_thali"]``
+            Cells x components, float32: the probability that the cell has the component.
+        ``varm["thali"]``
+            Genes x components, float32: the probability that the gene is in it; NaN for genes that
+            ``mask_var`` leaves out.
+        ``uns["thali"]``
+            ``params`` of this call, ``settings`` (JSON, all of them), ``version``;
+            ``n_components``, the posterior of their number; ``components``, how sure each is
+            (``matched``, ``similarity``), and ``unmatched``, how many a draw has beside them;
+            ``rates`` of errors; ``error`` of the point estimate; ``diagnostics`` and ``verdict``
+            (empty if nothing speaks against the chains).
+
+    Raises
+    ------
+    ValueError, TypeError
+        In one sentence: what was given, what is allowed and what to do.
+
+    Warns
+    -----
+    NotConverged
+        If the chains have not agreed.
+
+    Notes
+    -----
+    Components are those of the point estimate, in its order, followed through all draws
+    (:meth:`thali.Posterior.align`); probabilities are averages over the draws that have a partner.
+    A component may belong to a single cell.
+
+    Examples
+    --------
+    >>> import anndata, thali
+    >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
+    >>> adata = anndata.AnnData(data.tensor.astype("float32"))
+    >>> thali.tl.factorize(adata, chains=2, warmup=150, draws=50, seed=1)
+    >>> adata.obsm["X_thali"].shape, adata.varm["thali"].shape
+    ((60, 3), (80, 3))
+    >>> adata.uns["thali"]["n_components"]["value"].tolist()
+    [3]
+    """
+    anndata = require("anndata", extra="anndata")
+    if not isinstance(adata, anndata.AnnData):
+        msg = (
+            f"adata is a {type(adata).__name__}; an AnnData is needed; make one, or give tables "
+            "and arrays to thali.sample()."
+        )
+        raise TypeError(msg)
+    key = _key(key_added)
+    _check_settings(settings)
+    if adata.is_view and adata.isbacked and not copy:
+        msg = (
+            "adata is a view of a file, which cannot take results; give copy=True, or "
+            "`adata.to_memory()`."
+        )
+        raise ValueError(msg)
+    genes = _genes(adata, mask_var)
+    tensor = read_anndata(adata, layer, genes, binarize)
+    posterior = inference.sample(tensor, **settings)
+    if copy:
+        adata = adata.to_memory() if adata.isbacked else adata.copy()
+    params: dict[str, Any] = {"layer": layer, "binarize": binarize}
+    params["mask_var"] = mask_var if mask_var is None or isinstance(mask_var, str) else genes
+    out = settings.get("out")
+    params["out"] = None if out is None else os.fspath(out)
+    _write(adata, posterior, key, genes, params)
+    return adata if copy else None
+
+
+def to_anndata(posterior: Posterior) -> AnnData:
+    """Return the data of a posterior, with its components, as AnnData.
+
+    Parameters
+    ----------
+    posterior
+        Of a matrix.
+
+    Returns
+    -------
+    adata
+        X is the data, sparse (float32, NaN for unknown entries); the results are where
+        :func:`factorize` puts them.
+
+    Raises
+    ------
+    ValueError
+        If the data are not a matrix, or there are no draws.
+
+    Examples
+    --------
+    >>> import thali
+    >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
+    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> adata = thali.tl.to_anndata(posterior)
+    >>> adata.shape, list(adata.obsm)
+    ((60, 80), ['X_thali'])
+    """
+    anndata = require("anndata", extra="anndata")
+    if len(posterior.shape) != 2:
+        msg = (
+            f"the data have shape {posterior.shape}; AnnData holds matrices only; use "
+            "to_datatree() for tensors."
+        )
+        raise ValueError(msg)
+    import pandas as pd  # noqa: PLC0415 - slow to import
+
+    frames = []
+    for mode, names in enumerate(posterior.row_names):
+        labels = map(str, range(posterior.shape[mode])) if names is None else names
+        own = posterior.mode_names[mode]
+        frames.append(
+            pd.DataFrame(index=pd.Index(labels, name=None if own == f"mode_{mode}" else own))
+        )
+    alone = anndata.AnnData(_matrix(posterior.tensor), *frames)
+    _write(alone, posterior, _key(None), None, {})
+    return alone
+
+
+# --- what goes where -------------------------------------------------------------------------
+
+
+def _write(
+    adata: AnnData,
+    posterior: Posterior,
+    key: str,
+    genes: NDArray[np.bool_] | None,
+    params: dict[str, Any],
+) -> None:
+    """Write the results; nothing in them is a tuple or None, which files cannot hold."""
+    alignment = posterior.align()
+    cells, codes = (np.asarray(mean, np.float32) for mean in alignment.means)
+    if genes is not None:
+        everywhere = np.full((adata.n_vars, codes.shape[1]), np.nan, np.float32)
+        everywhere[genes] = codes
+        codes = everywhere
+    number, shared = posterior.n_components_table(), posterior.n_components_table(least_users=2)
+    values = np.union1d(number.index, shared.index)
+    own, plain = posterior.settings, posterior.settings.to_json()
+    params = {name: value for name, value in params.items() if value is not None}
+    params |= {name: plain[name] for name in ("seed", "chains", "draws", "thin")}
+    results = {
+        "params": params | {"warmup": own.warmup},
+        "settings": json.dumps(plain),
+        "version": thali.__version__,
+        "n_components": {
+            "value": values,
+            "probability": number.reindex(values, fill_value=0.0).to_numpy(),
+            "shared": shared.reindex(values, fill_value=0.0).to_numpy(),
+        },
+        "components": {"matched": alignment.matched, "similarity": alignment.similarity},
+        "unmatched": float(alignment.unmatched.mean()),
+        "rates": {
+            name: {q: float(np.quantile(rates, level)) for q, level in _QUANTILES.items()}
+            for name, rates in (("spurious", posterior.spurious), ("dropped", posterior.dropped))
+        },
+        "error": float(posterior.point_estimate().error),
+        "diagnostics": posterior.summary(),
+        "verdict": posterior.verdict() or "",
+    }
+    adata.obsm[f"X_{key}"] = cells  # first: it makes a view an object of its own
+    adata.varm[key] = codes
+    adata.uns[key] = results
+
+
+def _matrix(tensor: PackedTensor) -> Any:
+    """Return packed data as a sparse matrix; only a block of rows is ever dense."""
+    from scipy import sparse  # noqa: PLC0415 - slow to import
+
+    n_rows, n_columns = tensor.shape
+    ones, known = tensor.unfoldings[0]
+    blocks = []
+    for rows in row_blocks((n_rows, n_columns)):
+        dense = unpack(ones[rows], n_columns).astype(np.float32)
+        if known is not None:
+            dense[~unpack(known[rows], n_columns)] = np.nan
+        blocks.append(sparse.csr_matrix(dense))
+    return sparse.vstack(blocks, format="csr")
+
+
+# --- arguments -------------------------------------------------------------------------------
+
+
+def _genes(adata: AnnData, mask_var: Any) -> NDArray[np.bool_] | None:
+    """Return which genes to use; None for all."""
+    if mask_var is None:
+        return None
+    if isinstance(mask_var, str):
+        if mask_var not in adata.var:
+            given = ", ".join(map(repr, adata.var)) or "no columns"
+            msg = f"mask_var={mask_var!r} was given; adata.var has {given}; choose one of those."
+            raise ValueError(msg)
+        told, mask = f"adata.var[{mask_var!r}]", adata.var[mask_var].to_numpy()
+    else:
+        told, mask = "mask_var", np.asarray(mask_var)
+    if mask.dtype != np.bool_ or mask.shape != (adata.n_vars,):
+        msg = (
+            f"{told} has type {mask.dtype} and shape {mask.shape}; one True or False for each of "
+            f"the {adata.n_vars} genes is needed; convert it, for instance with `.astype(bool)`."
+        )
+        raise ValueError(msg)
+    return np.asarray(mask, np.bool_)
+
+
+def _key(key_added: Any) -> str:
+    if key_added is None:
+        return "thali"
+    if not isinstance(key_added, str) or not key_added or "/" in key_added:
+        msg = (
+            f"key_added={key_added!r} was given; allowed are names without '/', which files "
+            "cannot hold; choose another."
+        )
+        raise ValueError(msg)
+    return key_added
+
+
+def _check_settings(settings: dict[str, Any]) -> None:
+    allowed = [*inspect.signature(inference.sample).parameters][1:]
+    for name in settings:
+        if name not in allowed:
+            msg = (
+                f"factorize() got {name!r}; allowed are its own arguments and those of "
+                f"thali.sample: {', '.join(allowed)}."
+            )
+            raise TypeError(msg)

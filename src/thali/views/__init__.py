@@ -1,0 +1,27 @@
+"""What pictures and reports show, as arrays: no drawing, and nothing larger than the picture."""
+
+from thali.views.aligned import Components, components
+from thali.views.describe import Card, Member, Neighbour, Overlap, cards, overlap, titles
+from thali.views.numbers import Numbers, Quantity, numbers, quantities
+from thali.views.order import component_order, seriate
+from thali.views.raster import Blocks, blocks
+
+__all__ = [
+    "Blocks",
+    "Card",
+    "Components",
+    "Member",
+    "Neighbour",
+    "Numbers",
+    "Overlap",
+    "Quantity",
+    "blocks",
+    "cards",
+    "component_order",
+    "components",
+    "numbers",
+    "overlap",
+    "quantities",
+    "seriate",
+    "titles",
+]

@@ -1,0 +1,193 @@
+"""Data and predictions averaged to the pixels of a picture."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import prod
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from thali.bits.tensor import unfold_back
+from thali.checks import count
+from thali.posterior.predict import predictive
+from thali.views.order import check_mode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from thali.bits import Index
+    from thali.posterior import Posterior
+    from thali.trace import Draw
+
+MOST_CELLS = 1 << 21
+"""Entries unpacked at a time: 16 MB of probabilities."""
+
+MOST_ENTRIES = 1 << 28
+"""Entries that are averaged: of larger data, evenly spaced rows of every block."""
+
+MOST_COVERED = 1 << 32
+"""Entries times draws for predictions: of more draws, evenly spaced ones, a few seconds' work."""
+
+FEWEST_DRAWS = 8
+
+
+class Blocks(NamedTuple):
+    """Means over blocks of rows and columns, each ``(n_row_blocks, n_column_blocks)``."""
+
+    data: NDArray[np.float64]  # share of ones of the known entries; NaN if none is known
+    known: NDArray[np.float64]  # share of the entries that are known
+    prediction: NDArray[np.float64]  # probability that a component covers an entry
+    residual: NDArray[np.float64]  # data less prediction, of the known entries; NaN if none
+    row_edges: Index  # (n_row_blocks + 1,): block i has the places edges[i]:edges[i + 1]
+    column_edges: Index  # the same for columns
+
+
+def blocks(
+    posterior: Posterior,
+    row_order: ArrayLike,
+    column_order: ArrayLike,
+    shape: tuple[int, int],
+    *,
+    mode: int = 1,
+) -> Blocks:
+    """Average data and predictions over blocks of reordered rows and columns.
+
+    Parameters
+    ----------
+    posterior
+        A :class:`~thali.Posterior`.
+    row_order, column_order
+        Rows of the first mode and of ``mode`` in the order of the picture, such as those of
+        :func:`~thali.views.seriate`; rows may be left out.
+    shape
+        Blocks wanted, downwards and across. Where there are fewer rows, a block is one row.
+    mode
+        The mode whose rows are the columns; over all others is averaged.
+
+    Returns
+    -------
+    blocks
+        Sizes of blocks differ by one row at most.
+
+    Raises
+    ------
+    ValueError
+        If the orders are not row numbers, or the shape is not two numbers from 1 on.
+
+    Notes
+    -----
+    Data stay packed; a few million entries at a time are unpacked. Up to 268 million entries,
+    averages of the data are exact, and beyond of evenly spaced rows of every block. Predictions
+    are the share of draws in which some component covers an entry: of all draws up to 4 billion
+    entries times draws, and beyond of evenly spaced ones.
+
+    Examples
+    --------
+    >>> import thali
+    >>> from thali import views
+    >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
+    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> shown = views.blocks(posterior, *views.seriate(posterior), shape=(30, 100))
+    >>> shown.data.shape
+    (30, 80)
+    """
+    check_mode(posterior, mode)
+    rows = _checked("row_order", row_order, posterior.shape[0])
+    columns = _checked("column_order", column_order, posterior.shape[mode])
+    if not isinstance(shape, tuple) or len(shape) != 2:
+        msg = f"shape={shape!r} was given; two numbers are needed, such as (200, 300); give those."
+        raise ValueError(msg)
+    edges = [
+        _edges(len(order), count("shape", wanted, least=1))
+        for order, wanted in zip((rows, columns), shape, strict=True)
+    ]
+    sums = np.zeros((4, len(edges[0]) - 1, len(edges[1]) - 1))
+    n_entries = np.zeros((len(edges[0]) - 1, 1))
+    draws = _draws(posterior)
+    for block_of, chosen in _chunks(rows, edges[0], prod(posterior.shape[1:])):
+        ones, known = _observed(posterior, chosen)
+        covered = predictive(draws, posterior.shape, chosen, noise_free=True)
+        parts = [ones, covered] if known is None else [ones, covered, known, covered * known]
+        present, starts, n_rows = np.unique(block_of, return_index=True, return_counts=True)
+        for total, part in zip(sums, parts, strict=False):
+            # First over rows, which lie side by side: fewer lines are left to be reordered.
+            lines = _sum_others(np.add.reduceat(part, starts, axis=0, dtype=np.float64), mode)
+            total[present] += np.add.reduceat(lines[:, columns], edges[1][:-1], axis=1)
+        n_entries[present, 0] += n_rows
+    others = prod(posterior.shape[1:]) / posterior.shape[mode]
+    size = n_entries * np.diff(edges[1]) * others
+    n_ones, covers, n_known, known_covers = sums
+    if posterior.tensor.unfoldings[0].known is None:
+        n_known, known_covers = size, covers
+    divisor = np.where(n_known > 0, n_known, np.nan)
+    return Blocks(
+        n_ones / divisor,
+        n_known / size,
+        covers / size,
+        (n_ones - known_covers) / divisor,
+        edges[0],
+        edges[1],
+    )
+
+
+def _draws(posterior: Posterior) -> list[Draw]:
+    """Return evenly spaced draws of every chain, all if that is not too much work."""
+    n_entries = min(prod(posterior.shape), MOST_ENTRIES)
+    most = max(FEWEST_DRAWS, MOST_COVERED // n_entries)
+    per_chain = min(posterior.n_draws, max(1, most // posterior.n_chains))
+    return [
+        posterior.draw(chain, (2 * i + 1) * posterior.n_draws // (2 * per_chain))
+        for chain in range(posterior.n_chains)
+        for i in range(per_chain)
+    ]
+
+
+def _chunks(rows: Index, edges: Index, n_columns: int) -> Iterator[tuple[Index, Index]]:
+    """Yield row numbers, few at a time, with the block that each belongs to."""
+    most = max(1, MOST_ENTRIES // (n_columns * (len(edges) - 1)))
+    places, block_of = [], []
+    for block, (start, stop) in enumerate(pairwise(edges.tolist())):
+        n_used = min(most, stop - start)
+        places.append(start + np.arange(n_used) * (stop - start) // n_used)
+        block_of.append(np.full(n_used, block))
+    chosen, blocks_of = rows[np.concatenate(places)], np.concatenate(block_of)
+    step = max(1, MOST_CELLS // n_columns)
+    for first in range(0, len(chosen), step):
+        yield blocks_of[first : first + step], chosen[first : first + step]
+
+
+def _observed(
+    posterior: Posterior, rows: Index
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
+    """Unpack rows of the data, and which of their entries are known (None: all)."""
+    ones, known = posterior.tensor.unfoldings[0]
+    shape = posterior.shape
+    return unfold_back(ones[rows], shape), None if known is None else unfold_back(
+        known[rows], shape
+    )
+
+
+def _sum_others(part: NDArray[np.float64], mode: int) -> NDArray[np.float64]:
+    """Sum over all modes but the first and one: ``(n_rows, n_columns)``."""
+    others = tuple(m for m in range(1, part.ndim) if m != mode)
+    return part.sum(axis=others) if others else part
+
+
+def _edges(n: int, n_blocks: int) -> Index:
+    n_blocks = min(n, n_blocks)
+    return np.arange(n_blocks + 1) * n // n_blocks
+
+
+def _checked(name: str, order: ArrayLike, n_rows: int) -> Index:
+    given = np.asarray(order)
+    is_index = given.ndim == 1 and given.size > 0 and given.dtype.kind in "iu"
+    if not is_index or not 0 <= given.min() <= given.max() < n_rows:
+        msg = (
+            f"{name} of shape {given.shape} and type {given.dtype} was given; allowed are row "
+            f"numbers from 0 to {n_rows - 1}, at least one; use those of views.seriate()."
+        )
+        raise ValueError(msg)
+    return given.astype(np.int64)

@@ -1,0 +1,205 @@
+"""Malformed files and a fragment of what is said about each, for the reader and the command line.
+
+Every row is ``(name, file name, function that makes the bytes, fragment of the message)``. All are
+read with the default options.
+"""
+
+import gzip
+import io
+
+import numpy as np
+from scipy import sparse
+
+MTX = "%%MatrixMarket matrix coordinate integer general\n"
+
+
+def _text(text):
+    return text.encode
+
+
+def _bytes(octets):
+    return lambda: octets
+
+
+def _npy(array, **options):
+    def make():
+        buffer = io.BytesIO()
+        np.save(buffer, array, **options)
+        return buffer.getvalue()
+
+    return make
+
+
+def _npz(**arrays):
+    def make():
+        buffer = io.BytesIO()
+        np.savez(buffer, **arrays)
+        return buffer.getvalue()
+
+    return make
+
+
+def _sparse(matrix):
+    def make():
+        buffer = io.BytesIO()
+        sparse.save_npz(buffer, matrix)
+        return buffer.getvalue()
+
+    return make
+
+
+def _cut(make, end):
+    return lambda: make()[:end]
+
+
+def _gz(text):
+    return lambda: gzip.compress(text.encode(), mtime=0)
+
+
+def _parquet(**columns):
+    def make():
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        buffer = io.BytesIO()
+        pq.write_table(pa.table(columns), buffer)
+        return buffer.getvalue()
+
+    return make
+
+
+def _h5(fill):
+    def make():
+        import h5py
+
+        buffer = io.BytesIO()
+        with h5py.File(buffer, "w") as file:
+            fill(file)
+        return buffer.getvalue()
+
+    return make
+
+
+def h5ad(matrix, **layers):
+    """Return what writes the least that AnnData's format asks for, with a dense matrix."""
+
+    def fill(file):
+        if matrix is not None:
+            file["X"] = np.array(matrix)
+        for name, n in (("obs", len(matrix or [0])), ("var", len((matrix or [[0]])[0]))):
+            file[f"{name}/_index"] = np.array([f"{name}{i}" for i in range(n)], "S")
+            file[name].attrs["_index"] = "_index"
+        for name, layer in layers.items():
+            file[f"layers/{name}"] = np.array(layer)
+
+    return fill
+
+
+def tenx(values, indices, indptr, shape):
+    """Return what writes a matrix as 10x Genomics' programs do: compressed cells of genes."""
+
+    def fill(file):
+        group = file.create_group("matrix")
+        for name, part in (("data", values), ("indices", indices), ("indptr", indptr)):
+            group[name] = np.array(part)
+        group["shape"] = np.array(shape)
+        group["barcodes"] = np.array([f"cell{i}" for i in range(shape[1])], "S")
+        group["features/name"] = np.array([f"gene{i}" for i in range(shape[0])], "S")
+
+    return fill
+
+
+BAD_FILES = [
+    # --- tables ---------------------------------------------------------------------------------
+    ("empty table", "t.csv", _bytes(b""), "it is empty"),
+    ("blank table", "t.csv", _text("\n \n\n"), "it is empty"),
+    ("header alone", "t.csv", _text("a,b\n"), "a header and no rows"),
+    ("names alone", "t.csv", _text(",\nx,\n"), "names and no column of entries"),
+    ("semicolons", "t.csv", _text("n;a;b\nx;0;1\n"), "separated by ',' and ';' was seen"),
+    ("tabs in csv", "t.csv", _text("n\ta\nx\t0\n"), r"separated by ',' and '\t' was seen"),
+    ("commas in tsv", "t.tsv", _text("n,a\nx,0\n"), r"separated by '\t' and ',' was seen"),
+    ("one column of text", "t.csv", _text("name\ncat\ndog\n"), "one column of text"),
+    ("long line", "t.csv", _text("a,b\n0,1\n0,1,1\n"), "line 3 has 3 fields, the header 2"),
+    ("short line", "t.csv", _text("a,b\n\n0,1\n1\n"), "line 4 has 1 fields, the header 2"),
+    ("column twice", "t.csv", _text("a,b,a\n0,1,1\n"), "the header names 'a' twice"),
+    ("header or entries", "t.csv", _text("0,1\n1,0\n"), "say kind='matrix'"),
+    ("number", "t.csv", _text("a,b\n0,1\n1,2\n"), "2 at (1, 1) in column 'b', line 3"),
+    ("huge number", "t.csv", _text("a,b\n0,1\n1,99999999999999999999\n"), "give `binarize`"),
+    ("fraction", "t.csv", _text("a,b\n0,0.5\n"), "holds 0.5 at (0, 1)"),
+    ("yes and no", "t.csv", _text("n,a,b,c\nx,1,0,yes\n"), "'yes' at (0, 2) in column 'c'"),
+    ("digit of another script", "t.csv", _text("a,b\n0,\u0661\n"), "line 2"),
+    ("underscore", "t.csv", _text("a,b\n0,1_0\n"), "'1_0'"),
+    ("words and digits", "t.csv", _text("a,b\n0,1\nTRUE,1\n"), "true or false and numbers"),
+    ("names and entries", "t.csv", _text("a,b\n0,1\nx,1\n"), "'a', holds entries and 'x'"),
+    (
+        "named last column",
+        "t.csv",
+        _text("a,b,\n0,1,\n0,1,1\n"),
+        "line 3 has an entry in the last",
+    ),
+    ("nothing known", "t.csv", _text("a,b\n,NA\n"), "all entries"),
+    ("open quote", "t.csv", _text('n,a\n"x,0\n'), "never closed"),
+    ("quote within", "t.csv", _text('n,a\n5" pipe,0\n6" pipe,1\n'), "a quote within a field"),
+    ("UTF-16", "t.csv", lambda: "n,a\nx,1\n".encode("utf-16"), "UTF-16"),
+    ("zero bytes", "t.csv", _bytes(b"n,a\nx\0,1\n"), "zero bytes"),
+    ("Latin-1 name", "t.csv", _bytes(b"n,a\nx,1\ncaf\xe9,0\n"), "line 3 is no UTF-8 text"),
+    ("not gzipped", "t.csv.gz", _text("a,b\n0,1\n"), "could not be read"),
+    ("gzip cut off", "t.csv.gz", _cut(_gz("a,b\n" + "0,1\n" * 99), 30), "could not be read"),
+    ("bad line in gzip", "t.tsv.gz", _gz("a\tb\n0\t1\n0\n"), "line 3 has 1 fields"),
+    # --- pairs and baskets ----------------------------------------------------------------------
+    (
+        "pairs or table",
+        "t.csv",
+        _text("row,column\n0,1\n1,0\n"),
+        "say kind='pairs' or kind='table'",
+    ),
+    ("pairs unnamed", "t.csv", _text("who,what\nann,tea\n"), "give kind='pairs'"),
+    ("pairs without a row", "t.csv", _text("user,item\nann,tea\n,tea\n"), "line 3 names no row"),
+    ("pairs ragged", "t.csv", _text("user,item\nann,tea\nann\n"), "line 3 has 1 fields"),
+    ("no pairs", "t.csv", _text("user,item\n"), "a header and no pairs"),
+    ("rated pairs", "t.csv", _text("user,item,rating\nann,tea,5\n"), "holds 5 at line 2"),
+    ("no baskets", "t.basket", _text("\n\n"), "it is empty"),
+    ("baskets or entries", "t.txt", _text("0 1 1\n1 0 1\n"), "hold only 0 and 1"),
+    # --- Matrix Market --------------------------------------------------------------------------
+    ("no banner", "t.mtx", _text("2 2 1\n1 1 1\n"), "%%MatrixMarket"),
+    ("complex", "t.mtx", _text(MTX.replace("integer", "complex")), "complex general"),
+    ("no sizes", "t.mtx", _text(MTX), "numbers of rows, columns and entries"),
+    ("odd sizes", "t.mtx", _text(MTX + "2 two 1\n1 1 1\n"), "line 2 should hold"),
+    ("no columns", "t.mtx", _text(MTX + "2 0 0\n"), "at least 1"),
+    ("outside", "t.mtx", _text(MTX + "2 2 1\n3 1 1\n"), "names row 3 and column 1"),
+    ("from zero", "t.mtx", _text(MTX + "2 2 1\n0 1 1\n"), "allowed are 1 to 2"),
+    ("short entry", "t.mtx", _text(MTX + "2 2 2\n1 1 1\n1 2\n"), "line 4 has 2 fields"),
+    ("too few", "t.mtx", _text(MTX + "2 2 3\n1 1 1\n"), "says 3 entries and 1 follow"),
+    ("too many", "t.mtx", _text(MTX + "2 2 1\n1 1 1\n2 2 1\n"), "says 1 entries and more follow"),
+    ("counts", "t.mtx", _text(MTX + "2 2 1\n1 1 7\n"), "holds 7 at line 3"),
+    ("too large", "t.mtx", _text(MTX + "9999999999 2 1\n1 1 1\n"), "at most 2147483647"),
+    # --- arrays ---------------------------------------------------------------------------------
+    ("no array", "t.npy", _bytes(bytes(range(200))), "does not begin as arrays do"),
+    ("array cut off", "t.npy", _cut(_npy(np.eye(9)), -8), "could not be read"),
+    ("objects", "t.npy", _npy(np.array([[0, None]], object)), "Python objects"),
+    ("text array", "t.npy", _npy(np.array([["a"]])), "has type <U1"),
+    ("vector", "t.npy", _npy(np.array([0, 1])), "at least 2 modes"),
+    ("counts array", "t.npy", _npy(np.array([[0, 3]])), "holds 3 at (0, 1)"),
+    ("deep counts", "t.npy", _npy(np.full((2, 2, 2), 3)), "give `binarize`"),
+    ("no archive", "t.npz", _text("zeros and ones"), "it is no archive"),
+    ("two arrays", "t.npz", _npz(a=np.eye(2), b=np.eye(2)), "holds 2 arrays"),
+    ("half a sparse matrix", "t.npz", _npz(format=np.array("csr")), "could not be read"),
+    ("sparse counts", "t.npz", _sparse(sparse.csr_array(np.eye(3) * 4)), "holds 4.0 at (0, 0)"),
+    ("run without header", "t.npz", _npz(ones=np.eye(2), names=np.eye(2)), "header.json"),
+    # --- Parquet and HDF5 -----------------------------------------------------------------------
+    ("no parquet", "t.parquet", _text("a,b\n0,1\n"), "could not be read"),
+    ("text in parquet", "t.parquet", _parquet(a=[0, 1], b=["x", "y"]), "'b' has type string"),
+    ("counts in parquet", "t.parquet", _parquet(a=[0, 1], b=[7, 1]), "7 at (0, 1) in column 'b'"),
+    ("empty parquet", "t.parquet", _parquet(a=[]), "1 columns and 0 rows"),
+    ("no h5ad", "t.h5ad", _text("a,b\n0,1\n"), "could not be read"),
+    ("other HDF5", "t.h5ad", _h5(lambda file: None), "no 'obs' and 'var'"),
+    ("counts of cells", "t.h5ad", _h5(h5ad([[0, 2]])), "cell 'obs0' and gene 'var1'"),
+    ("no X", "t.h5ad", _h5(h5ad(None, logs=[[0]])), "give `layer`, one of ['logs']"),
+    ("no 10x", "t.h5", _h5(lambda file: None), "0 matrices of 10x"),
+    ("10x counts", "t.h5", _h5(tenx([5], [1], [0, 1], (2, 1))), "holds 5 at (0, 1)"),
+    ("10x broken", "t.h5", _h5(tenx([1], [1], [0, 3], (2, 1))), "does not fit together"),
+    ("10x outside", "t.h5", _h5(tenx([1], [9], [0, 1], (2, 1))), "lists an entry outside"),
+    # --- names ----------------------------------------------------------------------------------
+    ("unknown extension", "t.xlsx", _bytes(b"PK"), "files ending in '.xlsx'"),
+    ("no extension", "t", _text("a,b\n0,1\n"), "files ending in ''"),
+]

@@ -1,0 +1,115 @@
+"""What the page about the command line tells to type works, and says what the page says."""
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from commands import without_time
+from thali.cli import main
+from thali.posterior.answer import answer
+
+PAGE = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text()
+
+
+@pytest.fixture
+def faces(monkeypatch):
+    """Stand-ins for faces that this version does not have."""
+
+    class Annotated:
+        def __init__(self, posterior):
+            self.n_draws = posterior.n_draws
+
+        def write_h5ad(self, path):
+            path.write_text(str(self.n_draws))
+
+    def write(posterior, path, *, title=None):
+        path.write_text(title)
+
+    for name, function in {"report.write": write, "single_cell.to_anndata": Annotated}.items():
+        module, attribute = name.split(".")
+        if find_spec(f"thali.{module}") is None:
+            stand_in = ModuleType(f"thali.{module}")
+            setattr(stand_in, attribute, function)
+            monkeypatch.setitem(sys.modules, f"thali.{module}", stand_in)
+
+
+def test_the_commands_of_the_page(run, tmp_path, faces):
+    """They run one after another, in one folder; the answer is the one in the text."""
+    typed = "".join(re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)).splitlines()
+    outputs = {}
+    for line in typed:
+        name, *words = shlex.split(line)
+        assert name == "thali"
+        code, out, err = run(*words)
+        assert code == 0, f"{line}: {err}"
+        outputs[line] = out
+    assert {shlex.split(line)[1] for line in typed} == set(main.commands)
+    (shown,) = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
+    assert without_time(outputs["thali fit plates.csv --out plates.run"]) == without_time(shown)
+    found = json.loads(outputs["thali summary plates.run --json"])
+    keys = re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`.*?) \|", PAGE, re.MULTILINE)))
+    assert set(found) <= set(keys)
+    written = ("plates.html", "plates.nc", "plates.h5ad", "plates-tables")
+    assert all((tmp_path / name).exists() for name in written)
+    for path in (tmp_path / "plates-tables").iterdir():
+        assert f"`{path.name}`" in PAGE
+
+
+def test_the_answer_has_what_the_page_says():
+    """No key is told that is not there."""
+    table = PAGE.split("| key | value |")[1].split("\n\n")[0]
+    keys = re.findall(
+        r"`(\w+)`", " ".join(line.split("|")[1] for line in table.splitlines() if line)
+    )
+    documented = {key for key in keys if key != "run"}
+    assert all(f"``{key}``" in answer.__doc__ for key in documented)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(shell, tmp_path):
+    """The line in the table prints a script that defines the completion of `thali`."""
+    if shell == "bash" and shutil.which("bash") is None:
+        pytest.skip("needs bash")
+    assert f"_THALI_COMPLETE={shell}_source thali" in PAGE
+    code = "import sys; from thali.cli import main; main()"
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"_THALI_COMPLETE": f"{shell}_source", "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert ended.returncode == 0
+    assert "_THALI_COMPLETE" in ended.stdout
+    assert "thali" in ended.stdout
+
+
+def test_completion_knows_commands_and_options():
+    """What a shell asks for when somebody presses the tabulator."""
+
+    def ask(words, last):
+        ended = subprocess.run(
+            [sys.executable, "-c", "from thali.cli import main; main()"],
+            env={
+                "_THALI_COMPLETE": "zsh_complete",
+                "COMP_WORDS": words,
+                "COMP_CWORD": str(last),
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return ended.stdout.splitlines()
+
+    assert "summary" in ask("thali su", 1)
+    assert "--schedule" in ask("thali fit --sch", 2)
+    assert "serial-integrated" in ask("thali fit --schedule ser", 3)

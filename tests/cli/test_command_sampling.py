@@ -1,0 +1,302 @@
+"""``fit`` and ``resume`` answer in five lines, and what they keep can be continued."""
+
+import inspect
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import thali
+from commands import FAST, answer_of, without_time
+from thali.cli import progress
+from thali.cli.progress import Lines
+from thali.data.files import read as READ  # noqa: N812 - a constant: tests put others in its place
+from thali.progress import Progress
+from thali.trace import Run
+
+pytestmark = pytest.mark.filterwarnings("ignore::thali.errors.NotConverged")
+
+
+def test_fit_answers_in_five_lines(run, table):
+    """How many, how many of them shared, error rates, wrong entries, and whether to trust it."""
+    code, out, err = run("fit", table, *FAST)
+    assert code == 0
+    (how_many, shared, errors, wrong, trust), following = answer_of(out)
+    assert how_many.startswith("12 x 9 entries, all known: most probably ")
+    assert shared.startswith("Counting only those that two rows or more have: ")
+    assert re.match(r"Outside the components [\d.]+% \(90% between .*; inside [\d.]+% ", errors)
+    assert re.match(r"The components get \d+ of the known entries wrong, [\d.]+% \(90%", wrong)
+    assert re.match(r"2 chains of 5 draws, sampled in [\d.]+ s: not to be trusted yet", trust)
+    assert following == f"Nothing was kept. Next: thali fit {table} --out table.run"
+    n_ones = int(np.loadtxt(table, skiprows=1, delimiter=",").sum())
+    assert err.splitlines() == [
+        f"thali: table.csv: 12 x 9 entries, 108 known, {n_ones} of them one; sampling 2 chains",
+        "thali: 5 draws a chain are too few to judge whether the chains agree (25 are the least, "
+        "some hundreds are sensible). Ask for more with --draws 400, or start with more.",
+    ]
+
+
+def test_fit_writes_a_page(run, table, tmp_path):
+    """The answer is followed by where the page is; what is in its way is told before sampling."""
+    code, out, _ = run("fit", table, *FAST, "--report", "page.html")
+    assert code == 0
+    assert "page.html is written; open it in a browser.\nNothing was kept." in out
+    page = (tmp_path / "page.html").read_text()
+    assert "<title>table" in page
+    assert run("fit", table, *FAST, "--report", "page.html", "--out", "new")[0] == 2
+    assert (tmp_path / "page.html").read_text() == page
+    assert not (tmp_path / "new").exists()
+
+
+def test_what_fit_finds_is_what_sample_finds(run, table, tmp_path):
+    """Every option arrives: the run on disk is the posterior that Python gives."""
+    options = {"warmup": 7, "draws": 6, "chains": 3, "seed": 9}
+    words = [word for name, value in options.items() for word in (f"--{name}", value)]
+    words += ["--noise", "equal", "--schedule", "serial", "--engine", "cpu", "--components", 2]
+    assert run("fit", table, "--out", "run", "--quiet", *words)[0] == 0
+    data = np.loadtxt(table, skiprows=1, delimiter=",")
+    expected = thali.sample(data, n_components=2, noise="equal", schedule="serial", **options)
+    found = thali.load(tmp_path / "run")
+    assert found.settings == expected.settings
+    np.testing.assert_array_equal(found.log_joint, expected.log_joint)
+
+
+def test_fit_is_reproducible(run, table):
+    """The same seed gives the same answer, whatever the threads; another seed gives another."""
+    answers = [
+        without_time(run("fit", table, *FAST, *more)[1])
+        for more in [(), ("--threads", "2"), ("--seed", "1")]
+    ]
+    assert answers[0] == answers[1] != answers[2]
+
+
+@pytest.mark.parametrize(
+    ("noise", "words"),
+    [
+        ("unequal", "Outside the components "),
+        ("equal", "Entries are flipped at a rate of "),
+        ("as-published", "set as published: this is not a posterior."),
+    ],
+)
+def test_fixed_number(run, table, noise, words):
+    """With a number given the answer is that number; errors are told as they were modelled."""
+    code, out, _ = run("fit", table, *FAST, "--components", 2, "--noise", noise)
+    assert code == 0
+    lines, _ = answer_of(out)
+    assert lines[0] == "12 x 9 entries, all known: explained by 2 components, as asked."
+    assert words in lines[2]
+
+
+def test_tensors(run, tmp_path):
+    """With a number of components any arity will do."""
+    np.save(tmp_path / "tensor.npy", thali.simulate((6, 5, 4), 2).tensor)
+    code, out, _ = run("fit", "tensor.npy", *FAST, "--components", 2)
+    assert code == 0
+    assert out.startswith("6 x 5 x 4 entries, all known: explained by 2 components, as asked.")
+
+
+def test_options_of_the_reader_are_passed_on(run, table, monkeypatch):
+    """All of them; those that were not given as the reader's own defaults."""
+    given = []
+
+    def read(path, **options):
+        given.append(options)
+        return thali.BinaryTensor.from_any(thali.simulate((5, 4), 1).tensor)
+
+    monkeypatch.setattr("thali.data.files.read", read)
+    assert run("fit", table, *FAST)[0] == 0
+    more = ["--binarize", "2.5", "--missing", "?", "--missing", "-", "--transpose"]
+    assert run("fit", table, *FAST, *more, "--layer", "counts", "--kind", "table")[0] == 0
+    everything = {"binarize": 2.5, "missing": ("?", "-"), "transpose": True}
+    defaults = inspect.getfullargspec(READ).kwonlydefaults
+    assert given == [defaults, everything | {"layer": "counts", "kind": "table"}]
+
+
+def test_a_run_is_kept_and_continued(run, table):
+    """Going on equals a longer run; the answer names the next command."""
+    code, out, err = run("fit", table, *FAST, "--out", "a run")
+    assert code == 0
+    assert answer_of(out)[1] == "Next: thali resume 'a run' --draws 400"
+    assert "Go on with `thali resume 'a run' --draws 400`" in err
+    code, more, err = run("resume", "a run", "--draws", 30, "--quiet")
+    assert code == 0
+    code, whole, _ = run("fit", table, *FAST, "--draws", 30, "--out", "another")
+    assert without_time(more).splitlines()[:5] == without_time(whole).splitlines()[:5]
+    np.testing.assert_array_equal(thali.load("a run").log_joint, thali.load("another").log_joint)
+
+
+def test_an_existing_run_is_not_overwritten(run, table, kept):
+    """It is told how to go on with it, and stays what it was."""
+    before = {path: path.read_bytes() for path in kept.rglob("*.*") if path.is_file()}
+    code, out, err = run("fit", table, *FAST, "--out", kept)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"exists already and is never overwritten; `thali resume {kept}` goes on" in err
+    assert before == {path: path.read_bytes() for path in kept.rglob("*.*") if path.is_file()}
+
+
+def test_chains_that_agree_lead_to_the_summary(run, kept):
+    """A finished run is answered again, without sampling; nothing is left to warn of."""
+    code, out, err = run("resume", "kept.run", "--quiet")
+    assert (code, err) == (0, "")
+    lines, following = answer_of(out)
+    assert "they agree (R-hat at most 1.0" in lines[4]
+    assert following == "Next: thali summary kept.run"
+
+
+def test_chains_that_disagree_are_told_in_commands(run, finished):
+    """The advice is a command for this run, not a call in Python, and the next to try."""
+    code, out, err = run("resume", finished / "differ", "--quiet")
+    assert code == 0
+    (go_on,) = re.findall("Go on with `(.*?)`", err)
+    assert re.fullmatch(rf"thali resume {re.escape(str(finished))}/differ --draws \d+", go_on)
+    assert "resume(" not in err
+    assert answer_of(out)[1] == f"Next: {go_on}"
+
+
+# --- stopped, killed, or nobody reads ------------------------------------------------------
+
+
+def wait_for_draws(folder, n_chains=2):
+    """Wait until every chain has draws on disk."""
+    end = time.monotonic() + 120
+    while len({path.parent for path in folder.glob("chain-*/draws-*.npz")}) < n_chains:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+ENDLESS = ("--warmup", 5, "--draws", 10**6, "--chains", 2, "--threads", 1, "--checkpoint", 0.01)
+
+
+def test_killed_and_resumed(run, start, table, tmp_path):
+    """A run that was killed goes on as if nothing had happened."""
+    process = start("fit", table, "--out", "run", *ENDLESS)
+    wait_for_draws(tmp_path / "run")
+    process.kill()
+    process.communicate()
+    stored = Run.open(tmp_path / "run")
+    n_draws = max(len(stored.chain(number)) for number in range(2)) + 5
+    code, _, _ = run("resume", "run", "--draws", n_draws, "--quiet")
+    assert code == 0
+    data = np.loadtxt(table, skiprows=1, delimiter=",")
+    whole = thali.sample(data, chains=2, warmup=5, draws=n_draws, seed=0)
+    np.testing.assert_array_equal(thali.load("run").log_joint, whole.log_joint)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is a signal")
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_stopped_by_hand(start, table, tmp_path, is_kept):
+    """Ctrl-C gives the answer so far, says what was kept and how to go on; exit status 1."""
+    process = start("fit", table, *ENDLESS, *(("--out", "run") if is_kept else ()))
+    if is_kept:
+        wait_for_draws(tmp_path / "run")
+    else:
+        assert "sampling 2 chains" in process.stderr.readline()
+        time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 1, err
+    assert "Traceback" not in err
+    last = err.splitlines()[-1]
+    found = re.match(r"thali: stopped early: (\d+) of 1000000 draws a chain are (.*)", last)
+    following = answer_of(out)[1]
+    if is_kept:
+        assert found[2] == "kept in run; `thali resume run` goes on."
+        assert following == "Next: thali resume run"
+        assert thali.load(tmp_path / "run").n_draws == int(found[1])
+    else:
+        assert found[2] == "not kept; with --out RUN they would be."
+    assert err.count("stopped early") == 1
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_stopped_in_the_warm_up(run, table, monkeypatch, is_kept):
+    """There is no answer yet; what was sampled is kept all the same."""
+
+    def sample(tensor, *, out, **settings):
+        if is_kept:
+            Path(out).mkdir()
+            (Path(out) / "header.json").write_text("{}")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("thali.inference.sample", sample)
+    code, out, err = run("fit", table, "--out", "new.run")
+    assert (code, out) == (1, "")
+    kept = "new.run keeps how far the chains are; `thali resume new.run` goes on."
+    end = kept if is_kept else "nothing was kept."
+    assert err == f"thali: stopped before the first draw; {end}\n"
+
+
+def test_stopped_while_reading(run, table, monkeypatch):
+    """Ctrl-C before there is anything to keep."""
+
+    def read(path, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("thali.data.files.read", read)
+    code, out, err = run("fit", table)
+    assert (code, out) == (1, "")
+    assert err.strip() == "thali: stopped; nothing was written."
+
+
+def test_nobody_reads_the_answer(start, table, tmp_path):
+    """A closed pipe ends the command without noise, and the run is kept."""
+    read, write = os.pipe()
+    os.close(read)
+    process = start("fit", table, *FAST, "--out", "run", "--quiet", stdout=write)
+    os.close(write)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert err == ""
+    assert thali.load(tmp_path / "run").n_draws == 5
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device that is always full")
+def test_answer_that_cannot_be_written(table):
+    """A full disk is one line and exit status 1."""
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "thali.cli", "fit", table, *FAST, "--quiet"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert ended.returncode == 1
+    assert re.fullmatch(r"thali: the answer could not be written \(.*\)\.\n", ended.stderr)
+
+
+# --- progress ------------------------------------------------------------------------------
+
+
+def test_a_log_gets_a_line_now_and_then(capsys):
+    """At most one in ten seconds, about all chains."""
+    now = [0.0]
+    lines = Lines(2, clock=lambda: now[0])
+    for seconds, chain, sweep, is_warmup, number in [
+        (1, 0, 10, True, 3),
+        (9, 1, 12, True, 5),
+        (11, 0, 20, False, 3),
+        (12, 1, 30, False, 3),
+        (22, 1, 40, False, 3),
+    ]:
+        now[0] = float(seconds)
+        lines(Progress(chain, sweep, 50, is_warmup, number, -1.0))
+    assert capsys.readouterr().err.splitlines() == [
+        "thali: 32 of 100 sweeps (warm-up, 3 to 5 components)",
+        "thali: 60 of 100 sweeps (3 components)",
+    ]
+
+
+def test_a_terminal_gets_bars(run, table, monkeypatch):
+    """They are drawn after the beginning was told; quiet shows neither."""
+    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True, raising=False)
+    _, _, err = run("fit", table, *FAST)
+    assert err.index("sampling 2 chains") < err.index("chain 1:")
+    _, _, err = run("fit", table, *FAST, "--quiet")
+    assert "chain" not in err.replace("draws a chain", "").replace("the chains agree", "")

@@ -1,0 +1,283 @@
+"""``summary``, ``report`` and ``export`` say what is in the run, and write whole files or none."""
+
+import json
+import os
+import sys
+from types import ModuleType
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import thali
+from thali.posterior.export import factors_of
+
+# What is promised to machines: the type of every value, None where it may be missing.
+NUMBER = {"mean": float, "interval": [float]}
+NUMBERS = {"mode": int, "mean": float, "interval": [int], "pmf": {...: float}}
+PROMISED = {
+    "run": str,
+    "shape": [int],
+    "modes": [str],
+    "observed": int,
+    "ones": int,
+    "chains": int,
+    "draws": int,
+    "asked": int,
+    "warmup": int,
+    "seed": int,
+    "n_components": NUMBERS,
+    "shared_components": NUMBERS,
+    "noise": {"kind": str, "spurious": NUMBER, "dropped": NUMBER},
+    "alpha": NUMBER,
+    "density": {...: NUMBER},
+    "wrong_entries": NUMBER | {"share": float},
+    "r_hat": {...: float},
+    "ess": {...: float},
+    "agree": bool,
+    "warning": str,
+    "wall_seconds": float,
+    "version": str,
+}
+MAY_BE_NONE = {"alpha", "warning", "wall_seconds", "r_hat", "ess"}
+
+
+def conforms(value, promised, path=""):
+    """Check a JSON value against what is promised."""
+    top = path.split(".")[1] if "." in path else ""
+    if value is None:
+        assert top in MAY_BE_NONE, path
+    elif isinstance(promised, dict):
+        if set(promised) == {...}:
+            promised = dict.fromkeys(value, promised[...])
+        assert list(value) == list(promised), path
+        for name, part in value.items():
+            conforms(part, promised[name], f"{path}.{name}")
+    elif isinstance(promised, list):
+        for part in value:
+            conforms(part, promised[0], f"{path}[]")
+    else:
+        assert type(value) is promised, path
+
+
+def no_constant(name):
+    pytest.fail(f"{name} is no JSON")
+
+
+@pytest.mark.parametrize("name", ["agree", "differ"])
+def test_summary_for_machines(run, finished, name):
+    """Strict JSON with the promised keys and types, and the numbers of the posterior."""
+    code, out, err = run("summary", finished / name, "--json")
+    assert (code, err) == (0, "")
+    found = json.loads(out, parse_constant=no_constant)
+    conforms(found, PROMISED)
+    posterior = thali.load(finished / name)
+    assert found["shape"] == [24, 30]
+    assert found["modes"] == ["who", "what"]
+    assert found["observed"] == posterior.tensor.n_known < 720
+    assert (found["chains"], found["draws"]) == posterior.n_components.shape
+    pmf = {str(k): p for k, p in posterior.n_components_table().items()}
+    assert found["n_components"]["pmf"] == pmf
+    assert found["noise"]["dropped"]["mean"] == posterior.dropped.mean()
+    np.testing.assert_allclose(
+        found["noise"]["spurious"]["interval"], np.quantile(posterior.spurious, [0.05, 0.95])
+    )
+    assert (found["alpha"] is None) == (name == "agree")
+    assert found["agree"] == (found["warning"] is None) == (name == "agree")
+    assert found["wall_seconds"] == posterior.wall_seconds > 0
+    assert found["wrong_entries"]["mean"] == pytest.approx(
+        posterior.error.mean() * posterior.tensor.n_known
+    )
+
+
+def test_summary_for_machines_with_one_error_rate(run, tmp_path):
+    """Equal rates are one rate."""
+    with pytest.warns(thali.errors.NotConverged):
+        thali.sample(
+            np.eye(4), noise="equal", chains=1, warmup=2, draws=3, seed=0, out=tmp_path / "run"
+        )
+    _, out, _ = run("summary", "run", "--json")
+    found = json.loads(out, parse_constant=no_constant)
+    conforms(found, PROMISED | {"noise": {"kind": str, "flip": NUMBER}})
+    assert found["noise"]["kind"] == "equal"
+    assert set(found["r_hat"].values()) == {None}  # of three draws
+    code, out, _ = run("summary", "run")
+    assert code == 0
+    assert "\nflip " in out
+    assert "\nspurious " not in out
+
+
+@pytest.mark.parametrize("name", ["agree", "differ"])
+def test_summary_for_people(run, finished, name):
+    """The five lines, the table of probabilities, and a line for every quantity."""
+    code, out, err = run("summary", finished / name)
+    assert code == 0
+    assert err.count("\n") == (name == "differ")
+    answer, probabilities, quantities = out.split("\n\n")
+    assert len(answer.splitlines()) == 6
+    assert answer.splitlines()[0] == str(finished / name)
+    head, *lines = probabilities.splitlines()
+    assert head == "components  probability"
+    table = {int(line.split()[0]): float(line.split()[1]) for line in lines}
+    expected = thali.load(finished / name).n_components_table()
+    assert table == pytest.approx(expected.to_dict(), abs=6e-4)
+    head, *lines = quantities.splitlines()
+    assert head.split() == ["quantity", "mean", "5%", "95%", "R-hat", "ESS"]
+    told = [line.split()[0] for line in lines]
+    expected = {"n_components", "spurious", "dropped", "density_what", "wrong_entries"}
+    assert {*expected, "density_who" if name == "agree" else "alpha", "log_joint"} <= set(told)
+    assert len({len(line) for line in [head, *lines]}) == 1
+
+
+def test_summary_into_a_closed_pipe(start, kept):
+    """No noise when nobody reads."""
+    read, write = os.pipe()
+    os.close(read)
+    process = start("summary", kept, stdout=write)
+    os.close(write)
+    _, err = process.communicate(timeout=120)
+    assert (process.returncode, err) == (1, "")
+
+
+# --- report --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stand_in(monkeypatch):
+    """A module in place of the one that writes reports; it fails where asked to."""
+    module = ModuleType("thali.report")
+    calls = []
+
+    def write(posterior, path, *, title=None):
+        calls.append((posterior.n_draws, title))
+        path.write_text("<html>")
+        if title == "fail":
+            msg = "no report"
+            raise ValueError(msg)
+
+    module.write = write
+    monkeypatch.setitem(sys.modules, "thali.report", module)
+    return calls
+
+
+def test_report(run, kept, tmp_path, stand_in):
+    """The file has its name when it is complete, and is replaced on demand only."""
+    assert run("report", "kept.run", "-o", "out.html")[0] == 0
+    assert (tmp_path / "out.html").read_text() == "<html>"
+    (tmp_path / "out.html").write_text("mine")
+    assert run("report", "kept.run", "-o", "out.html")[0] == 2
+    assert (tmp_path / "out.html").read_text() == "mine"
+    code, out, _ = run("report", "kept.run", "-o", "out.html", "--title", "A", "--force")
+    assert (code, out) == (0, "out.html is written; open it in a browser.\n")
+    assert (tmp_path / "out.html").read_text() == "<html>"
+    assert run("report", "kept.run")[0] == 0
+    assert (tmp_path / "report.html").exists()
+    assert stand_in == [(60, None), (60, "A"), (60, None)]
+
+
+def test_a_report_that_fails_leaves_nothing(run, kept, tmp_path, stand_in):
+    """Not even a part of it, and what was there before stays."""
+    (tmp_path / "out.html").write_text("mine")
+    before = sorted(tmp_path.iterdir())
+    code, _, err = run("report", "kept.run", "-o", "out.html", "--title", "fail", "--force")
+    assert (code, err) == (2, "thali: no report\n")
+    assert sorted(tmp_path.iterdir()) == before
+    assert (tmp_path / "out.html").read_text() == "mine"
+
+
+# --- export --------------------------------------------------------------------------------
+
+
+def test_export_of_tables(run, kept, tmp_path):
+    """Factors and probabilities with the names of the data, components, numbers, summary."""
+    assert run("export", "kept.run", "--to", "tables") == (0, "tables is written.\n", "")
+    folder = tmp_path / "tables"
+    posterior = thali.load(kept)
+    estimate, alignment = posterior.point_estimate(), posterior.align()
+    for mode, (label, names) in enumerate(
+        zip(["rows", "columns"], posterior.row_names, strict=True)
+    ):
+        factor = pd.read_csv(folder / f"factor_{label}.csv", index_col=0)
+        means = pd.read_csv(folder / f"probability_{label}.csv", index_col=0)
+        for table in (factor, means):
+            assert tuple(table.index) == names
+            assert table.index.name == posterior.mode_names[mode]
+            assert list(table.columns) == ["component_1", "component_2"]
+        np.testing.assert_array_equal(factor, estimate.factors[mode].dense())
+        np.testing.assert_allclose(means, alignment.means[mode])
+    components = pd.read_csv(folder / "components.csv", index_col="component")
+    np.testing.assert_array_equal(components["n_rows"], estimate.factors[0].sizes())
+    np.testing.assert_allclose(components["matched"], alignment.matched)
+    numbers = pd.read_csv(folder / "n_components.csv", index_col=0)
+    assert numbers["probability"].to_dict() == {2: 1.0}
+    told = json.loads((folder / "summary.json").read_text())
+    assert told == json.loads(run("summary", "kept.run", "--json")[1])
+    assert len(list(folder.iterdir())) == 7
+
+
+def test_export_of_a_tensor(run, tmp_path):
+    """Modes are numbered, and so are rows without names."""
+    data = thali.simulate((6, 5, 4), 2, seed=1).tensor
+    with pytest.warns(thali.errors.NotConverged):
+        thali.sample(data, n_components=2, warmup=2, draws=3, seed=0, out=tmp_path / "run")
+    assert run("export", "run", "--to", "tables/")[0] == 0
+    for mode, n in enumerate(data.shape):
+        table = pd.read_csv(tmp_path / "tables" / f"factor_mode_{mode}.csv", index_col=0)
+        assert list(table.index) == list(range(n))
+
+
+def test_export_into_a_folder_that_exists(run, kept, tmp_path):
+    """An empty one is filled; another only on demand, and what else is in it stays."""
+    folder = tmp_path / "tables.v1"  # the dot makes it no file
+    folder.mkdir()
+    assert run("export", "kept.run", "--to", folder)[0] == 0
+    (folder / "notes").write_text("mine")
+    (folder / "components.csv").write_text("old")
+    assert run("export", "kept.run", "--to", folder)[0] == 2
+    assert (folder / "components.csv").read_text() == "old"
+    assert run("export", "kept.run", "--to", folder, "--force")[0] == 0
+    assert (folder / "components.csv").read_text().startswith("component,")
+    assert (folder / "notes").read_text() == "mine"
+    assert {path.name for path in tmp_path.iterdir()} == {"kept.run", "tables.v1"}
+
+
+def test_export_that_fails_leaves_nothing(run, kept, tmp_path, monkeypatch):
+    """The folder appears when all of its files are complete."""
+
+    def tables(posterior):
+        return {"first": pd.DataFrame({"a": [1]}), "second": None}
+
+    monkeypatch.setattr("thali.posterior.tables.tables", tables)
+    code, _, err = run("export", "kept.run", "--to", "new")
+    assert code == 1
+    assert err.startswith("thali: an error that was not expected (AttributeError")
+    assert {path.name for path in tmp_path.iterdir()} == {"kept.run"}
+
+
+def test_export_of_netcdf(run, kept, tmp_path):
+    """The tree that ArviZ reads, with all draws."""
+    xarray = pytest.importorskip("xarray")
+    assert run("export", "kept.run", "--to", "run.nc") == (0, "run.nc is written.\n", "")
+    posterior = thali.load(kept)
+    with xarray.open_datatree(tmp_path / "run.nc", engine="h5netcdf") as tree:
+        np.testing.assert_array_equal(tree["posterior"]["spurious"], posterior.spurious)
+        for left, right in zip(factors_of(tree, 1, 59), posterior.factors(1, 59), strict=True):
+            np.testing.assert_array_equal(left, right)
+    assert {path.name for path in tmp_path.iterdir()} == {"kept.run", "run.nc"}
+
+
+def test_export_of_anndata(run, kept, tmp_path, monkeypatch):
+    """The file is what the face for single cells makes of the posterior."""
+    module = ModuleType("thali.single_cell")
+
+    class Annotated:
+        def __init__(self, posterior):
+            self.n_draws = posterior.n_draws
+
+        def write_h5ad(self, path):
+            path.write_text(f"{self.n_draws} draws")
+
+    module.to_anndata = Annotated
+    monkeypatch.setitem(sys.modules, "thali.single_cell", module)
+    assert run("export", "kept.run", "--to", "cells.h5ad")[0] == 0
+    assert (tmp_path / "cells.h5ad").read_text() == "60 draws"

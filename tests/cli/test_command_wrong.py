@@ -1,0 +1,231 @@
+"""Whatever is wrong is one sentence on the error stream, an exit code, and nothing left behind."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import thali
+from bad_files import BAD_FILES
+from commands import FAST
+from thali.cli import main
+from thali.cli.words import in_commands
+
+# What is typed, and what must be in the sentence. `table.csv` and `kept.run` are in order.
+WRONG_USAGE = [
+    ("dance", "no such command 'dance' (see `thali --help`)"),
+    ("--fast fit table.csv", "no such option"),
+    ("fit", "missing argument 'DATA' (see `thali fit --help`)"),
+    ("fit table.csv more.csv", "unexpected extra argument"),
+    ("fit table.csv --drows 5", "no such option"),
+    ("fit table.csv --draws 0", "invalid value for '--draws'"),
+    ("fit table.csv --draws many", "'many' is not a valid integer"),
+    ("fit table.csv --chains 0", "invalid value for '--chains'"),
+    ("fit table.csv --warmup -1", "invalid value for '--warmup'"),
+    ("fit table.csv --components -1", "invalid value for '--components'"),
+    ("fit table.csv --noise loud", "'loud' is not one of 'unequal', 'equal', 'as-published'"),
+    ("fit table.csv --schedule late", "is not one of 'parallel', 'serial', 'serial-integrated'"),
+    ("fit table.csv --seed -1", "invalid value for '--seed'"),
+    (f"fit table.csv --seed {2**64}", "is not in the range"),
+    ("fit table.csv --threads 0", "invalid value for '--threads'"),
+    ("fit table.csv --checkpoint 0", "invalid value for '--checkpoint'"),
+    ("fit table.csv --engine steam --out new", "--engine 'steam' was given; this version has"),
+    ("fit table.csv --binarize high", "'high' is not a valid float"),
+    ("fit absent.csv --out new", "absent.csv: there is no such file; check the path."),
+    ("fit bad.csv --out new", "bad.csv: the tensor holds 2 at (0, 1)"),
+    ("fit empty.csv --out new", "empty.csv: it is empty; check that it was written."),
+    ("fit notes.text --out new", "files ending in '.text' were not expected"),
+    ("fit tensor.npy --out new", "give --components"),
+    ("fit table.csv --out kept.run", "exists already and is never overwritten; `thali resume "),
+    ("fit table.csv --out table.csv", "table.csv exists already and is never overwritten"),
+    ("fit table.csv --out table.csv/new", "could not be made (Not a directory)"),
+    ("resume", "missing argument 'RUN'"),
+    ("resume absent.run", "absent.run is not a folder; give the folder that `thali fit --out`"),
+    ("resume folder", "folder has no header.json; give the folder that `thali fit --out` made"),
+    ("resume kept.run --draws 3", "--draws 3 was given; "),
+    ("resume kept.run --draws 3", "60 draws a chain already; give at least as many, or read it"),
+    ("resume kept.run --engine steam", "--engine 'steam' was given"),
+    ("summary absent.run", "absent.run is not a folder; give the folder that `thali fit --out`"),
+    (
+        "summary table.csv",
+        "table.csv is not a folder; give the folder that `thali fit",
+    ),
+    ("summary damaged.run", "header.json is damaged"),
+    ("summary early.run", "has no draws yet; `thali resume early.run` goes on until it has."),
+    ("fit table.csv --report new.pdf", "--report ends in '.pdf'; allowed is .html"),
+    ("fit table.csv --report taken.html --out new", "taken.html exists already; choose another"),
+    ("report folder -o new.html", "folder has no header.json"),
+    ("report kept.run -o new.pdf", "--out ends in '.pdf'; allowed is .html"),
+    ("report kept.run -o table.csv/new.html", "there is no folder table.csv; make it first."),
+    ("report kept.run -o taken.html", "taken.html exists already; choose another name, or"),
+    ("export kept.run", "missing option '--to'"),
+    ("export kept.run --to new.csv", "--to ends in '.csv'; allowed are a folder (for CSV files)"),
+    ("export kept.run --to kept.run", "kept.run is not empty; choose another folder, or write"),
+    ("export kept.run --to absent/new", "there is no folder absent; make it first."),
+    ("export kept.run --to absent/new.nc", "there is no folder absent; make it first."),
+    ("export kept.run --to taken", "taken is a file, and a folder was to be written"),
+    ("export kept.run --to taken.nc", "taken.nc exists already; choose another name, or"),
+    ("export early.run --to new", "early.run has no draws yet"),
+    ("simulate", "missing argument 'OUT'"),
+    ("simulate new.txt --components 2", "OUT ends in '.txt'; allowed are .csv, .tsv, .npy, .npz"),
+    ("simulate new.csv", "give either --components (a number) or --alpha (a buffet)"),
+    ("simulate new.csv --components 2 --alpha 1", "give either --components (a number) or"),
+    ("simulate new.csv --components 2 --shape 5", "'5' is not a shape such as 200x500"),
+    ("simulate new.csv --components 2 --shape 5x0", "'5x0' is not a shape such as 200x500"),
+    ("simulate new.csv --components 2 --shape 5x5x5", "a table has two modes, and --shape has 3"),
+    ("simulate new.csv --components 2 --flip 1.5", "1.5 was given; allowed are numbers from 0"),
+    ("simulate new.csv --components 2 --flip 0.1 --dropped 0.1", "give either --flip (one rate)"),
+    ("simulate new.csv --components 2 --dropped 0.1", "give both --spurious and --dropped"),
+    ("simulate new.csv --components 2 --missing-rate 1", "--missing-rate 1.0 was given; allowed"),
+    ("simulate table.csv --components 2", "table.csv exists already; choose another name, or"),
+    ("simulate new.csv --components 2 --truth new.csv", "--truth ends in '.csv'; allowed is .npz"),
+    ("simulate new.npz --components 2 --truth new.npz", "OUT and --truth are the same file"),
+    ("simulate new.csv --components 2 --truth taken.npz", "taken.npz exists already"),
+    ("simulate absent/new.csv --components 2", "there is no folder absent; make it first."),
+    ("simulate folder.npy --components 2 --force", "folder.npy is a folder, and a file was to be"),
+]
+
+
+@pytest.fixture
+def folder(tmp_path, table, kept):
+    """A folder with all that can be mistaken for data or a run."""
+    (tmp_path / "bad.csv").write_text("a,b\n0,2\n")
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder.npy").mkdir()
+    for name in ("notes.text", "taken", "taken.html", "taken.nc", "taken.npz"):
+        (tmp_path / name).write_text("mine")
+    np.save(tmp_path / "tensor.npy", thali.simulate((6, 5, 4), 2).tensor)
+    (tmp_path / "damaged.run").mkdir()
+    (tmp_path / "damaged.run" / "header.json").write_text("{")
+    early = tmp_path / "early.run"
+    early.mkdir()
+    header = json.loads((kept / "header.json").read_text())
+    (early / "header.json").write_text(json.dumps(header))
+    (early / "data.npz").write_bytes((kept / "data.npz").read_bytes())
+    for number in range(header["settings"]["chains"]):
+        (early / f"chain-{number}").mkdir()
+    return tmp_path
+
+
+def contents(folder):
+    """Everything in a folder, by name."""
+    paths = [path for path in folder.rglob("*") if path.name != "lock"]
+    return {path: path.read_bytes() if path.is_file() else None for path in paths}
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "fragment"),
+    [pytest.param(*row[1:], id=row[0]) for row in BAD_FILES],
+)
+def test_bad_files(run, tmp_path, name, make, fragment):
+    """A malformed file is one sentence and exit code 2; no run is begun."""
+    path = tmp_path / name
+    path.write_bytes(make())
+    code, out, err = run("fit", name, "--out", "new")
+    assert (code, out) == (2, "")
+    assert err.startswith("thali: ")
+    assert fragment in err
+    assert err.count("\n") == 1
+    assert "Traceback" not in err
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize(("typed", "sentence"), WRONG_USAGE)
+def test_wrong_usage(run, folder, typed, sentence):
+    """Exit code 2, one sentence, no traceback, and the folder is as it was."""
+    before = contents(folder)
+    code, out, err = run(*typed.split())
+    assert (code, out) == (2, "")
+    assert err.startswith("thali: ")
+    assert sentence in err
+    assert err.count("\n") == 1
+    assert not re.search(r"Traceback|\bresume\(|\bload\(|\bsample\(|\bn_components\b", err)
+    assert contents(folder) == before
+
+
+def test_the_table_of_wrong_usage_has_every_command():
+    """Nobody was forgotten."""
+    assert {typed.split()[0] for typed, _ in WRONG_USAGE} >= set(main.commands)
+
+
+# --- faults of the machine, and of thali ---------------------------------------------------
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs a folder that nobody can write")
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "fit table.csv --out /proc/new",
+        "export kept.run --to /proc/new",
+        "export kept.run --to /proc/new.nc",
+        "simulate /proc/new.csv --components 2",
+    ],
+)
+def test_a_folder_that_cannot_be_written(run, folder, typed):
+    """The sentence names it, and says what to do."""
+    code, out, err = run(*typed.split(), *(FAST if typed.startswith("fit") else ()))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert re.search(r"thali: /proc/new\S* could not be \w+ \(.*choose a folder that can be", err)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "sentence"),
+    [
+        (OSError(28, "No space left on device"), 1, "No space left on device"),
+        (OSError(13, "Permission denied", "x/y"), 2, "x/y: Permission denied"),
+        (MemoryError("too large"), 1, "there is not enough memory (too large); use fewer chains"),
+        (
+            RuntimeError("a\nb"),
+            1,
+            "an error that was not expected (RuntimeError: a b); `thali --",
+        ),
+        (KeyError("x"), 1, "an error that was not expected (KeyError: 'x')"),
+        (ValueError("two\nlines"), 2, "two lines"),
+        (ImportError("install it"), 2, "install it"),
+    ],
+)
+@pytest.mark.parametrize("is_debugged", [False, True])
+def test_errors_and_their_exit_codes(run, monkeypatch, error, code, sentence, is_debugged):
+    """A run that failed is told from bad input; where it failed is shown on demand."""
+
+    def load(path):
+        raise error
+
+    monkeypatch.setattr("thali.inference.load", load)
+    debug = ("--debug",) if is_debugged else ()
+    found, out, err = run(*debug, "summary", "x")
+    assert (found, out) == (code, "")
+    assert err.splitlines()[-1].startswith(f"thali: {sentence}")
+    assert ("Traceback" in err) == is_debugged
+    assert is_debugged or err.count("\n") == 1
+
+
+def test_damaged_draws_are_told_and_computed_again(run, kept):
+    """The sentence names the command that repairs, which says what it repaired."""
+    (victim, *_) = kept.glob("chain-1/draws-*.npz")
+    whole = thali.load(kept).log_joint
+    victim.write_bytes(victim.read_bytes()[:-20])
+    code, out, err = run("summary", "kept.run")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "draws a chain are whole: `thali resume` computes the others again." in err
+    code, _, err = run("resume", "kept.run", "--quiet")
+    assert code == 0
+    assert re.fullmatch(r"thali: .*The chain goes on from its last whole draw\.\n", err)
+    np.testing.assert_array_equal(thali.load(kept).log_joint, whole)
+
+
+@pytest.mark.parametrize(
+    ("python", "commands"),
+    [
+        ("resume() goes on from there", "`thali resume` goes on from there"),
+        ("thali.resume('my run') goes", "`thali resume 'my run'` goes"),
+        ("n_components=-1 was given", "--components -1 was given"),
+        ("the rows resume (1) later", "the rows resume (1) later"),
+    ],
+)
+def test_words_of_python_become_commands(python, commands):
+    """What is no call stays as it is."""
+    assert in_commands(python) == commands

@@ -1,0 +1,89 @@
+"""A posterior whose draws are made up, not drawn: pictures of it depend on no random stream."""
+
+import numpy as np
+
+from thali.bits import Factor, PackedTensor
+from thali.data import BinaryTensor
+from thali.model import Model, Noise
+from thali.posterior import Posterior
+from thali.sampler import Schedule, State
+from thali.trace import Draw, Settings
+from thali.trace.draws import Kept
+from thali.trace.run import Names
+
+SHAPE = (40, 30)
+
+
+def factors():
+    """Four components that overlap like a chain; a few rows and columns have none."""
+    rows, columns = np.zeros((SHAPE[0], 4), bool), np.zeros((SHAPE[1], 4), bool)
+    for k in range(4):
+        rows[9 * k : 9 * k + 12, k] = True
+        columns[6 * k : 6 * k + 9, k] = True
+    return rows, columns
+
+
+def data():
+    """Their product, shuffled, with flipped and unknown entries."""
+    rows, columns = (shuffled(f) for f in factors())
+    product = (rows.astype(int) @ columns.T.astype(int)) > 0
+    i, j = np.indices(SHAPE)
+    tensor = np.where((5 * i + 7 * j) % 31 == 0, ~product, product).astype(float)
+    tensor[(3 * i + 11 * j) % 17 == 0] = np.nan
+    return tensor
+
+
+def shuffled(factor):
+    """Put rows into another order: 17 has no divisor in common with their numbers."""
+    return factor[np.arange(len(factor)) * 17 % len(factor)]
+
+
+def made(
+    *,
+    n_chains=2,
+    n_draws=30,
+    names=True,
+    tensor=None,
+    scale=1.0,
+    drop=lambda chain, i: i % 5 == chain,
+):
+    """Return the posterior: memberships flicker, the last component comes and goes."""
+    row_names = (
+        tuple(
+            tuple(f"{word} {i}" for i in range(n))
+            for word, n in zip(("row", "column"), SHAPE, strict=True)
+        )
+        if names
+        else (None, None)
+    )
+    labelled = BinaryTensor.from_any(data() if tensor is None else tensor)
+    packed = PackedTensor.from_tensor(labelled)
+    settings = Settings(SHAPE, Model(), Schedule(warmup=10), 1, n_chains, max(1, n_draws))
+    chains = []
+    for chain in range(n_chains):
+        kept = Kept(settings)
+        kept.draws = [draw(chain, i, drop(chain, i), scale) for i in range(n_draws)]
+        chains.append(kept)
+    return Posterior(settings, packed, Names(labelled.mode_names, row_names), chains)
+
+
+def draw(chain, i, is_dropped, scale):
+    rows, columns = (shuffled(f).copy() for f in factors())
+    if scale != 1.0:
+        rows, columns = rows ^ rows[:, ::-1], columns[::-1]
+    rows[(7 * i + chain) % SHAPE[0], i % 4] ^= True
+    columns[(5 * i + chain) % SHAPE[1], (i + 1) % 4] ^= True
+    order = np.roll(np.arange(4), i)  # labels mean nothing
+    order = order[order != 3] if is_dropped else order
+    packed = tuple(Factor.from_dense(f[:, order]) for f in (rows, columns))
+    wave = 0.01 * np.sin(1.7 * scale * i + chain)
+    density = np.asarray(0.3 + wave)
+    state = State(
+        packed,
+        Noise(0.03 + wave, 0.08 - wave),
+        2.0 + 20 * wave,
+        (np.asarray(np.nan), density),
+        (0, 0),
+        10 + i,
+    )
+    return Draw(state, -500.0 + 900 * wave, -300.0 + 700 * wave)

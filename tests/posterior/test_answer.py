@@ -1,0 +1,90 @@
+"""The answer is the posterior in plain values, and five lines that say the same."""
+
+import json
+
+import numpy as np
+import pytest
+
+import thali
+from thali.model import FixedRates
+from thali.posterior.answer import _duration, _numbers, _quantity, answer, in_words
+from thali.posterior.diagnostics import Advice
+
+pytestmark = pytest.mark.filterwarnings("ignore::thali.errors.NotConverged")
+
+DATA = thali.simulate((12, 9), 2, spurious=0.05, unknown=0.1, seed=1).tensor
+SHORT = {"chains": 2, "warmup": 5, "draws": 6, "seed": 0}
+
+
+def test_numbers_by_hand():
+    """The interval is the smallest values that 5% and 95% of the draws do not exceed."""
+    import pandas as pd
+
+    table = pd.Series([0.05, 0.6, 0.3, 0.05], index=[2, 3, 4, 7])
+    found = _numbers(table)
+    assert (found["mode"], found["interval"]) == (3, [2, 4])
+    assert found["mean"] == pytest.approx(0.1 + 1.8 + 1.2 + 0.35)
+    assert found["pmf"] == {"2": 0.05, "3": 0.6, "4": 0.3, "7": 0.05}
+
+
+def test_what_does_not_exist_in_some_draws():
+    """The density of no component at all is left out; if there never was one, there is none."""
+    assert _quantity(np.array([[0.2, np.nan], [0.4, np.nan]]))["mean"] == pytest.approx(0.3)
+    assert _quantity(np.array([[np.nan]])) == {"mean": None, "interval": [None, None]}
+
+
+def test_nothing_there():
+    """Data without a component are answered, and survive strict JSON."""
+    posterior = thali.sample(np.zeros((5, 4)), noise=FixedRates(0.1, 0.2), alpha=1e-9, **SHORT)
+    found = answer(posterior)
+    json.dumps(found, allow_nan=False)
+    assert found["noise"] == {
+        "kind": "fixed",
+        "spurious": {"mean": pytest.approx(0.1), "interval": [pytest.approx(0.1)] * 2},
+        "dropped": {"mean": pytest.approx(0.2), "interval": [pytest.approx(0.2)] * 2},
+    }
+    lines = in_words(found)
+    assert lines[0] == "5 x 4 entries, all known: most probably 0 components (probability 1.00)."
+    assert lines[2] == "Error rates were given: 10.00% spurious ones, 20.00% dropped ones."
+    assert lines[3] == "The components get 0 of the known entries wrong, 0.00%."
+
+
+def test_frozen_chains():
+    """An R-hat without bound is no number that JSON has; the answer does not trust them."""
+    posterior = thali.sample(DATA, n_components=1, **SHORT | {"draws": 30})
+    posterior.__dict__["_scalars"] = posterior._scalars._replace(
+        n_components=np.repeat([[1], [2]], 30, axis=1)
+    )
+    found = answer(posterior, Advice("go on with `more {draws}`", "--warm {sweeps}"))
+    assert found["r_hat"]["n_components"] is None
+    assert not found["agree"]
+    assert "Go on with `more 60`, sample anew with --warm 10 (twice as much)" in found["warning"]
+    assert in_words(found)[4].endswith(": not to be trusted yet, see the warning.")
+
+
+def test_five_lines():
+    """Always five, whatever the model; unknown entries are counted."""
+    for settings in ({}, {"n_components": 2}, {"noise": "equal"}, {"noise": "as-published"}):
+        posterior = thali.sample(DATA, **SHORT, **settings)
+        lines = in_words(answer(posterior))
+        assert len(lines) == 5
+        assert all("\n" not in line and line.endswith(".") for line in lines)
+        assert f"12 x 9 entries, {posterior.tensor.n_known} of them known: " in lines[0]
+
+
+def test_a_single_chain_of_unknown_time():
+    """One chain is no plural, and a time that nobody noted is not told."""
+    posterior = thali.sample(DATA, **SHORT | {"chains": 1})
+    posterior._chains[0].wall_seconds = np.nan
+    found = answer(posterior)
+    assert found["wall_seconds"] is None
+    assert in_words(found)[4].startswith("1 chain of 6 draws: not to be")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.04, "0.0 s"), (99.9, "99.9 s"), (100, "2 min"), (3599, "60 min"), (7200, "2.0 h")],
+)
+def test_durations(seconds, words):
+    """In units that can be read."""
+    assert _duration(seconds) == words
