@@ -17,11 +17,11 @@ from pathlib import Path
 from time import perf_counter
 
 import thali
-from thali.engines import columns
+from thali.engines import columns, cpu
 from thali.engines.cpu import CpuEngine
 from thali.errors import NotConverged
 from thali.model import marginals
-from thali.sampler import buffet, moves, residuals, seats
+from thali.sampler import moves, residuals, seats
 
 SHAPE, N_COMPONENTS, FLIPS = (301, 21_000), 10, 0.1
 
@@ -30,7 +30,7 @@ COMPILED = {
     CpuEngine: ["_share"],
     columns: ["list_visits"],
     marginals: ["_gain", "_draw"],
-    buffet: ["arrange"],
+    cpu: ["arrange"],
     residuals: ["code_like", "residual_users"],
     seats: ["draw_seats", "own_codes"],
 }

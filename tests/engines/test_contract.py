@@ -9,12 +9,34 @@ import pytest
 
 import oracle
 from chains import BROAD, NO_MOVES
+from host_device import HostDevice, compiler
 from thali.bits import Factor, PackedTensor, pack
 from thali.data import BinaryTensor
 from thali.engines.cpu import CpuEngine
+from thali.engines.device import n_devices
+from thali.engines.gpu import GpuEngine
 from thali.model import FixedRates, Model, PerComponent
 from thali.sampler import Schedule, Target, chain, step
+from thali.sampler.target import SCHEDULES
 from thali.streams import chain_key
+
+GPU = [pytest.param("gpu", marks=pytest.mark.gpu), "gpu kernels on the host"]
+PLACES = ["1 thread", "2 threads", *GPU]
+FORMS = ["horizontal", "vertical", *GPU]
+
+
+def place(name):
+    """Return an engine by the name of a parameter, or skip what this machine cannot do."""
+    if name == "gpu":
+        if n_devices() == 0:
+            pytest.skip("no CUDA device, or no CuPy to reach it")
+        return GpuEngine()
+    if name == "gpu kernels on the host":
+        if compiler() is None:
+            pytest.skip("no C++ compiler to build the kernels for the host")
+        return GpuEngine(HostDevice())
+    return CpuEngine(1, name) if name in FORMS else CpuEngine(int(name[0]))
+
 
 SHAPES = [(7, 70), (130, 5), (5, 6, 70), (3, 66, 4), (3, 4, 5, 6), (2, 3, 2, 67)]
 
@@ -42,10 +64,10 @@ def assert_same(engine, kind, values, known, start, noise_kind, *, n_sweeps, see
     shape = values.shape
     is_finite = kind == "finite"
     key = chain_key(seed)
-    model = Model(start[0].shape[1] if is_finite else None, noise=noise_kind)
+    model = Model(start[0].shape[1], noise_kind) if is_finite else Model(None, noise_kind, BROAD)
     schedule = Schedule("parallel" if is_finite else kind, blocks=blocks, **NO_MOVES)
     target = Target.prepare(as_input(values, known), model, schedule, engine)
-    state = target.initial(key, start)
+    state = target.initial(key, start)._replace(alpha=3.0)  # as the oracle: more births
     slow = oracle.Chain(
         key, oracle.as_cells(values, known), shape, oracle.as_components(start), kind, noise_kind,
         (0.35, 0.35), [0.5] * len(shape),
@@ -64,47 +86,49 @@ def assert_same(engine, kind, values, known, start, noise_kind, *, n_sweeps, see
     return state
 
 
-@pytest.mark.parametrize("form", ["horizontal", "vertical"])
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("engine", [*FORMS, "2 threads"])
 @pytest.mark.parametrize("has_unknown", [False, True])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_finite_model(shape, has_unknown, threads, form, monkeypatch):
+def test_finite_model(shape, has_unknown, engine, monkeypatch):
     """Arities 2 to 4, rows shorter and longer than a word, masks, threads, both kernel forms."""
     monkeypatch.setattr("thali.engines.cpu._MIN_WORK", 0)
     noise = "equal" if has_unknown else "unequal"
     values, known, start = make(shape, 3, seed=len(shape), has_unknown=has_unknown)
-    assert_same(CpuEngine(threads, form), "finite", values, known, start, noise, n_sweeps=2)
+    assert_same(place(engine), "finite", values, known, start, noise, n_sweeps=2)
 
 
-@pytest.mark.parametrize("form", ["horizontal", "vertical"])
-@pytest.mark.parametrize("n_components", [0, 1, 70])
-def test_number_of_components(n_components, form):
-    """No component, one, and more than fit in a word."""
+@pytest.mark.parametrize("engine", FORMS)
+@pytest.mark.parametrize("n_components", [0, 1, 70, 200])
+def test_number_of_components(n_components, engine, monkeypatch):
+    """No component, one, more than fit in a word, and in a GPU's shared memory."""
+    monkeypatch.setattr("thali.engines.vertical._MOST_SHARED", 800)
     values, known, start = make((6, 9), n_components, seed=1, has_unknown=True)
-    assert_same(CpuEngine(1, form), "finite", values, known, start, "unequal", n_sweeps=2)
+    assert_same(place(engine), "finite", values, known, start, "unequal", n_sweeps=2)
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+KINDS = [(kind, engine) for kind in SCHEDULES for engine in ("1 thread", "2 threads")]
+KINDS += [pytest.param("parallel", "gpu", marks=pytest.mark.gpu), ("parallel", GPU[1])]
+
+
+@pytest.mark.parametrize(("kind", "engine"), KINDS)
 @pytest.mark.parametrize("has_unknown", [False, True])
-@pytest.mark.parametrize("kind", ["parallel", "serial", "serial-integrated"])
 @pytest.mark.parametrize(
     ("shape", "noise", "blocks"),
     [((9, 70), "unequal", 2), ((23, 7), "equal", 3), ((67, 5), "unequal", 5)],
 )
-def test_buffet(shape, noise, blocks, kind, has_unknown, threads, monkeypatch):
+def test_buffet(shape, noise, blocks, kind, has_unknown, engine, monkeypatch):
     """Both schedules, odd blocks, births and deaths included."""
     monkeypatch.setattr("thali.engines.cpu._MIN_WORK", 0)
     values, known, start = make(shape, 3, seed=shape[0], has_unknown=has_unknown)
     start[0][0] = True  # no empty component to start with
-    engine = CpuEngine(threads)
     assert_same(
-        engine, kind, values, known, start, noise, n_sweeps=4, blocks=blocks, seed=shape[1]
+        place(engine), kind, values, known, start, noise, n_sweeps=4, blocks=blocks, seed=shape[1]
     )
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("engine", PLACES)
 @pytest.mark.parametrize(("shape", "blocks"), [((9, 70), 2), ((67, 5), 5)])
-def test_own_densities(shape, blocks, threads, monkeypatch):
+def test_own_densities(shape, blocks, engine, monkeypatch):
     """Every component with its own density: births and deaths one at a time."""
     monkeypatch.setattr("thali.engines.cpu._MIN_WORK", 0)
     values, known, start = make(shape, 3, seed=shape[0], has_unknown=True)
@@ -113,11 +137,11 @@ def test_own_densities(shape, blocks, threads, monkeypatch):
     key = chain_key(8)
     target = Target.prepare(
         as_input(values, known),
-        Model(density=prior),
+        Model(density=prior, alpha=BROAD),
         Schedule(blocks=blocks, **NO_MOVES),
-        CpuEngine(threads),
+        place(engine),
     )
-    state = target.initial(key, start)
+    state = target.initial(key, start)._replace(alpha=3.0)
     grid = prior.grid.tolist()
     slow = oracle.Chain(
         key, oracle.as_cells(values, known), shape, oracle.as_components(start), "own densities",
@@ -135,25 +159,51 @@ def test_own_densities(shape, blocks, threads, monkeypatch):
     assert len(seen) > 1  # something was born or died
 
 
-@pytest.mark.parametrize("kind", ["parallel", "serial", "serial-integrated"])
-def test_buffet_from_nothing(kind):
+@pytest.mark.parametrize(("kind", "engine"), KINDS)
+def test_buffet_from_nothing(kind, engine):
     """From no component at all, with many births at once and room running out."""
     values, known, _ = make((40, 12), 4, seed=2, has_unknown=False)
     start = [np.zeros((n, 0), bool) for n in values.shape]
-    state = assert_same(CpuEngine(1), kind, values, known, start, "equal", n_sweeps=3, seed=1)
+    state = assert_same(place(engine), kind, values, known, start, "equal", n_sweeps=3, seed=1)
     assert state.n_components > 0
 
 
-@pytest.mark.parametrize("kind", ["parallel", "serial-integrated"])
-def test_buffet_with_more_components_than_a_word(kind):
+@pytest.mark.parametrize(
+    ("kind", "engine"),
+    [k for k in KINDS if "serial" not in k and "2 threads" not in k]
+    + [("serial-integrated", "1 thread")],
+)
+def test_buffet_with_more_components_than_a_word(kind, engine):
     """More than 64 components, many of them owned by one row."""
     rng = np.random.default_rng(3)
     values = rng.random((8, 10)) < 0.5
     start = [rng.random((8, 70)) < 0.2, rng.random((10, 70)) < 0.05]
     start[0][rng.integers(0, 8, 70), np.arange(70)] = True
     assert_same(
-        CpuEngine(1), kind, values, np.ones_like(values), start, "unequal", n_sweeps=1, blocks=3
+        place(engine), kind, values, np.ones_like(values), start, "unequal", n_sweeps=1, blocks=3
     )
+
+
+@pytest.mark.parametrize("engine", GPU)
+@pytest.mark.parametrize("has_unknown", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "model"),
+    [
+        ((300, 90), Model(6)), ((300, 90), Model(alpha=BROAD)), ((2_100, 33), Model(alpha=BROAD)),
+        ((120, 90), Model(alpha=BROAD, density=PerComponent(1.0, 2.0, n_values=4))),
+    ],
+    ids=["finite", "buffet", "many rows", "own densities"],
+)  # fmt: skip
+def test_chain_does_not_depend_on_the_engine(shape, model, has_unknown, engine):
+    """Many sweeps with all moves: the GPU engine draws what the CPU engine draws."""
+    values, known, _ = make(shape, 4, seed=9, has_unknown=has_unknown)
+    n_sweeps, ends = 40 if engine == "gpu" else 12, []
+    for name in ("2 threads", engine):
+        schedule = Schedule(warmup=6, hold=3)
+        target = Target.prepare(as_input(values, known), model, schedule, place(name))
+        sweeps = chain(chain_key(7), target, n_sweeps)
+        ends.append([(factors_of(s), s.noise, s.alpha, i) for s, i in sweeps])
+    assert ends[0] == ends[1]
 
 
 def factors_of(state):
@@ -200,12 +250,16 @@ def test_fixed_rates_are_kept():
     assert {s.noise for s, _ in chain(chain_key(0), target, 5)} == {(0.1, 0.3)}
 
 
+@pytest.mark.parametrize("engine", ["vertical", *GPU])
 @pytest.mark.parametrize(
     ("shape", "density", "has_unknown"),
-    [((70, 700), 0.6, True), ((9, 2000), 0.9, False), ((4_200, 5), 0.5, True)],
-    ids=["more than a byte", "many planes", "more than a tile"],
-)
-def test_forms_agree_beyond_a_byte_and_a_tile(shape, density, has_unknown):
+    [
+        ((70, 700), 0.6, True), ((9, 2000), 0.9, False), ((4_200, 5), 0.5, True),
+        ((3, 70_000), 0.7, True),
+    ],
+    ids=["more than a byte", "many planes", "more than a tile", "long rows"],
+)  # fmt: skip
+def test_forms_agree_beyond_a_byte_and_a_tile(shape, density, has_unknown, engine):
     """Counts above 255 and rows beyond one tile: the vertical form equals the horizontal one."""
     rng = np.random.default_rng(1)
     values = rng.random(shape) < 0.5
@@ -215,8 +269,8 @@ def test_forms_agree_beyond_a_byte_and_a_tile(shape, density, has_unknown):
     data = as_input(values, known)
     model = Model(5, FixedRates(0.45, 0.5), density=0.5)  # weak data: many draws are left open
     states = []
-    for form in ("horizontal", "vertical"):
-        target = Target.prepare(data, model, engine=CpuEngine(1, form))
+    for name in ("horizontal", engine):
+        target = Target.prepare(data, model, engine=place(name))
         state, _ = step(chain_key(4), target.initial(chain_key(4), start), target)
         states.append((factors_of(state), state.covered))
         assert target.recount(state).covered == state.covered
@@ -250,10 +304,10 @@ def test_threads_survive_fork_and_pickle(method, monkeypatch):
             assert pool.submit(_last, target).result(timeout=120) == expected
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("engine", PLACES)
 @pytest.mark.parametrize("has_unknown", [False, True])
 @pytest.mark.parametrize("mode", [0, 1])
-def test_tally(mode, has_unknown, threads, monkeypatch):
+def test_tally(mode, has_unknown, engine, monkeypatch):
     """Free ones and zeros of every row by class of columns, against plain loops."""
     monkeypatch.setattr("thali.engines.cpu._MIN_WORK", 0)
     values, known, start = make((9, 70), 3, seed=6, has_unknown=has_unknown)
@@ -262,9 +316,9 @@ def test_tally(mode, has_unknown, threads, monkeypatch):
     factors = [Factor.from_dense(f) for f in start]
     classes = rng.random((3, values.shape[1 - mode])) < 0.5
     rows = (2, values.shape[mode] - 1)
-    engine = CpuEngine(threads).load(tensor)
+    loaded = place(engine).load(tensor)
     is_counted = np.array([True, False, True])
-    counts = engine.tally(
+    counts = loaded.tally(
         mode, rows, factors[1 - mode].words, factors[mode], is_counted, pack(classes)
     )
     covered = (start[0][:, is_counted].astype(int) @ start[1][:, is_counted].T.astype(int)) > 0

@@ -123,8 +123,8 @@ def test_own_densities_in_series_name_the_alternative():
 
 def test_unknown_engine_and_threads():
     """Engines are named; threads are counted from one."""
-    with pytest.raises(ImportError, match="engine='gpu' was given; this version has 'cpu'"):
-        Target.prepare(np.eye(3), engine="gpu")
+    with pytest.raises(ImportError, match="engine='tpu' was given; allowed are 'auto'"):
+        Target.prepare(np.eye(3), engine="tpu")
     with pytest.raises(ValueError, match="threads=0 was given; allowed are integers from 1"):
         CpuEngine(0)
 

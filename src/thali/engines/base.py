@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from thali.errors import EngineUnavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
     from thali.bits import Factor, Index, PackedTensor, Words
+    from thali.engines.blocks import Block
     from thali.model.births import BirthTables, MoveTables
     from thali.streams import Stream
 
 log = logging.getLogger("thali")
+
+ENGINES = ("auto", "cpu", "gpu")
+
+LARGE = 1 << 28
+"""Entries from which a sweep on a GPU is faster than on the cores beside it."""
 
 
 class RowUpdate(NamedTuple):
@@ -26,11 +34,11 @@ class RowUpdate(NamedTuple):
     """
 
     mode: int
-    rows: Index | None  # row numbers in increasing order; None for all rows
+    rows: Any  # a part of `partition`, or row numbers in increasing order; None for all rows
     codes: Words  # (n_components, n_words), in visiting order
     is_held: NDArray[np.bool_]  # components that keep their value
     weights: NDArray[np.int64]  # (n_singles + 1, 2): score of a one, a zero newly covered
-    singles: Index | None  # integrated single-row components of each row; None for none
+    singles: Any  # of `arrange`: integrated single-row components of each row; None for none
     prior: NDArray[np.int64]  # prior log odds of each component
     stream: Stream
     site: int
@@ -39,8 +47,8 @@ class RowUpdate(NamedTuple):
 class Births(NamedTuple):
     """New single-row components of the rows of a work order."""
 
-    counts: Index  # how many for each row
-    codes: Words  # (counts.sum(), n_words)
+    owners: Index  # the row of each
+    codes: Words  # (n_births, n_words)
     covered: tuple[int, int]  # ones and zeros that these rows now cover, new components included
 
 
@@ -83,6 +91,24 @@ class Engine(Protocol):
         ``(n_rows, n_classes, 2)``.
         """
 
+    def partition(self, stream: Stream, n_blocks: int) -> Sequence[Any]:
+        """Divide the rows of the first mode at random into blocks, whatever the state.
+
+        What a block is, is up to the engine: the sampler only hands it back.
+        """
+
+    def arrange(
+        self, stream: Stream, number: int, factors: tuple[Factor, ...], rows: Any, *,
+        is_integrated: bool,
+    ) -> Block:  # fmt: skip
+        """Order the components at random and classify them as a block of rows sees them.
+
+        Components of a single row are left out, and counted for each row, if integrated.
+        """
+
+    def reorder(self, factors: tuple[Factor, ...], order: Index) -> tuple[Factor, ...]:
+        """Return the factors with their components in another order."""
+
     def renew(self, job: RowUpdate, factor: Factor, tables: BirthTables) -> tuple[Factor, Births]:
         """Carry out a work order, then draw all single-row components of its rows anew."""
 
@@ -103,13 +129,27 @@ class Engine(Protocol):
         """Do the serial schedule's pass over the rows; return what they cover."""
 
 
-def choose(name: str = "auto", threads: int | None = None) -> Engine:
-    """Return the engine of that name; "auto" chooses once and logs its choice."""
+def choose(
+    name: str = "auto", threads: int | None = None, n_entries: int = 0, *, is_serial: bool = False
+) -> Engine:
+    """Return the engine of that name; "auto" chooses once and logs its choice.
+
+    A GPU is chosen if there is one and the data are large enough to gain from it.
+    """
     from thali.engines.cpu import CpuEngine  # noqa: PLC0415 - engines import this file
 
-    if name not in ("auto", "cpu"):
-        msg = f"engine={name!r} was given; this version has 'cpu' (and 'auto'); use one of those."
+    if name not in ENGINES:
+        allowed = ", ".join(map(repr, ENGINES))
+        msg = f"engine={name!r} was given; allowed are {allowed}; choose one of those."
         raise EngineUnavailable(msg)
+    if name == "gpu" or (name == "auto" and n_entries >= LARGE and not is_serial):
+        from thali.engines.device import n_devices  # noqa: PLC0415
+        from thali.engines.gpu import GpuEngine  # noqa: PLC0415
+
+        if name == "gpu" or n_devices():
+            gpu = GpuEngine()
+            log.info("engine: gpu, %s", gpu.device.name)
+            return gpu
     engine = CpuEngine(threads)
     if name == "auto":
         log.info("engine: cpu, %d threads", engine.threads)

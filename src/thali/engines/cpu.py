@@ -15,7 +15,9 @@ from thali.engines import rows as horizontal
 from thali.engines import scan as serial
 from thali.engines import tally as counting
 from thali.engines.base import Births, Moves, RowUpdate
+from thali.engines.blocks import Block, arrange
 from thali.engines.threads import n_threads, share
+from thali.streams import Site
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,8 +101,26 @@ class CpuEngine:
             density = np.zeros_like(n_new)
             births = self._with_codes(job, after, n_new, density, covered, tables.code)
         else:
-            births = Births(n_new, _NOTHING, (sum(s[1] for s in sums), sum(s[2] for s in sums)))
+            covers = (sum(s[1] for s in sums), sum(s[2] for s in sums))
+            births = Births(n_new[:0], _NOTHING, covers)
         return self._put_back(job, factor, index, after), births
+
+    def partition(self, stream: Stream, n_blocks: int) -> list[Index]:
+        """Divide the rows of the first mode at random; the rows of a part in increasing order."""
+        order = stream.permutation(Site.BLOCKS, self.tensor.shape[0])
+        return [np.sort(part) for part in np.array_split(order, n_blocks)]
+
+    def arrange(
+        self, stream: Stream, number: int, factors: tuple[Factor, ...], rows: Index, *,
+        is_integrated: bool,
+    ) -> Block:  # fmt: skip
+        """Order the components at random and say what they are to a block of rows."""
+        users, codes = (factor.words for factor in factors)
+        return Block(*arrange(*stream, np.uint64(number), users, codes, rows, is_integrated))
+
+    def reorder(self, factors: tuple[Factor, ...], order: Index) -> tuple[Factor, ...]:
+        """Return the factors with their components in another order."""
+        return tuple(factor.take(order) for factor in factors)
 
     def _draw_rows(
         self,
@@ -229,7 +249,7 @@ class CpuEngine:
                 len(codes) * n_columns * 16,  # a random bit is about 16 words of work
             )  # fmt: skip
         tp, fp = covered.sum(axis=0)
-        return Births(n_new, codes, (int(tp), int(fp)))
+        return Births(np.repeat(index, n_new), codes, (int(tp), int(fp)))
 
     def scan(
         self,

@@ -12,14 +12,16 @@ from thali.engines.base import RowUpdate
 from thali.model import PerComponent
 from thali.model.births import birth_tables, move_tables
 from thali.model.priors import stick_odds
-from thali.sampler.blocks import Block, arrange
 from thali.streams import Site, site_of
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from numpy.typing import NDArray
 
-    from thali.bits import Factor, Index
+    from thali.bits import Factor
     from thali.engines.base import Births
+    from thali.engines.blocks import Block
     from thali.model.births import BirthTables
     from thali.sampler.state import State
     from thali.sampler.target import Target
@@ -51,12 +53,11 @@ def sweep_blocks(stream: Stream, state: State, target: Target) -> State:
     """
     n_rows = target.tensor.shape[0]
     prior = target.priors.densities[1]
-    # The partition must not depend on the state; sorting is for memory access only.
-    order = stream.permutation(Site.BLOCKS, n_rows)
     tables = None if isinstance(prior, PerComponent) else _tables(state, target)
     tp = fp = 0
-    for number, part in enumerate(np.array_split(order, min(target.schedule.blocks, n_rows))):
-        rows = np.sort(part)
+    # The partition must not depend on the state.
+    blocks = target.engine.partition(stream, min(target.schedule.blocks, n_rows))
+    for number, rows in enumerate(blocks):
         if tables is None:
             state, covered = _update_with_own_densities(stream, state, target, number, rows)
         else:
@@ -66,22 +67,22 @@ def sweep_blocks(stream: Stream, state: State, target: Target) -> State:
 
 
 def _update_integrated(
-    stream: Stream, state: State, target: Target, number: int, rows: Index, tables: BirthTables
+    stream: Stream, state: State, target: Target, number: int, rows: Any, tables: BirthTables
 ) -> tuple[State, tuple[int, int]]:
     """Remember how many components each row owns alone, sum their codes out, draw them anew."""
-    state, block = _arrange(stream, state, number, rows, is_integrated=True)
+    state, block = _arrange(stream, state, target, number, rows, is_integrated=True)
     job = _work_order(stream, state, number, rows, block, tables.weights)
     users, births = target.engine.renew(job, state.factors[0], tables)
-    return _add(state, users, rows, births), births.covered
+    return _add(state, users, births), births.covered
 
 
 def _update_with_own_densities(
-    stream: Stream, state: State, target: Target, number: int, rows: Index
+    stream: Stream, state: State, target: Target, number: int, rows: Any
 ) -> tuple[State, tuple[int, int]]:
     """Hold the components a row owns alone; then let one of them be born or die."""
     prior = target.priors.densities[1]
     assert isinstance(prior, PerComponent)
-    state, block = _arrange(stream, state, number, rows, is_integrated=False)
+    state, block = _arrange(stream, state, target, number, rows, is_integrated=False)
     weights = fixed(np.array([state.noise.weights()]))
     job = _work_order(stream, state, number, rows, block, weights)
     users, _ = target.engine.update(job, state.factors[0])
@@ -91,17 +92,15 @@ def _update_with_own_densities(
     state = state._replace(factors=(users, *state.factors[1:])).take(~moves.has_died)
     densities = np.concatenate([state.densities[1], prior.grid[moves.density]])
     state = state._replace(densities=(state.densities[0], densities))
-    return _add(state, state.factors[0], rows, moves.births), moves.births.covered
+    return _add(state, state.factors[0], moves.births), moves.births.covered
 
 
 def _arrange(
-    stream: Stream, state: State, number: int, rows: Index, *, is_integrated: bool
+    stream: Stream, state: State, target: Target, number: int, rows: Any, *, is_integrated: bool
 ) -> tuple[State, Block]:
     """Return the state with its components in a random order, and what they are to the block."""
     users, codes = state.factors
-    block = Block(
-        *arrange(*stream, np.uint64(number), users.words, codes.words, rows, is_integrated)
-    )
+    block = target.engine.arrange(stream, number, state.factors, rows, is_integrated=is_integrated)
     factors = (users._replace(words=block.users), codes._replace(words=block.codes))
     own = state.densities[1]
     densities = (state.densities[0], own[block.order] if own.ndim else own)
@@ -112,7 +111,7 @@ def _work_order(
     stream: Stream,
     state: State,
     number: int,
-    rows: Index,
+    rows: Any,
     block: Block,
     weights: NDArray[np.int64],
 ) -> RowUpdate:
@@ -131,13 +130,12 @@ def _work_order(
     )
 
 
-def _add(state: State, users: Factor, rows: Index, births: Births) -> State:
+def _add(state: State, users: Factor, births: Births) -> State:
     """Append new components, each used by one row."""
     codes = state.factors[1]
     if len(births.codes):
-        owners = np.repeat(rows, births.counts)
-        born = np.zeros((len(owners), users.words.shape[1]), np.uint64)
-        set_bits(born, 0, np.arange(len(owners) + 1), owners)
+        born = np.zeros((len(births.owners), users.words.shape[1]), np.uint64)
+        set_bits(born, 0, np.arange(len(born) + 1), births.owners)
         users, codes = users.append(born), codes.append(births.codes)
     return state._replace(factors=(users, codes))
 

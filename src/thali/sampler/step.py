@@ -47,7 +47,10 @@ def step(key: np.uint64, state: State, target: Target) -> tuple[State, Info]:
     for mode in range(1, len(state.factors)):
         if priors.buffet is not None:
             # A fresh random order, for the reason given in sampler/buffet.py.
-            state = state.take(stream.permutation(site_of(Site.ORDER, mode), state.n_components))
+            order = stream.permutation(site_of(Site.ORDER, mode), state.n_components)
+            densities = tuple(d if d.ndim == 0 else d[order] for d in state.densities)
+            factors = target.engine.reorder(state.factors, order)
+            state = state._replace(factors=factors, densities=densities)
         state = update_mode(stream, state, target, mode)
     if not (is_warmup and state.sweep < schedule.hold):
         state = update_hyperparameters(stream, state, target)

@@ -88,7 +88,7 @@ class Target(NamedTuple):
     most_ones: int  # in any row of the first mode
 
     @classmethod
-    def prepare(
+    def prepare(  # noqa: C901 - every part is checked against every other
         cls,
         tensor: Any,
         model: Model | None = None,
@@ -128,24 +128,27 @@ class Target(NamedTuple):
                 "implemented yet; give n_components, or unfold the tensor to a matrix."
             )
             raise NotImplementedError(msg)
-        if (
-            not model.is_finite
-            and schedule.kind != "parallel"
-            and isinstance(priors.densities[1], PerComponent)
-        ):
+        is_serial = not model.is_finite and schedule.kind != "parallel"
+        if is_serial and isinstance(priors.densities[1], PerComponent):
             msg = (
                 f"schedule={schedule.kind!r} with a density per component was given; single-row "
                 "components then cannot be drawn at once; use schedule='parallel'."
             )
             raise NotImplementedError(msg)
         if isinstance(engine, str):
-            engine = choose(engine, threads)
+            engine = choose(engine, threads, int(np.prod(tensor.shape)), is_serial=is_serial)
         elif not hasattr(engine, "load") or threads is not None:
             msg = (
                 f"engine={engine!r} with threads={threads!r} was given; name an engine and the "
                 "threads, or pass an engine, which has its own."
             )
             raise TypeError(msg)
+        if is_serial and engine.name == "gpu":
+            msg = (
+                f"schedule={schedule.kind!r} was given with engine='gpu', which cannot speed up "
+                "one row after another; use schedule='parallel' or engine='cpu'."
+            )
+            raise ValueError(msg)
         engine = engine.load(tensor)
         most_ones = int(count_ones(tensor.unfoldings[0].ones).max())
         return cls(tensor, engine, model, priors, schedule, most_ones)

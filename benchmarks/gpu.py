@@ -1,0 +1,420 @@
+"""The GPU engine at 1,300,000 x 28,000: times by device events, ceilings of the same run.
+
+    python benchmarks/gpu.py                # everything, on a machine with a CUDA device
+    python benchmarks/gpu.py --rows 130000  # smaller
+
+Data are made on the device, fresh random bits; medians of several rounds; nothing is timed before
+it ran once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import platform
+import pstats
+from time import perf_counter
+
+import cupy as cp
+import numpy as np
+
+import thali
+from thali.bits import Factor, PackedTensor, Unfolding
+from thali.bits.words import n_words
+from thali.engines import device, vertical
+from thali.engines.cpu import CpuEngine
+from thali.engines.gpu import GpuEngine
+from thali.engines.resident import Lines, stride_of
+from thali.model import Model
+from thali.sampler import Schedule, Target, step
+from thali.sampler.step import update_mode
+from thali.sampler.target import MOVES
+from thali.streams import Stream, chain_key
+
+KEY = chain_key(0)
+QUIET = Schedule(blocks=4, hold=0, **dict.fromkeys(MOVES, 0))
+DENSITY = 0.12  # of the factors
+
+SIMULATE = r"""
+__device__ unsigned mix(unsigned x) {
+    x ^= x >> 16; x *= 0x7feb352dU; x ^= x >> 15; x *= 0x846ca68bU; x ^= x >> 16;
+    return x;
+}
+extern "C" __global__ void bits(unsigned seed, double p, long long n, unsigned* out) {
+    long long w = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    if (w >= n) return;
+    unsigned limit = (unsigned)(p * 4294967296.0), word = 0;
+    for (int b = 0; b < 32; b++)
+        word |= (unsigned)(mix(mix(seed + b * 0x9e3779b9U) ^ mix((unsigned)w) ^
+                               (unsigned)(w >> 32) * 0x85ebca6bU) < limit) << b;
+    out[w] = word;
+}
+extern "C" __global__ void data(const unsigned* users, long long user_stride,
+    const unsigned* codes, long long code_stride, int n_components, long long n_rows,
+    long long n_columns, double spurious, double dropped, unsigned seed, unsigned* out,
+    long long stride) {
+    long long w = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    if (32 * w >= n_columns) return;
+    unsigned s = (unsigned)(spurious * 4294967296.0), d = (unsigned)(dropped * 4294967296.0);
+    for (long long row = blockIdx.y; row < n_rows; row += gridDim.y) {
+        unsigned covered = 0;
+        for (int l = 0; l < n_components; l++)
+            if ((users[l * user_stride + (row >> 5)] >> (row & 31)) & 1)
+                covered |= codes[l * code_stride + w];
+        unsigned word = 0, base = mix((unsigned)row * 0x9e3779b9U + mix((unsigned)w ^ seed));
+        for (int b = 0; b < 32 && 32 * w + b < n_columns; b++) {
+            unsigned r = mix(base + b * 0x68bc21ebU), on = (covered >> b) & 1;
+            word |= (on ? r >= d : r < s) << b;
+        }
+        out[row * stride + w] = word;
+    }
+}
+extern "C" __global__ void reading(const uint4* from, long long n, unsigned* out) {
+    unsigned total = 0;
+    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n;
+         i += (long long)gridDim.x * blockDim.x) {
+        uint4 v = from[i];
+        total += v.x ^ v.y ^ v.z ^ v.w;
+    }
+    if (total == 12345) out[0] = total;
+}
+extern "C" __global__ void popcounts(unsigned* out, int n) {
+    unsigned x = threadIdx.x + blockIdx.x * 77u, a = 0, b = 0, c = 0, d = 0;
+    for (int i = 0; i < n; i++) {
+        a += __popc(x ^ a); b += __popc(x ^ b); c += __popc(x ^ c); d += __popc(x ^ d);
+    }
+    out[threadIdx.x + blockIdx.x * blockDim.x] = a + b + c + d;
+}
+extern "C" __global__ void logic(unsigned* out, int n) {
+    unsigned x = threadIdx.x, y = blockIdx.x, a = x, b = y, c = 3, d = 4;
+    for (int i = 0; i < n; i++) {
+        a = (a & x) ^ b; b = (b & y) ^ c; c = (c & x) ^ d; d = (d & y) ^ a;
+    }
+    out[threadIdx.x + blockIdx.x * blockDim.x] = a ^ b ^ c ^ d;
+}
+"""
+MODULE = cp.RawModule(code=SIMULATE)
+
+
+def random_lines(n, n_bits, density, seed):
+    """Return packed random lines on the device and on the host."""
+    out = cp.zeros((n, 2 * stride_of(n_bits)), cp.uint32)
+    MODULE.get_function("bits")(
+        (-(-out.size // 256),), (256,), (np.uint32(seed), density, np.int64(out.size), out)
+    )
+    dense_words = out.view(cp.uint64)[:, : n_words(n_bits)].copy()
+    if n_bits % 64:
+        dense_words[:, -1] &= cp.uint64((1 << (n_bits % 64)) - 1)
+    return dense_words
+
+
+def made_on_device(shape, n_components, spurious=0.02, dropped=0.4, seed=1, *, on_host=False):
+    """Return an engine with simulated data, the packed tensor and the true factors."""
+    factors = [
+        Factor(cp.asnumpy(random_lines(n_components, n, DENSITY, seed + i)), n)
+        for i, n in enumerate(shape)
+    ]
+    engine = GpuEngine()
+    users, codes = (engine.lines(f.words, f.n_rows) for f in factors)
+    out = cp.zeros((shape[0], 2 * stride_of(shape[1])), cp.uint32)
+    MODULE.get_function("data")(
+        (-(-out.shape[1] // 256), 65535), (256,),
+        (users.words, users.stride, codes.words, codes.stride, np.int32(n_components),
+         np.int64(shape[0]), np.int64(shape[1]), spurious, dropped, np.uint32(seed), out,
+         np.int64(out.shape[1])),
+    )  # fmt: skip
+    lines = Lines(out, shape[1])
+    n_ones = int(engine.sizes(lines)[:, 0].sum())
+    widths = [n_words(shape[1]), n_words(shape[0])]
+    unfoldings = [
+        Unfolding(np.broadcast_to(np.uint64(0), (n, w)), None)
+        for n, w in zip(shape, widths, strict=True)
+    ]
+    tensor = PackedTensor(shape, tuple(unfoldings), int(np.prod(shape)), n_ones)
+    loaded = GpuEngine(engine.device)
+    loaded.tensor = tensor
+    loaded._unfoldings = [(lines, None)]
+    loaded.turn_matrix()
+    if on_host:
+        unfoldings = [
+            Unfolding(from_device(u.words.view(cp.uint64)[:, :w]), None)
+            for (u, _), w in zip(loaded._unfoldings, widths, strict=True)
+        ]
+        loaded.tensor = tensor = tensor._replace(unfoldings=tuple(unfoldings))
+    return loaded, tensor, factors
+
+
+def from_device(array, step=1 << 28):
+    """Copy a large array to the host in blocks."""
+    out = np.empty(array.shape, np.uint64)
+    rows = max(1, step // (8 * array.shape[1]))
+    for start in range(0, len(out), rows):
+        out[start : start + rows] = cp.asnumpy(array[start : start + rows])
+    return out
+
+
+class Loaded(GpuEngine):
+    """An engine that has its data already."""
+
+    def load(self, tensor):  # noqa: ARG002
+        return self
+
+
+def target_of(engine, tensor, model, schedule):
+    loaded = Loaded(engine.device)
+    loaded.tensor, loaded._unfoldings = tensor, engine._unfoldings
+    most_ones = int(engine.sizes(engine._unfoldings[0][0])[:, 0].max())
+    return Target(tensor, loaded, model, model.priors(2), schedule, most_ones)
+
+
+def start_of(target, factors):
+    """Return a state at the truth."""
+    state = (
+        target.initial(KEY, [np.zeros((f.n_rows, 0), bool) for f in factors])
+        if (target.priors.buffet is not None)
+        else Target.initial(target, KEY)
+    )
+    noise = type(state.noise)(0.02, 0.4)
+    densities = tuple(
+        d if p is None else np.array(DENSITY)
+        for d, p in zip(state.densities, target.priors.densities, strict=True)
+    )
+    state = state._replace(factors=tuple(factors), noise=noise, densities=densities)
+    return target.recount(state)
+
+
+def timed(job, rounds, warm=2):
+    """Return the medians of device and wall time in milliseconds, and the spread of the first."""
+    for _ in range(warm):
+        job()
+    between, wall = [], []
+    for _ in range(rounds):
+        start, end = cp.cuda.Event(), cp.cuda.Event()
+        cp.cuda.Device().synchronize()
+        began = perf_counter()
+        start.record()
+        job()
+        end.record()
+        end.synchronize()
+        wall.append(1e3 * (perf_counter() - began))
+        between.append(cp.cuda.get_elapsed_time(start, end))
+    return float(np.median(between)), float(np.median(wall)), float(np.ptp(between))
+
+
+def ceilings():
+    """Measure memory bandwidth, population counts and logic operations a second."""
+    a, b = (cp.random.randint(0, 2**31, 1 << 29, dtype=cp.int32) for _ in range(2))
+    copy = 2 * a.nbytes / timed(lambda to=a, of=b: cp.copyto(to, of), 10)[0] * 1e3
+    total = cp.zeros(1, cp.uint32)
+    reading = MODULE.get_function("reading")
+    arguments = (a, np.int64(a.nbytes // 16), total)
+    read = a.nbytes / timed(lambda: reading((132 * 16,), (256,), arguments), 10)[0] * 1e3
+    del a, b
+    cp.get_default_memory_pool().free_all_blocks()
+    out = cp.empty(132 * 16 * 256, cp.uint32)
+    rates = []
+    for name, ops in (("popcounts", 4), ("logic", 4)):
+        kernel = MODULE.get_function(name)
+        ms = timed(lambda k=kernel: k((132 * 16,), (256,), (out, np.int32(4096))), 10)[0]
+        rates.append(out.size * 4096 * ops / ms * 1e3)
+    return copy, read, *rates
+
+
+def updates(shape, n_components, rounds):
+    """Time (a), (b) and (c) at a size; return what was found."""
+    engine, tensor, factors = made_on_device(shape, n_components)
+    stream = Stream(KEY, np.uint64(99))
+    finite = target_of(engine, tensor, Model(n_components), QUIET)
+    state = start_of(finite, factors)
+    a = timed(lambda: update_mode(stream, state, finite, 0), rounds)
+    b = timed(lambda: update_mode(stream, state, finite, 1), rounds)
+    buffet = target_of(engine, tensor, Model(), QUIET)
+    now = [start_of(buffet, factors)]
+
+    def sweep():
+        now[0], _ = step(KEY, now[0], buffet)
+
+    c = timed(sweep, rounds)
+    print(f"{shape[0]:>9} x {shape[1]} x {n_components:<3} (a) {a[0]:7.2f} (b) {b[0]:7.2f} "
+          f"(c) {c[0]:7.2f} ms, wall {a[1]:.2f} {b[1]:.2f} {c[1]:.2f}, spread {a[2]:.2f} "
+          f"{b[2]:.2f} {c[2]:.2f}; {now[0].n_components} components", flush=True)  # fmt: skip
+    return engine, tensor, factors, (a, b, c), sweep, finite, state
+
+
+def wrong_entries(shape, engine, truth, found, n_rows=20_000):
+    """Return the share of entries whose noise-free value is not recovered, on the first rows."""
+    words = []
+    for factors in (truth, found):
+        users, codes = (engine.lines(f.words, f.n_rows) for f in factors)
+        out = cp.zeros((n_rows, 2 * stride_of(shape[1])), cp.uint32)
+        MODULE.get_function("data")(
+            (-(-out.shape[1] // 256), n_rows), (256,),
+            (users.words, users.stride, codes.words, codes.stride,
+             np.int32(factors[0].n_components), np.int64(n_rows), np.int64(shape[1]), 0.0, 0.0,
+             np.uint32(1), out, np.int64(out.shape[1])),
+        )  # fmt: skip
+        words.append(out)
+    different = Lines(words[0] ^ words[1], shape[1])
+    return engine.sizes(different)[:, 0].sum() / (n_rows * shape[1])
+
+
+def inference(shape, n_true, n_sweeps, n_first, seconds, tries, names):
+    """Sample from scratch: first a part of the rows, then all from where that ended."""
+    engine, tensor, truth = made_on_device(shape, n_true, seed=11)
+    ones = from_device(engine._unfoldings[0][0].words.view(cp.uint64)[:, : n_words(shape[1])])
+    tensor = tensor._replace(unfoldings=(Unfolding(ones, None), tensor.unfoldings[1]))
+    print(f"{tensor.n_ones / tensor.n_known:.1%} ones", flush=True)
+    began = perf_counter()
+    few = PackedTensor.from_unfolding((n_first, shape[1]), Unfolding(ones[:n_first].copy(), None))
+    part = Target.prepare(few, Model(), Schedule(warmup=n_sweeps), GpuEngine(engine.device))
+    state = part.initial(KEY)
+    for sweep in range(n_sweeps):
+        state, info = step(KEY, state, part)
+        if sweep % 20 == 0 or sweep == n_sweeps - 1:
+            print(f"  {n_first} rows, sweep {sweep}: {info.n_components} components, "
+                  f"{perf_counter() - began:.1f} s", flush=True)  # fmt: skip
+    first = perf_counter() - began
+    n = state.n_components
+    users = np.zeros((n, n_words(shape[0])), np.uint64)
+    users[:, : n_words(n_first)] = state.factors[0].words
+    finite = target_of(engine, tensor, Model(n), QUIET)
+    whole = state._replace(
+        factors=(Factor(users, shape[0]), state.factors[1]),
+        densities=(np.array(state.factors[0].sizes().mean() / n_first), state.densities[1]),
+    )
+    whole = finite.recount(whole)
+    for sweep in range(2):
+        whole = update_mode(Stream(KEY, np.uint64(10_000 + sweep)), whole, finite, 0)
+    moves = {} if tries is None else {name: tries * (name in names) for name in MOVES}
+    target = target_of(engine, tensor, Model(), Schedule(warmup=n_sweeps, **moves))
+    whole = whole._replace(densities=(np.array(0.0), whole.densities[1]))
+    print(f"  start for all rows after {perf_counter() - began:.1f} s", flush=True)
+    began = perf_counter()
+    for sweep in range(n_sweeps):
+        whole, info = step(KEY, whole, target)
+        took = perf_counter() - began
+        if sweep < 3 or sweep % 20 == 0 or sweep == n_sweeps - 1 or took > seconds:
+            wrong = wrong_entries(shape, engine, truth, whole.factors)
+            print(f"  all rows, sweep {sweep}: {info.n_components} components, errors "
+                  f"{[round(float(e), 4) for e in whole.noise]}, {wrong:.2e} of the entries "
+                  f"wrong, {took:.1f} s, moves {info.moves}", flush=True)  # fmt: skip
+        if took > seconds:
+            break
+    print(f"inference: {n_sweeps} sweeps of {n_first} rows in {first:.1f} s, then {sweep + 1} "
+          f"of all in {took:.1f} s; {whole.n_components} components for {n_true}")  # fmt: skip
+    return lambda: step(KEY, whole, target)
+
+
+def by_kernel(engine, job, rounds=3):
+    """Print what a job's kernels take, each between two events."""
+    place, plain, events = engine.device, engine.device.launch, []
+
+    def launch(name, *arguments, **named):
+        start, end = cp.cuda.Event(), cp.cuda.Event()
+        start.record()
+        plain(name, *arguments, **named)
+        end.record()
+        events.append((name, start, end))
+
+    place.launch = launch
+    for _ in range(rounds):
+        job()
+    cp.cuda.Device().synchronize()
+    del place.launch
+    times = {}
+    for name, start, end in events:
+        n, total = times.get(name, (0, 0.0))
+        times[name] = (n + 1, total + cp.cuda.get_elapsed_time(start, end))
+    for name, (n, total) in sorted(times.items(), key=lambda item: -item[1][1]):
+        print(f"    {name:24} {total / rounds:7.3f} ms in {n // rounds} launches", flush=True)
+
+
+def main() -> None:  # noqa: C901, PLR0915
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=1_300_000)
+    parser.add_argument("--columns", type=int, default=28_000)
+    parser.add_argument("--components", type=int, default=32)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--profile", action="store_true", help="say where host time goes")
+    parser.add_argument("--inference", type=int, help="only this: sample so many sweeps")
+    parser.add_argument("--first", type=int, default=4_000, help="rows to begin inference with")
+    parser.add_argument("--tries", type=int, help="of each of these moves, on all rows")
+    parser.add_argument("--moves", nargs="*", default=[m for m in MOVES if m != "residual"])
+    parser.add_argument("--seconds", type=float, default=60.0, help="on all rows, at most")
+    parser.add_argument("--no-cpu", action="store_true")
+    parser.add_argument("--blocks", type=int, help="try another number of counting blocks")
+    parser.add_argument("--quick", action="store_true", help="one size only")
+    options = parser.parse_args()
+    if options.blocks:
+        device.OPTIONS = (*device.OPTIONS, f"-DCOUNT_BLOCKS={options.blocks}")
+        vertical._BLOCKS = options.blocks
+    properties = cp.cuda.runtime.getDeviceProperties(0)
+    print(f"{properties['name'].decode()}, CuPy {cp.__version__}, Python "
+          f"{platform.python_version()}, thali {thali.__version__}")  # fmt: skip
+    if options.inference:
+        sweep = inference((options.rows, options.columns), 24, options.inference, options.first,
+                          options.seconds, options.tries, options.moves)  # fmt: skip
+        if options.profile:
+            with cProfile.Profile() as profile:
+                sweep()
+            pstats.Stats(profile).sort_stats("tottime").print_stats(25)
+        return
+    copy, read, popc, logic = ceilings()
+    cp.get_default_memory_pool().free_all_blocks()
+    print(
+        f"ceilings: copy {copy / 1e12:.2f} TB/s, read {read / 1e12:.2f} TB/s, "
+        f"{popc / 1e12:.2f} T popcounts/s, {logic / 1e12:.2f} T logic/s",
+        flush=True,
+    )
+    shape = (options.rows, options.columns)
+    found = updates(shape, options.components, options.rounds)
+    engine, tensor, factors, times, sweep, finite, state = found
+    ones = [int(f.sizes().sum()) for f in factors]
+    for name, time, codes, n in (("(a)", times[0], ones[1], shape[0]),
+                                 ("(b)", times[1], ones[0], shape[1])):  # fmt: skip
+        n_bytes = codes * n / 8
+        least = n_bytes / read * 1e3
+        print(f"{name} reads {n_bytes / 1e9:.1f} GB of data: {least:.2f} ms at the ceiling of "
+              f"reading, {least / time[0]:.0%} of which it reaches")  # fmt: skip
+    pool = cp.get_default_memory_pool()
+    bits = 8 * pool.total_bytes() / np.prod(shape, dtype=float)
+    print(f"device memory {pool.total_bytes() / 1e9:.2f} GB, {bits:.2f} bits an entry")
+    if options.profile:
+        for mode in (0, 1):
+            print(f"  update of mode {mode}")
+            order = (Stream(KEY, np.uint64(99)), state, finite, mode)
+            by_kernel(engine, lambda order=order: update_mode(*order))
+        print("  sweep")
+        by_kernel(engine, sweep)
+        with cProfile.Profile() as profile:
+            for _ in range(5):
+                sweep()
+        pstats.Stats(profile).sort_stats("tottime").print_stats(22)
+    if not options.no_cpu:
+        threads = CpuEngine().threads
+        host, host_tensor, host_factors = made_on_device(shape, options.components, on_host=True)
+        for mode in (0, 1):
+            cpu = Target(host_tensor, CpuEngine().load(host_tensor), finite.model, finite.priors,
+                         QUIET, finite.most_ones)  # fmt: skip
+            stream = Stream(KEY, np.uint64(99))
+            update_mode(stream, state, cpu, mode)
+            began = perf_counter()
+            after = update_mode(stream, state, cpu, mode)
+            took = 1e3 * (perf_counter() - began)
+            same = update_mode(stream, state, finite, mode).factors[mode].words
+            is_same = bool((same == after.factors[mode].words).all())
+            ratio = took / times[mode][0]
+            print(f"(e) CPU, {threads} threads, mode {mode}: {took:.0f} ms, {ratio:.0f} times the "
+                  f"GPU's; same bits: {is_same}", flush=True)  # fmt: skip
+        del host, host_tensor, host_factors
+    if options.quick:
+        return
+    del engine, tensor, factors, found, sweep, finite, state
+    for smaller, n in (((options.rows // 10, options.columns), options.components),
+                       (shape, 8), (shape, 64)):  # fmt: skip
+        pool.free_all_blocks()
+        updates(smaller, n, options.rounds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,212 @@
+"""What lies on the device: the data, and factors as long as the host's copy lives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from weakref import ref
+
+import numpy as np
+
+from thali.bits.words import n_words
+from thali.decide import EXP
+from thali.engines.device import CudaDevice
+from thali.errors import EngineUnavailable
+
+if TYPE_CHECKING:
+    from thali.bits import Factor, Index, PackedTensor, Words
+
+_UPLOAD = 1 << 28
+"""Bytes sent at a time: all that is needed twice while data are loaded."""
+
+_LONGEST = (1 << 25) - 1
+"""Words of a row: columns are numbered in 31 bits."""
+
+_MOST_ROWS = 1 << 22
+GB = 1e9
+NULL = np.uint64(0)
+u32, i64, u64 = np.uint32, np.int64, np.uint64
+
+
+class Lines(NamedTuple):
+    """Packed lines on the device, each filled up to whole vectors of words."""
+
+    words: Any  # (n_lines, stride), uint32
+    n_bits: int  # of a line; the words that matter are those of the host, 64 bits each
+
+    @property
+    def stride(self) -> np.int64:
+        """Words of 32 bits from one line to the next."""
+        return i64(self.words.shape[1])
+
+    @property
+    def n_words(self) -> int:
+        """Words of 32 bits that matter."""
+        return 2 * n_words(self.n_bits)
+
+
+def stride_of(n_bits: int) -> int:
+    """Return the 64-bit words a line takes: whole vectors, whole cache lines if it is long."""
+    width = n_words(n_bits)
+    step = 16 if width > 128 else 2
+    return max(step, -(-width // step) * step)
+
+
+class Resident:
+    """Data on a device, and how they get there."""
+
+    tensor: PackedTensor
+    _unfoldings: list[tuple[Lines, Lines | None]]
+
+    def __init__(self, device: Any = None) -> None:
+        """Use the current CUDA device (tests pass another place to compute)."""
+        self.device = CudaDevice() if device is None else device
+        self.xp = self.device.xp
+        self._here: dict[int, tuple[Any, Lines]] = {}
+        self._last: tuple[Any, int, tuple[Any, Any]] = (None, 0, (None, None))
+        self.exp = self.xp.asarray(EXP)
+
+    def load(self, tensor: PackedTensor) -> Self:
+        """Return an engine with a copy of the data on the device; a matrix travels once."""
+        engine = type(self)(self.device)
+        engine.take_in(tensor)
+        return engine
+
+    def take_in(self, tensor: PackedTensor) -> None:
+        """Copy the data to the device."""
+        self.tensor = tensor
+        self._check_room(tensor)
+        self._unfoldings = []
+        for mode, parts in enumerate(tensor.unfoldings):
+            if mode == 1 and len(tensor.shape) == 2:
+                self.turn_matrix()
+                continue
+            ones = self.upload(parts.ones)
+            known = None if parts.known is None else self.upload(parts.known)
+            self._unfoldings.append((ones, known))
+
+    def turn_matrix(self) -> None:
+        """Make a matrix's second unfolding of the first."""
+        ones, known = self._unfoldings[0]
+        self._unfoldings.append((self._turn(ones), None if known is None else self._turn(known)))
+
+    def _check_room(self, tensor: PackedTensor) -> None:
+        parts = [part for u in tensor.unfoldings for part in u if part is not None]
+        n_bytes = sum(part.shape[0] * stride_of(64 * part.shape[1]) * 8 for part in parts)
+        largest = max(part.nbytes for part in parts)
+        if max(part.shape[1] for part in parts) > _LONGEST:
+            msg = (
+                f"a tensor of shape {tensor.shape} was given to the GPU, whose rows have at most "
+                f"{64 * _LONGEST} columns; use engine='cpu'."
+            )
+            raise EngineUnavailable(msg)
+        needed = n_bytes + largest // 2 + 2 * _UPLOAD
+        free = self.device.free_bytes()
+        if needed > free:
+            msg = (
+                f"the data need {needed / GB:.1f} GB on the GPU, where {free / GB:.1f} GB are "
+                "free; use engine='cpu', a larger GPU, or fewer rows."
+            )
+            raise EngineUnavailable(msg)
+
+    def lines(self, words: Words, n_bits: int) -> Lines:
+        """Return a factor or codes on the device; what is there already does not travel."""
+        known = self._here.get(id(words))
+        if known is not None and known[0]() is words:
+            return known[1]
+        lines = self.upload(words)._replace(n_bits=n_bits)
+        self.remember(words, lines)
+        return lines
+
+    def sizes(self, lines: Lines, inside: Any = NULL) -> Index:
+        """Count the ones of every line, and those in a set: ``(n_lines, 2)``."""
+        n = lines.words.shape[0]
+        counts = self.xp.zeros((n, 2), u64)
+        if n:
+            parts = max(1, min(lines.n_words // 4096, 2 * self.device.n_processors // n))
+            self.device.launch(
+                "count_lines", (n, parts), self.threads_of(256),
+                [lines.words, lines.stride, i64(lines.n_words), inside, counts],
+            )  # fmt: skip
+        return self.device.to_host(counts).view(np.int64)
+
+    def unfolding(self, mode: int) -> tuple[Lines, Lines | None]:
+        """Return a mode's data."""
+        return self._unfoldings[mode]
+
+    def remember(self, words: Words, lines: Lines) -> None:
+        """Note that lines are the device's copy of the host's words."""
+        key, here = id(words), self._here
+        here[key] = ref(words, lambda _: here.pop(key, None)), lines
+
+    def to_factor(self, lines: Lines, like: Factor) -> Factor:
+        """Return lines as a factor on the host, remembering where they are on the device."""
+        words = self.device.to_host(lines.words.view(u64)[:, : n_words(like.n_rows)])
+        self.remember(words, lines._replace(n_bits=like.n_rows))
+        return like._replace(words=words)
+
+    def upload(self, words: Words) -> Lines:
+        """Copy packed lines to the device."""
+        if words.dtype != np.uint64 or words.ndim != 2:
+            msg = f"packed words were expected; {words.dtype} of shape {words.shape} was given."
+            raise TypeError(msg)
+        n, width = words.shape
+        out = self.xp.zeros((n, stride_of(64 * width)), u64)
+        step = max(1, _UPLOAD // max(1, 8 * width))
+        for start in range(0, n, step):
+            part = np.ascontiguousarray(words[start : start + step])
+            out[start : start + step, :width] = self.xp.asarray(part)
+        return Lines(out.view(u32), 64 * width)
+
+    def rows_at_once(self, mode: int, n_rows: int) -> int:
+        """Return how many rows are turned at a time: in an eighth of the memory of the data."""
+        room = sum(part.words.nbytes for u in self._unfoldings for part in u if part)
+        line = sum(4 * part.n_words for part in self._unfoldings[mode] if part)
+        most = int(min(_MOST_ROWS, max(room // 8, 1 << 26) // line))
+        return min(max(32, n_rows), max(32, most // 32 * 32))
+
+    def turned(self, mode: int, rows: Any) -> tuple[Any, Any]:
+        """Return the data of some rows as lines across them; the last ones are remembered."""
+        last = self._last
+        if last[0] is rows and last[1] == mode:
+            return last[2]
+        last = self._last = (None, 0, (None, None))  # its memory is free for the next
+        n = -(-len(rows) // 32)
+        step = 32 if n > 256 else 4
+        turned = []
+        for source in self._unfoldings[mode]:
+            out = None
+            if source is not None:
+                out = self.xp.empty((32 * source.n_words, -(-n // step) * step), u32)
+                self.transpose(source, rows, 0, len(rows), out)
+            turned.append(out)
+        self._last = (rows, mode, (turned[0], turned[1]))
+        return turned[0], turned[1]
+
+    def _turn(self, lines: Lines) -> Lines:
+        """Transpose a matrix's unfolding on the device."""
+        n_rows, n_columns = self.tensor.shape
+        out = self.xp.zeros((64 * n_words(n_columns), 2 * stride_of(n_rows)), u32)
+        self.transpose(lines, NULL, 0, n_rows, out)
+        return Lines(out[:n_columns], n_rows)
+
+    def transpose(self, lines: Lines, rows: Any, first: int, n: int, out: Any) -> None:
+        """Turn some rows into columns: a line of ``out`` for each."""
+        step = 32 * self.device.warps * 60_000  # the height of a grid
+        for start in range(0, n, step):
+            height = min(step, n - start)
+            self.device.launch(
+                "transpose_rows",
+                (self.blocks_of(lines.n_words, self.device.lanes),
+                 self.blocks_of(height, 32 * self.device.warps)),
+                self.device.lanes * self.device.warps,
+                [lines.words, lines.stride, rows, i64(first + start), i64(height),
+                 i64(lines.n_words), out[:, start // 32 :], i64(out.shape[1])],
+            )  # fmt: skip
+
+    def threads_of(self, n: int) -> int:
+        """Return a number of threads; the host has one."""
+        return n if self.device.lanes > 1 else 1
+
+    def blocks_of(self, n: int, threads: int) -> int:
+        """Return how many blocks of so many threads do n pieces of work."""
+        return max(1, -(-n // self.threads_of(threads)))

@@ -1,0 +1,90 @@
+"""What the GPU engine says when it cannot, and that its kernels compile for every device."""
+
+import logging
+
+import numpy as np
+import pytest
+
+import thali
+from host_device import HostDevice, compiler
+from thali.bits import PackedTensor
+from thali.data import BinaryTensor
+from thali.engines import base, choose
+from thali.engines.device import OPTIONS, n_devices, source
+from thali.engines.gpu import GpuEngine
+from thali.errors import EngineUnavailable
+from thali.sampler import Schedule, Target
+
+needs_compiler = pytest.mark.skipif(compiler() is None, reason="no C++ compiler")
+
+
+def packed(shape):
+    return PackedTensor.from_tensor(BinaryTensor.from_any(np.ones(shape, bool)))
+
+
+@pytest.mark.parametrize("architecture", ["75", "80", "90"])
+def test_kernels_compile_for(architecture):
+    """NVRTC from the package registry: no device is needed."""
+    nvrtc = pytest.importorskip("cuda.bindings.nvrtc", reason="no NVRTC (cuda-bindings)")
+    made, program = nvrtc.nvrtcCreateProgram(source().encode(), b"rows.cu", 0, [], [])
+    assert made == nvrtc.nvrtcResult.NVRTC_SUCCESS
+    options = [o.encode() for o in (*OPTIONS, f"--gpu-architecture=sm_{architecture}")]
+    (done,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+    _, size = nvrtc.nvrtcGetProgramLogSize(program)
+    log = b" " * size
+    nvrtc.nvrtcGetProgramLog(program, log)
+    assert done == nvrtc.nvrtcResult.NVRTC_SUCCESS, log.decode()
+
+
+@needs_compiler
+def test_data_that_do_not_fit_say_how_much_they_need():
+    """One sentence with the gigabytes."""
+    device = HostDevice()
+    device.room = 500_000_000
+    with pytest.raises(EngineUnavailable, match=r"need 0.5 GB on the GPU, where 0.5 GB are free"):
+        GpuEngine(device).load(packed((3, 4)))
+
+
+@needs_compiler
+@pytest.mark.parametrize("kind", ["serial", "serial-integrated"])
+def test_serial_schedules_are_refused(kind):
+    """One row after another is nothing for a GPU."""
+    with pytest.raises(ValueError, match="use schedule='parallel' or engine='cpu'"):
+        Target.prepare(np.eye(3), schedule=Schedule(kind), engine=GpuEngine(HostDevice()))
+
+
+@needs_compiler
+def test_words_of_another_type_are_refused():
+    """The boundary checks what the kernels take for granted."""
+    engine = GpuEngine(HostDevice()).load(packed((3, 4)))
+    with pytest.raises(TypeError, match="packed words were expected; int64"):
+        engine.lines(np.zeros((1, 1), np.int64), 4)
+
+
+@pytest.mark.skipif(n_devices() > 0, reason="there is a CUDA device")
+def test_without_a_device():
+    """The engine says so; "auto" takes the CPU."""
+    with pytest.raises(EngineUnavailable, match=r"engine='gpu' was given|cupy is needed"):
+        choose("gpu")
+    assert choose("auto", n_entries=base.LARGE).name == "cpu"
+
+
+@pytest.mark.gpu
+def test_auto_takes_the_gpu_for_large_data(caplog):
+    """And says so."""
+    with caplog.at_level(logging.INFO, "thali"):
+        assert choose("auto", n_entries=base.LARGE).name == "gpu"
+        assert choose("auto", n_entries=base.LARGE - 1).name == "cpu"
+        assert choose("auto", n_entries=base.LARGE, is_serial=True).name == "cpu"
+    assert "engine: gpu" in caplog.text
+
+
+@pytest.mark.gpu
+def test_the_same_chain_by_name():
+    """From names to the device and back."""
+    data = thali.simulate((300, 90), 4, spurious=0.05, seed=3).tensor
+    ends = []
+    for name in ("cpu", "gpu"):
+        target = Target.prepare(data, engine=name)
+        ends.append([i for _, i in thali.sampler.chain(np.uint64(5), target, 5)])
+    assert ends[0] == ends[1]

@@ -1,0 +1,57 @@
+"""The GPU engine's kernels built for the host, in place of a CUDA device."""
+
+import ctypes
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+import numpy as np
+
+from thali.engines.device import source
+
+
+def compiler():
+    return shutil.which("g++") or shutil.which("c++") or shutil.which("clang++")
+
+
+@cache
+def library():
+    """Compile rows.cu with one thread a block."""
+    folder = Path(mkdtemp(prefix="thali-"))
+    (folder / "rows.cpp").write_text(source())
+    command = [compiler(), "-O1", "-std=c++17", "-Wall", "-Werror", "-fPIC", "-shared"]
+    command += ["-o", str(folder / "rows.so"), str(folder / "rows.cpp")]
+    subprocess.run(command, check=True, capture_output=True, text=True)
+    return ctypes.CDLL(str(folder / "rows.so"))
+
+
+class HostDevice:
+    """NumPy and the host's build of the kernels."""
+
+    lanes = 1
+    warps = 1
+    n_processors = 2
+    shared = 48 << 10
+    name = "host"
+    xp = np
+    room = 1 << 40
+
+    def free_bytes(self):
+        return self.room
+
+    def launch(self, name, grid, threads, arguments, shared=0):
+        assert threads == 1
+        assert all(n > 0 for n in grid)
+        assert grid[1] < 1 << 16
+        assert shared <= 48 << 10
+        cells = [
+            np.array(a.ctypes.data if isinstance(a, np.ndarray) else a, order="C")
+            for a in arguments
+        ]
+        pointers = (ctypes.c_void_p * len(cells))(*(c.ctypes.data for c in cells))
+        getattr(library(), f"host_{name}")(*map(ctypes.c_uint, grid), pointers)
+
+    def to_host(self, array):
+        return np.array(array, order="C")
