@@ -22,8 +22,9 @@ log = logging.getLogger("thali")
 
 ENGINES = ("auto", "cpu", "gpu")
 
-LARGE = 1 << 28
-"""Entries from which a sweep on a GPU is faster than on the cores beside it."""
+LARGE = 1 << 26
+"""Entries from which ``"auto"`` takes the GPU. A sweep on an H200 is as fast as on the 16 cores
+beside it at 17 million entries, and takes two thirds of their time at 67 million."""
 
 
 class RowUpdate(NamedTuple):

@@ -301,14 +301,6 @@ KERNEL transpose_rows(
     }
 }
 
-// Switch on the columns of compressed sparse rows (any order within a row).
-KERNEL set_bits(const i64* indptr, const int* columns, i64 n_rows, i64 start, u32* words, i64 stride) {
-    i64 row = (i64)blockIdx.x * n_warps() + warp_of();
-    if (row >= n_rows) return;
-    for (i64 k = indptr[row] + lane_of(); k < indptr[row + 1]; k += LANES)
-        or_to(words + row * stride + (columns[k - start] >> 5), 1u << (columns[k - start] & 31));
-}
-
 // --- the row update, vertical form ---------------------------------------------------------------
 
 // The components of every column, as bits: out (n_columns, n_masks).
@@ -1108,7 +1100,6 @@ ON_HOST(count_lines)
 ON_HOST(find_singles)
 ON_HOST(gather_bits)
 ON_HOST(transpose_rows)
-ON_HOST(set_bits)
 ON_HOST(list_components)
 ON_HOST(list_columns)
 ON_HOST(list_visits)
