@@ -45,7 +45,11 @@ def compared(problem, n_sweeps, kind, **moves):
 
 @pytest.mark.parametrize("move", MOVES)
 @pytest.mark.parametrize(
-    ("problem", "kind"), [(FIXED, "parallel"), (LEARNED, "serial")], ids=["fixed", "learned"]
+    ("problem", "kind"),
+    [
+        pytest.param(FIXED, "parallel", id="fixed"),
+        pytest.param(LEARNED, "serial", id="learned", marks=pytest.mark.slow),  # the next has it
+    ],
 )
 def test_each_move_alone_is_exact(problem, kind, move):
     """Four tries a sweep leave the exact posterior as it is."""
