@@ -141,8 +141,8 @@ def dropped_in_a_parallel_phase(patch):
     edits = [
         ("is_held=block.is_held", "is_held=np.zeros(len(block.sizes), np.bool_)"),
         (
-            "    return _add(state, users, rows, births), births.covered",
-            "    state = _add(state, users, rows, births)\n"
+            "    return _add(state, users, births), births.covered",
+            "    state = _add(state, users, births)\n"
             "    return state.take(state.factors[0].sizes() > 0), births.covered",
         ),
     ]

@@ -35,7 +35,7 @@ WRONG_USAGE = [
     (f"fit table.csv --seed {2**64}", "is not in the range"),
     ("fit table.csv --threads 0", "invalid value for '--threads'"),
     ("fit table.csv --checkpoint 0", "invalid value for '--checkpoint'"),
-    ("fit table.csv --engine steam --out new", "--engine 'steam' was given; this version has"),
+    ("fit table.csv --engine steam --out new", "--engine 'steam' was given; allowed are"),
     ("fit table.csv --binarize high", "'high' is not a valid float"),
     ("fit absent.csv --out new", "absent.csv: there is no such file; check the path."),
     ("fit folder --out new", "folder: it is a folder without a matrix.mtx; allowed are files"),

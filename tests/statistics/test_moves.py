@@ -209,9 +209,9 @@ def test_a_wrong_ratio_of_the_finite_model_is_rejected(mistake, move, monkeypatc
 
 def test_acceptance_is_told():
     """Every sweep says how often each move was tried and accepted."""
-    schedule = Schedule(split_merge=3, guided=2, compound=2, reseat=2, residual=1)
+    schedule = Schedule(split_merge=3, anchored=4, guided=2, compound=2, reseat=2, residual=1)
     target = Target.prepare(X33, Model(alpha=1.0), schedule)
     told = [info.moves for _, info in chain(chain_key(0), target, 300)]
-    assert {tuple(tries for tries, _ in moves) for moves in told} == {(3, 2, 2, 2, 1)}
-    for kind in range(5):
+    assert {tuple(tries for tries, _ in moves) for moves in told} == {(3, 4, 2, 2, 2, 1)}
+    for kind in range(len(MOVES)):
         assert 0 < sum(moves[kind][1] for moves in told) < sum(m[kind][0] for m in told)
