@@ -6,42 +6,45 @@ import shlex
 import shutil
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-from commands import without_time
+from commands import FAST, without_time
 from thali.cli import main
 from thali.posterior.answer import answer
 
-PAGE = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text()
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "command-line.md").read_text()
 
 
-@pytest.fixture
-def faces(monkeypatch):
-    """Stand-ins for faces that this version does not have."""
-
-    class Annotated:
-        def __init__(self, posterior):
-            self.n_draws = posterior.n_draws
-
-        def write_h5ad(self, path):
-            path.write_text(str(self.n_draws))
-
-    def write(posterior, path, *, title=None):
-        path.write_text(title)
-
-    for name, function in {"report.write": write, "single_cell.to_anndata": Annotated}.items():
-        module, attribute = name.split(".")
-        if find_spec(f"thali.{module}") is None:
-            stand_in = ModuleType(f"thali.{module}")
-            setattr(stand_in, attribute, function)
-            monkeypatch.setitem(sys.modules, f"thali.{module}", stand_in)
+def pages():
+    """Other documents with commands for a shell: where they are, and what they are called."""
+    paths = [*(ROOT / "docs").rglob("*.md"), ROOT / "examples" / "README.md"]
+    found = {
+        path.name: commands_of(path.read_text()) for path in paths if "_build" not in path.parts
+    }
+    return {name: typed for name, typed in found.items() if typed and name != "command-line.md"}
 
 
-def test_the_commands_of_the_page(run, tmp_path, faces):
+def commands_of(text):
+    """What is typed in blocks of shell, after `thali` or `./dev run`."""
+    lines = "".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL)).splitlines()
+    return [m.group(1) for line in lines if (m := re.match(r"(?:thali|\./dev run) (.*)", line))]
+
+
+@pytest.mark.filterwarnings("ignore::thali.errors.NotConverged")
+@pytest.mark.parametrize(("name", "typed"), pages().items(), ids=lambda part: str(part)[:20])
+def test_the_commands_of_other_documents(name, typed, run, tmp_path):
+    """They run one after another, in one folder with our examples; sampling is cut short."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    for line in typed:
+        words = shlex.split(line)
+        code, _, err = run(*words, *(FAST if words[0] in ("fit", "resume") else ()))
+        assert code == 0, f"{name}: {line}: {err}"
+
+
+def test_the_commands_of_the_page(run, tmp_path):
     """They run one after another, in one folder; the answer is the one in the text."""
     typed = "".join(re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)).splitlines()
     outputs = {}

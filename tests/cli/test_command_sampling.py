@@ -1,5 +1,6 @@
 """``fit`` and ``resume`` answer in five lines, and what they keep can be continued."""
 
+import errno
 import inspect
 import os
 import re
@@ -49,7 +50,7 @@ def test_the_next_command_is_about_the_same_problem(run, table):
     typed = ["--binarize", "0.5", "--transpose", "--missing", "?", "--missing", "-", "--noise"]
     code, out, _ = run("fit", table, *FAST, *typed, "equal", "-q", "--report", "page.html")
     assert code == 0
-    told = shlex.split(out.splitlines()[-1])
+    told = shlex.split(out.splitlines()[-2])
     given = dict.fromkeys(["--binarize", "0.5", "--transpose", "?", "-", "equal", *map(str, FAST)])
     assert given.keys() <= set(told)
     assert not {"--report", "--quiet", "-q"} & set(told)
@@ -59,12 +60,27 @@ def test_fit_writes_a_page(run, table, tmp_path):
     """The answer is followed by where the page is; what is in its way is told before sampling."""
     code, out, _ = run("fit", table, *FAST, "--report", "page.html")
     assert code == 0
-    assert "page.html is written; open it in a browser.\nNothing was kept." in out
+    assert out.endswith("--out table.run\npage.html is written; open it in a browser.\n")
     page = (tmp_path / "page.html").read_text()
     assert "<title>table" in page
     assert run("fit", table, *FAST, "--report", "page.html", "--out", "new")[0] == 2
     assert (tmp_path / "page.html").read_text() == page
     assert not (tmp_path / "new").exists()
+
+
+def test_an_answer_survives_a_page_that_does_not_fit(run, table, tmp_path, monkeypatch):
+    """What took so long to find is said first; then what went wrong, and nothing half-written."""
+
+    def write(posterior, path, *, title):
+        path.write_text("<html>")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("thali.report.write", write)
+    code, out, err = run("fit", table, *FAST, "--report", "page.html")
+    assert code == 1
+    assert len(answer_of(out)[0]) == 5
+    assert "page.html could not be written (No space left on device)" in err.splitlines()[-1]
+    assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
 
 
 def test_what_fit_finds_is_what_sample_finds(run, table, tmp_path):

@@ -69,6 +69,23 @@ def test_without_a_device():
     assert choose("auto", n_entries=base.LARGE).name == "cpu"
 
 
+@needs_compiler
+@pytest.mark.parametrize(("room", "name"), [(1 << 40, "gpu"), (1000, "cpu")])
+def test_auto_falls_back_where_data_do_not_fit(room, name, monkeypatch, caplog):
+    """Who did not ask for the GPU is not stopped by one that is too small."""
+    device = HostDevice()
+    device.room = room
+    monkeypatch.setattr(base, "LARGE", 1)
+    monkeypatch.setattr("thali.engines.device.n_devices", lambda: 1)
+    monkeypatch.setattr("thali.engines.gpu.GpuEngine", lambda: GpuEngine(device))
+    with caplog.at_level(logging.INFO, "thali"):
+        assert Target.prepare(np.eye(3)).engine.name == name
+    assert ("GB are free" in caplog.text) == (name == "cpu")
+    if name == "cpu":
+        with pytest.raises(EngineUnavailable, match="GB are free"):
+            Target.prepare(np.eye(3), engine="gpu")
+
+
 @pytest.mark.gpu
 def test_auto_takes_the_gpu_for_large_data(caplog):
     """And says so."""

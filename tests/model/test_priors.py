@@ -193,3 +193,12 @@ def test_grid_of_densities_stays_inside():
     assert 0.0 < grid.min() < grid.max() < 1.0
     with pytest.raises(ValueError, match=r"n_values=2.5 was given"):
         PerComponent(n_values=2.5)
+
+
+def test_expected_number_of_components():
+    """That at which a concentration is the mean of its posterior; fixed, the mean of the prior."""
+    n_rows, n_components = 30, 40
+    h_n = sum(1.0 / n for n in range(1, n_rows + 1))
+    mean = n_components / (7.0 + h_n)  # of Gamma(n, 7 + H_N), but for the shape of the prior
+    assert Buffet(Gamma(1.0, 7.0)).expected(mean, n_rows) == pytest.approx(n_components)
+    assert Buffet(2.0).expected(2.0, n_rows) == pytest.approx(2.0 * h_n)

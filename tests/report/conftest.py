@@ -80,6 +80,18 @@ def chromium():
 
 
 @pytest.fixture
+def keep(request):
+    """Keep a picture of a whole page for those who want to look at it."""
+
+    def keep(page, name):
+        folder = request.config.rootpath / "screenshots"
+        folder.mkdir(exist_ok=True)
+        page.screenshot(path=folder / f"report-{name}.png", full_page=True)
+
+    return keep
+
+
+@pytest.fixture
 def visit(chromium):
     """Open pages that must neither complain nor ask for anything but themselves."""
     complaints, contexts = [], []

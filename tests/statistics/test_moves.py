@@ -207,6 +207,16 @@ def test_a_wrong_ratio_of_the_finite_model_is_rejected(mistake, move, monkeypatc
     assert compare.rejects(ks, fs, expected), f"largest |z| is only {z:.1f}"
 
 
+@pytest.mark.parametrize(("n_columns", "tries"), [(16_384, 5), (16_385, 3)])
+def test_half_the_tries_on_wide_data(n_columns, tries):
+    """By the shape of the data, which no move changes; never less than one."""
+    data = np.zeros((2, n_columns), bool)
+    schedule = Schedule(**NO_MOVES | {"split_merge": 5, "residual": 1})
+    target = Target.prepare(data, Model(alpha=1.0), schedule, threads=1)
+    (_, info), *_ = chain(chain_key(0), target, 1)
+    assert [n for n, _ in info.moves] == [tries, 0, 0, 0, 0, 1]
+
+
 def test_acceptance_is_told():
     """Every sweep says how often each move was tried and accepted."""
     schedule = Schedule(split_merge=3, anchored=4, guided=2, compound=2, reseat=2, residual=1)

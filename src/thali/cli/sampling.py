@@ -155,8 +155,7 @@ def fit(
         posterior = thali.sample(
             tensor, n_components=components, out=out, progress=progress, **settings
         )
-    page = None if report is None else write_page(posterior, report, title=data.stem)
-    _answer(posterior, out, data, page)
+    _answer(posterior, out, data, report)
 
 
 @click.command(short_help="Go on with RUN, stopped or finished.")
@@ -203,16 +202,19 @@ def _told_if_stopped(run: Path | None) -> Iterator[None]:
 
 
 def _answer(
-    posterior: Posterior, run: Path | None, data: Path | None = None, page: str | None = None
+    posterior: Posterior, run: Path | None, data: Path | None = None, report: Path | None = None
 ) -> None:
     """Say what came out, and what to do next."""
     from thali.posterior.answer import answer, in_words  # noqa: PLC0415
 
     found = answer(posterior, advice(run))
     is_early = found["draws"] < found["asked"]
-    say("\n".join([*in_words(found), "", *filter(None, [page]), _next(found, run, data)]))
+    say("\n".join([*in_words(found), "", _next(found, run, data)]))
     if found["warning"] is not None:
         tell(found["warning"])
+    if report is not None:  # last: a page that cannot be written takes no answer along
+        assert data is not None
+        say(write_page(posterior, report, title=data.stem))
     if is_early:
         kept = "not kept; with --out RUN they would be."
         if run is not None:

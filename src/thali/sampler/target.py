@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -12,6 +14,7 @@ from thali.bits.words import count_ones
 from thali.checks import count
 from thali.data import BinaryTensor
 from thali.engines.base import choose
+from thali.errors import EngineUnavailable
 from thali.model import Model, PerComponent
 from thali.model.simulate import Simulated
 from thali.sampler.state import State
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 
     from thali.engines.base import Engine
     from thali.model.model import Priors
+
+log = logging.getLogger(__name__)
 
 SCHEDULES = ("parallel", "serial", "serial-integrated")
 MOVES = ("split_merge", "anchored", "guided", "compound", "reseat", "residual")
@@ -135,8 +140,9 @@ class Target(NamedTuple):
                 "components then cannot be drawn at once; use schedule='parallel'."
             )
             raise NotImplementedError(msg)
+        is_chosen = engine == "auto"
         if isinstance(engine, str):
-            engine = choose(engine, threads, int(np.prod(tensor.shape)), is_serial=is_serial)
+            engine = choose(engine, threads, prod(tensor.shape), is_serial=is_serial)
         elif not hasattr(engine, "load") or threads is not None:
             msg = (
                 f"engine={engine!r} with threads={threads!r} was given; name an engine and the "
@@ -149,7 +155,13 @@ class Target(NamedTuple):
                 "one row after another; use schedule='parallel' or engine='cpu'."
             )
             raise ValueError(msg)
-        engine = engine.load(tensor)
+        try:
+            engine = engine.load(tensor)
+        except EngineUnavailable as error:
+            if not is_chosen:
+                raise
+            log.info("engine: not that one (%s)", error)
+            engine = choose("cpu", threads).load(tensor)
         most_ones = int(count_ones(tensor.unfoldings[0].ones).max())
         return cls(tensor, engine, model, priors, schedule, most_ones)
 
