@@ -103,12 +103,8 @@ def read_pairs(path: Path, separator: str | None, options: Options) -> BinaryTen
             "value; check the separator"
         )
         raise ValueError(msg)
-    if n_fields == 2 and options.missing:
-        msg = (
-            "`missing` was given for pairs of two columns, which hold no values; leave it out, or "
-            "add a column of values"
-        )
-        raise ValueError(msg)
+    if n_fields == 2:
+        _refuse_numbers(options, "pairs of two columns, which", "add a column of values")
     has_header = _has_header(header, spelling)
 
     def columns() -> Iterator[list[Fields]]:
@@ -229,7 +225,7 @@ def _values(fields: Fields, spelling: Spelling) -> NDArray[np.uint8]:
 
 def read_baskets(path: Path, options: Options) -> BinaryTensor:
     """Read one basket a line: the names of its items, separated by blanks or commas."""
-    _refuse_numbers(options)
+    _refuse_numbers(options, "baskets, which list items and", "say kind='matrix'")
     separator = _basket_separator(path)
     items = Names()
     n_rows = n_listed = 0
@@ -258,13 +254,11 @@ def read_baskets(path: Path, options: Options) -> BinaryTensor:
     return BinaryTensor(ones, unknown, ("basket", "item"), (None, names))
 
 
-def _refuse_numbers(options: Options) -> None:
+def _refuse_numbers(options: Options, what: str, else_do: str) -> None:
+    """Refuse options about values where there are none."""
     if options.binarize is not None or options.missing:
         name = "binarize" if options.binarize is not None else "missing"
-        msg = (
-            f"`{name}` was given for baskets, which list items and hold no values; leave it out, "
-            "or say kind='matrix'"
-        )
+        msg = f"`{name}` was given for {what} hold no values; leave it out, or {else_do}"
         raise ValueError(msg)
 
 
