@@ -31,7 +31,7 @@ COMPILED = {
     columns: ["list_visits"],
     marginals: ["_gain", "_draw"],
     cpu: ["arrange"],
-    residuals: ["code_like", "residual_users"],
+    residuals: ["code_like", "share"],
     seats: ["draw_seats", "own_codes"],
 }
 """What the sampler calls, by where it looks it up."""

@@ -287,7 +287,9 @@ def _prepare(
     is_large = prod(settings.shape) >= _LARGE
     n_workers = min(settings.chains, total) if is_large else 1
     target = Target.prepare(tensor, settings.model, settings.schedule, engine, total // n_workers)
-    return target, 1 if target.engine.name == "gpu" else n_workers
+    if target.engine.name == "gpu":  # chains take turns, each with all threads
+        target.engine.threads, n_workers = total, 1
+    return target, n_workers
 
 
 def _go_on(

@@ -20,6 +20,7 @@ __all__ = [
     "earlier_twins",
     "first_bit",
     "gather_bits",
+    "lowest",
     "n_words",
     "pack",
     "popcount",
@@ -75,12 +76,17 @@ def count_ones(words: Words) -> Index:
 
 
 @jit
+def lowest(word: np.uint64) -> int:
+    """Return the position of the lowest bit of a word that has some."""
+    return np.int64(popcount((word & (~word + _ONE)) - _ONE))
+
+
+@jit
 def first_bit(words: Words) -> int:
     """Return the position of the lowest bit of a line; -1 if there is none."""
     for w in range(words.shape[0]):
-        word = words[w]
-        if word != _ZERO:
-            return w * WORD + np.int64(popcount((word & (~word + _ONE)) - _ONE))
+        if words[w] != _ZERO:
+            return w * WORD + lowest(words[w])
     return -1
 
 

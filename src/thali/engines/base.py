@@ -65,6 +65,7 @@ class Engine(Protocol):
     """Where rows are updated. Engines differ in where they compute, never in what."""
 
     name: str
+    threads: int  # of the host
 
     def load(self, tensor: PackedTensor) -> Engine:
         """Return an engine like this one that has the data; this one is not changed."""
@@ -148,7 +149,7 @@ def choose(
         from thali.engines.gpu import GpuEngine  # noqa: PLC0415
 
         if name == "gpu" or n_devices():
-            gpu = GpuEngine()
+            gpu = GpuEngine(threads=threads)
             log.info("engine: gpu, %s", gpu.device.name)
             return gpu
     engine = CpuEngine(threads)

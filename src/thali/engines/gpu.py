@@ -34,7 +34,6 @@ class GpuEngine(Resident):
     """Row updates on a CUDA device; the bits drawn are those of the CPU engine."""
 
     name = "gpu"
-    threads = 1
 
     # --- the protocol -----------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import numpy as np
 from thali.bits.words import n_words
 from thali.decide import EXP
 from thali.engines.device import CudaDevice
+from thali.engines.threads import n_threads
 from thali.errors import EngineUnavailable
 
 if TYPE_CHECKING:
@@ -57,8 +58,12 @@ class Resident:
     tensor: PackedTensor
     _unfoldings: list[tuple[Lines, Lines | None]]
 
-    def __init__(self, device: Any = None) -> None:
-        """Use the current CUDA device (tests pass another place to compute)."""
+    def __init__(self, device: Any = None, threads: int | None = None) -> None:
+        """Use the current CUDA device (tests pass another place to compute).
+
+        Threads are the host's, for proposals of moves.
+        """
+        self.threads = n_threads(threads)
         self.device = CudaDevice() if device is None else device
         self.xp = self.device.xp
         self._here: dict[int, tuple[Any, Lines]] = {}
@@ -67,7 +72,7 @@ class Resident:
 
     def load(self, tensor: PackedTensor) -> Self:
         """Return an engine with a copy of the data on the device; a matrix travels once."""
-        engine = type(self)(self.device)
+        engine = type(self)(self.device, self.threads)
         engine.take_in(tensor)
         return engine
 

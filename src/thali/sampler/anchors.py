@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thali._jit import jit
-from thali.bits.words import popcount
+from thali.bits.words import lowest, popcount
+from thali.engines.threads import share
 from thali.sampler.proposals import (
+    CHUNK,
     impossible,
+    one_or_both,
     one_or_two,
-    partner_of,
     pick,
     size_of,
     three_uniforms,
@@ -28,7 +30,12 @@ from thali.sampler.proposals import (
 from thali.streams import Site, uniform
 
 if TYPE_CHECKING:
-    from thali.bits import Index, Words
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from thali.bits import Words
+    from thali.streams import Stream
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
@@ -38,105 +45,126 @@ _WORDS = 8
 """Words of columns that are looked at: of longer rows a random part says enough."""
 _ROWS = 256
 """Users at most that sharpen what the anchors show."""
-_PLANES = 9  # bits of a count up to that
 _ROUNDS = 2
 
 
-@jit
 def propose_anchored(
-    key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int, alpha: float,
+    stream: Stream, number: np.uint64, users: Words, n_rows: int, alpha: float, threads: int,
     codes: Words, ones: Words, known: Words, w1: float, w0: float,
-) -> tuple:  # type: ignore[type-arg]  # fmt: skip
+) -> tuple[Any, ...]:  # fmt: skip
     """Split the users of a component by what fits them, or unite those of two."""
-    n, width = users.shape
-    is_split = uniform(key, sweep, _ANCHORED, number, np.uint64(0)) < 0.5
-    if n < (1 if is_split else 2):
+    first, second = one_or_both(*stream, _ANCHORED, number, users)
+    if first < 0:
         return impossible(users)
-    first = pick(uniform(key, sweep, _ANCHORED, number, np.uint64(1)), n)
-    second = first
-    if not is_split:
-        second = partner_of(
-            users,
-            first,
-            uniform(key, sweep, _ANCHORED, number, np.uint64(2)),
-            uniform(key, sweep, _ANCHORED, number, np.uint64(3)),
-        )
-    rows = _members(users[first] | users[second])
-    n_users = rows.shape[0]
-    if n_users < 2:
+    both = users[first] | users[second]
+    if size_of(both) < 2:
         return impossible(users)
+    is_other = np.ones(len(users), np.bool_)
+    is_other[[first, second]] = False
+    view = (users, codes, is_other, ones, known)
+    at, marks = _marks(*stream, number, both, *view, w1, w0)
+    is_split = first == second
+    pair = np.zeros((2, users.shape[1]), np.uint64) if is_split else users[[first, second]]
+    log_how = np.zeros(-(-users.shape[1] * 64 // CHUNK))
+    share(
+        _settle_rows, 64 * users.shape[1], threads, *stream, number, is_split, both, at, marks,
+        *view, w1, w0, pair, log_how, step=CHUNK,
+    )  # fmt: skip
+    uniforms = three_uniforms(*stream, _ANCHORED, number, 7)
+    return one_or_two(users, n_rows, alpha, first, second, pair, sum(log_how.tolist()), uniforms)
+
+
+@jit
+def _marks(
+    key: np.uint64, sweep: np.uint64, number: np.uint64, both: Words, users: Words, codes: Words,
+    is_other: NDArray[np.bool_], ones: Words, known: Words, w1: float, w0: float,
+) -> tuple[int, Words]:  # fmt: skip
+    """Choose words of columns and two anchors; return where, and what tells the two apart."""
+    n_users = size_of(both)
     n_words = min(_WORDS, ones.shape[1])
     at = pick(uniform(key, sweep, _ANCHORED, number, np.uint64(4)), ones.shape[1] - n_words + 1)
-    free = _free_entries(rows, at, n_words, users, codes, known, first, second)
-    has = np.empty((n_users, n_words), np.uint64)
-    for i in range(n_users):
-        for w in range(n_words):
-            has[i, w] = ones[rows[i], at + w] & free[i, w]
     one = pick(uniform(key, sweep, _ANCHORED, number, np.uint64(5)), n_users)
     other = pick(uniform(key, sweep, _ANCHORED, number, np.uint64(6)), n_users - 1)
     other += other >= one
+    step = (n_users + _ROWS - 1) // _ROWS
+    n_shown = (n_users + step - 1) // step
+    rows = np.empty(n_shown + 2, np.int64)  # of some users, and of the anchors
+    i = 0
+    for w in range(both.shape[0]):
+        left = both[w]
+        while left != _ZERO:
+            row = 64 * w + lowest(left)
+            left &= left - _ONE
+            if i % step == 0:
+                rows[i // step] = row
+            if i == one:
+                rows[n_shown] = row
+            if i == other:
+                rows[n_shown + 1] = row
+            i += 1
+    free = np.empty((n_shown + 2, n_words), np.uint64)
+    has = np.empty((n_shown + 2, n_words), np.uint64)
+    for i in range(n_shown + 2):
+        _look(rows[i], at, users, codes, is_other, ones, known, free[i], has[i])
     marks = np.empty((2, n_words), np.uint64)  # columns that tell the two apart
     for w in range(n_words):
-        marks[0, w] = has[one, w] & free[other, w] & ~has[other, w]
-        marks[1, w] = has[other, w] & free[one, w] & ~has[one, w]
+        one_has, other_has = has[n_shown, w], has[n_shown + 1, w]
+        marks[0, w] = one_has & free[n_shown + 1, w] & ~other_has
+        marks[1, w] = other_has & free[n_shown, w] & ~one_has
     for _ in range(_ROUNDS):
-        _sharpen(marks, free, has, w1, w0)
-    pair = np.zeros((2, width), np.uint64)
-    if not is_split:
-        pair[0] = users[first]
-        pair[1] = users[second]
-    log_how = 0.0
-    for i in range(n_users):
-        u = uniform(key, sweep, _ANCHORED_ROWS, number, np.uint64(i))
-        log_how += _settle(u, is_split, rows[i], pair, _fits(i, marks, free, has, w1, w0))
-    uniforms = three_uniforms(key, sweep, _ANCHORED, number, 7)
-    return one_or_two(users, n_rows, alpha, first, second, pair, log_how, uniforms)
+        _sharpen(marks, free[:n_shown], has[:n_shown], w1, w0)
+    return at, marks
 
 
 @jit
-def _members(words: Words) -> Index:
-    """List the members of a set."""
-    members = np.empty(size_of(words), np.int64)
-    n = 0
-    for w in range(words.shape[0]):
-        for b in range(64):
-            if (words[w] >> np.uint64(b)) & _ONE:
-                members[n] = 64 * w + b
-                n += 1
-    return members
+def _look(
+    row: int, at: int, users: Words, codes: Words, is_other: NDArray[np.bool_], ones: Words,
+    known: Words, free: Words, has: Words,
+) -> None:  # fmt: skip
+    """See what is known of a row and covered by no other component, and the ones there."""
+    n_words = free.shape[0]
+    for w in range(n_words):
+        free[w] = known[row, at + w] if known.shape[0] else ~_ZERO
+    for component in range(users.shape[0]):
+        if not is_other[component]:
+            continue
+        if (users[component, row >> 6] >> np.uint64(row & 63)) & _ONE:
+            for w in range(n_words):
+                free[w] &= ~codes[component, at + w]
+    for w in range(n_words):
+        has[w] = ones[row, at + w] & free[w]
 
 
 @jit
-def _free_entries(
-    rows: Index, at: int, n_words: int, users: Words, codes: Words, known: Words, first: int,
-    second: int,
-) -> Words:  # fmt: skip
-    """Return what is known of some rows and covered by no component but the two given."""
-    free = np.full((rows.shape[0], n_words), ~_ZERO)
-    for i in range(rows.shape[0]):
-        row = rows[i]
-        if known.shape[0]:
-            free[i] = known[row, at : at + n_words]
-        for component in range(users.shape[0]):
-            if component in (first, second):
-                continue
-            if (users[component, row >> 6] >> np.uint64(row & 63)) & _ONE:
-                for w in range(n_words):
-                    free[i, w] &= ~codes[component, at + w]
-    return free
+def _settle_rows(
+    lo: int, hi: int, key: np.uint64, sweep: np.uint64, number: np.uint64, is_drawn: bool,
+    both: Words, at: int, marks: Words, users: Words, codes: Words, is_other: NDArray[np.bool_],
+    ones: Words, known: Words, w1: float, w0: float, pair: Words, log_how: NDArray[np.float64],
+) -> None:  # fmt: skip
+    """Send the users in a range of rows where they fit, or see where they are."""
+    free, has = np.empty_like(marks[0]), np.empty_like(marks[0])
+    index = np.uint64(size_of(both[: lo >> 6]))
+    for w in range(lo >> 6, hi >> 6):
+        left = both[w]
+        while left != _ZERO:
+            row = 64 * w + lowest(left)
+            left &= left - _ONE
+            _look(row, at, users, codes, is_other, ones, known, free, has)
+            u = uniform(key, sweep, _ANCHORED_ROWS, number, index)
+            index += _ONE
+            gains = _fits(marks, free, has, w1, w0)
+            log_how[row // CHUNK] += _settle(u, is_drawn, row, pair, gains)
 
 
 @jit
-def _fits(
-    i: int, marks: Words, free: Words, has: Words, w1: float, w0: float
-) -> tuple[float, float]:
+def _fits(marks: Words, free: Words, has: Words, w1: float, w0: float) -> tuple[float, float]:
     """Return what a row gains by having the marks of the first and of the second."""
     gain_first, gain_second = 0.0, 0.0
     for side in range(2):
         n_free, n_ones = _ZERO, _ZERO
         for w in range(marks.shape[1]):
-            n_free += popcount(free[i, w] & marks[side, w])
-            n_ones += popcount(has[i, w] & marks[side, w])
+            n_free += popcount(free[w] & marks[side, w])
+            n_ones += popcount(has[w] & marks[side, w])
         gain = w1 * np.int64(n_ones) + w0 * (np.int64(n_free) - np.int64(n_ones))
         if side == 0:
             gain_first = gain
@@ -149,14 +177,13 @@ def _fits(
 def _sharpen(marks: Words, free: Words, has: Words, w1: float, w0: float) -> None:
     """Let the rows that clearly have one of the two say what tells it from the other."""
     n_users, n_words = free.shape
-    step = (n_users + _ROWS - 1) // _ROWS
     n_planes = 1
-    while n_users >> n_planes and n_planes < _PLANES:
+    while n_users >> n_planes:
         n_planes += 1
     n_free = np.zeros((2, n_planes, n_words), np.uint64)  # of every side and column, bit by bit
     n_ones = np.zeros((2, n_planes, n_words), np.uint64)
-    for i in range(0, n_users, step):
-        to_first, to_second = _fits(i, marks, free, has, w1, w0)
+    for i in range(n_users):
+        to_first, to_second = _fits(marks, free[i], has[i], w1, w0)
         if to_first > 0.0 and to_second > 0.0:
             continue
         side = 0 if to_first >= to_second else 1

@@ -17,6 +17,7 @@ from thali._jit import jit
 from thali.sampler.proposals import (
     atoms,
     impossible,
+    joined,
     log_guess_of,
     log_rate,
     pick,
@@ -26,7 +27,12 @@ from thali.sampler.proposals import (
 from thali.streams import Site, uniform
 
 if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import NDArray
+
     from thali.bits import Index, Words
+    from thali.streams import Stream
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
@@ -39,10 +45,9 @@ MOST_PARTS = 5
 _MOSTLY = 0.9
 
 
-@jit
 def propose_compound(
-    key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int, alpha: float
-) -> tuple:  # type: ignore[type-arg]
+    stream: Stream, number: np.uint64, users: Words, n_rows: int, alpha: float, threads: int
+) -> tuple[Any, ...]:
     """Add a component used by the union or by the intersection of others, or delete such a one.
 
     The parts of a compound are those that lie in it (union), or in which it lies (intersection),
@@ -50,46 +55,77 @@ def propose_compound(
     and is possible only if a death would find the same. The rows inside the union or intersection
     of the parts join at one rate, those outside at another, both uniform: eq. 20 with two classes.
     """
-    n, width = users.shape
+    is_union, gone, parts, rates = _some_parts(*stream, number, users)
+    if len(parts) == 0:
+        return impossible(users)
+    inside = within(users, parts, is_union)
+    if gone < len(users):
+        compound = users[gone]
+    else:
+        compound = joined(stream, _COMPOUND_ROWS, number, inside, inside, rates, n_rows, threads)
+    uniforms = three_uniforms(*stream, _COMPOUND, number, 5 + MOST_PARTS)
+    return _compound(users, n_rows, alpha, is_union, parts, gone, inside, compound, uniforms)
+
+
+@jit
+def _some_parts(
+    key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words
+) -> tuple[bool, int, Index, NDArray[np.float64]]:
+    """Draw the parts of a new compound, or one to delete (n: none) and see what its parts are.
+
+    No parts: nothing is possible. Rates: of rows outside and inside the parts to join, where
+    :func:`thali.sampler.proposals.join` looks them up.
+    """
+    n = users.shape[0]
     is_birth = uniform(key, sweep, _COMPOUND, number, np.uint64(0)) < 0.5
     is_union = uniform(key, sweep, _COMPOUND, number, np.uint64(1)) < 0.5
-    if n < (1 if is_birth else 2):
-        return impossible(users)
-    u = uniform(key, sweep, _COMPOUND, number, np.uint64(2))
-    compound = np.zeros(width, np.uint64)
+    inside = uniform(key, sweep, _COMPOUND, number, np.uint64(3))
+    outside = uniform(key, sweep, _COMPOUND, number, np.uint64(4))
+    rates = np.array([outside, 0.0, 0.0, inside])
     parts = np.empty(MOST_PARTS, np.int64)
+    u = uniform(key, sweep, _COMPOUND, number, np.uint64(2))
+    if not is_birth:
+        if n < 2:
+            return is_union, n, parts[:0], rates
+        gone = pick(u, n)
+        n_parts = _parts(users, gone, users[gone], is_union, parts)
+        return is_union, gone, parts[: n_parts if n_parts <= MOST_PARTS else 0], rates
+    n_parts = 1 + pick(u, MOST_PARTS)
+    if n_parts > n:
+        return is_union, n, parts[:0], rates
+    for i in range(n_parts):  # distinct, in increasing order
+        v = uniform(key, sweep, _COMPOUND, number, np.uint64(5 + i))
+        part = pick(v, n - i)
+        j = i
+        for k in range(i):
+            part += part >= parts[k]
+        while j > 0 and parts[j - 1] > part:
+            parts[j] = parts[j - 1]
+            j -= 1
+        parts[j] = part
+    return is_union, n, parts[:n_parts], rates
+
+
+@jit
+def within(users: Words, parts: Index, is_union: bool) -> Words:
+    """Return the rows that use some of the parts, or all of them."""
+    rows = users[parts[0]].copy()
+    for i in range(1, parts.shape[0]):
+        rows = rows | users[parts[i]] if is_union else rows & users[parts[i]]
+    return rows
+
+
+@jit
+def _compound(
+    users: Words, n_rows: int, alpha: float, is_union: bool, parts: Index, gone: int,
+    inside: Words, compound: Words, uniforms: NDArray[np.float64],
+) -> tuple:  # type: ignore[type-arg]  # fmt: skip
+    """Propose a compound with these users, or its deletion if it is there."""
+    n, width = users.shape
+    n_parts = parts.shape[0]
+    is_birth = gone == n
+    n_small = n if is_birth else n - 1
     if is_birth:
-        n_small, gone = n, n
-        n_parts = 1 + pick(u, MOST_PARTS)
-        if n_parts > n:
-            return impossible(users)
-        for i in range(n_parts):  # distinct, in increasing order
-            v = uniform(key, sweep, _COMPOUND, number, np.uint64(5 + i))
-            part = pick(v, n - i)
-            j = i
-            for k in range(i):
-                part += part >= parts[k]
-            while j > 0 and parts[j - 1] > part:
-                parts[j] = parts[j - 1]
-                j -= 1
-            parts[j] = part
-    else:
-        n_small, gone = n - 1, pick(u, n)
-        compound[:] = users[gone]
-        n_parts = _parts(users, gone, compound, is_union, parts)
-        if n_parts == 0 or n_parts > MOST_PARTS:
-            return impossible(users)
-    inside = users[parts[0]].copy()
-    for i in range(1, n_parts):
-        inside = inside | users[parts[i]] if is_union else inside & users[parts[i]]
-    if is_birth:
-        within = uniform(key, sweep, _COMPOUND, number, np.uint64(3))
-        outside = uniform(key, sweep, _COMPOUND, number, np.uint64(4))
-        for row in range(n_rows):
-            bit = _ONE << np.uint64(row & 63)
-            rate = within if inside[row >> 6] & bit != _ZERO else outside
-            if uniform(key, sweep, _COMPOUND_ROWS, number, np.uint64(row)) < rate:
-                compound[row >> 6] |= bit
         found = np.empty(MOST_PARTS, np.int64)
         if _parts(users, gone, compound, is_union, found) != n_parts:
             return impossible(users)
@@ -99,8 +135,8 @@ def propose_compound(
     n_users, n_inside = size_of(compound), size_of(inside)
     if n_users == 0:
         return impossible(users)
-    joined = size_of(inside & compound)
-    log_guess = log_guess_of(n_inside, joined) + log_guess_of(n_rows - n_inside, n_users - joined)
+    n_both = size_of(inside & compound)
+    log_guess = log_guess_of(n_inside, n_both) + log_guess_of(n_rows - n_inside, n_users - n_both)
     log_parts = -log(MOST_PARTS)  # of n_parts, then of which they are
     for i in range(n_parts):
         log_parts -= log(n_small - i) - log(i + 1)
@@ -113,7 +149,6 @@ def propose_compound(
         sets[i] = users[parts[i]]
     sets[n_parts] = compound
     classes, members = atoms(sets)
-    uniforms = three_uniforms(key, sweep, _COMPOUND, number, 5 + MOST_PARTS)
     if is_birth:
         few = concerned[:n_parts]
         return True, few, classes, members[:n_parts], members, sets, ratio, uniforms

@@ -11,7 +11,7 @@ from thali._jit import jit
 from thali.sampler.proposals import (
     atoms,
     chance_of,
-    divide,
+    divided,
     impossible,
     log_division,
     partner_of,
@@ -22,27 +22,40 @@ from thali.sampler.proposals import (
 from thali.streams import Site, uniform
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from numpy.typing import NDArray
 
     from thali.bits import Words
+    from thali.streams import Stream
 
 _SPLIT = np.uint64(Site.SPLIT)
 
 
-@jit
 def propose_exchange(
-    key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words,
+    stream: Stream, number: np.uint64, users: Words,
     n_rows: int,  # noqa: ARG001 - as every proposal
-    densities: NDArray[np.float64],
-) -> tuple:  # type: ignore[type-arg]  # fmt: skip
+    densities: NDArray[np.float64], threads: int,
+) -> tuple[Any, ...]:  # fmt: skip
     """Unite the users of two components; let the second have part of the users of a third.
 
     The same move undoes it: the parts of the third are united, and the union is divided into what
     it was made of. Components keep their densities.
     """
-    n = users.shape[0]
-    if n < 3:
+    if len(users) < 3:
         return impossible(users)
+    first, second, third = _three(*stream, number, users)
+    pair = divided(stream, number, users[third], threads)
+    uniforms = three_uniforms(*stream, _SPLIT, number, 6)
+    return _exchanged(users, densities, first, second, third, pair, uniforms)
+
+
+@jit
+def _three(
+    key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words
+) -> tuple[int, int, int]:
+    """Draw two components to unite and one to divide."""
+    n = users.shape[0]
     first = pick(uniform(key, sweep, _SPLIT, number, np.uint64(0)), n)
     second = partner_of(
         users,
@@ -53,8 +66,16 @@ def propose_exchange(
     third = pick(uniform(key, sweep, _SPLIT, number, np.uint64(9)), n - 2)
     third += third >= min(first, second)
     third += third >= max(first, second)
-    pair = np.zeros((2, users.shape[1]), np.uint64)
-    divide(key, sweep, number, users[third], pair)
+    return first, second, third
+
+
+@jit
+def _exchanged(
+    users: Words, densities: NDArray[np.float64], first: int, second: int, third: int,
+    pair: Words, uniforms: NDArray[np.float64],
+) -> tuple:  # type: ignore[type-arg]  # fmt: skip
+    """Propose the union of two and the parts of the third."""
+    n = users.shape[0]
     sets = np.empty((4, users.shape[1]), np.uint64)
     sets[0] = users[first]
     sets[1] = users[second]
@@ -86,5 +107,4 @@ def propose_exchange(
         after_users[i] = new_users[component]
         gained = size_of(new_users[component]) - size_of(users[component])
         ratio += gained * (log(densities[component]) - log(1.0 - densities[component]))
-    uniforms = three_uniforms(key, sweep, _SPLIT, number, 6)
     return True, concerned, classes, before, after, after_users, ratio, uniforms

@@ -111,8 +111,11 @@ class _SumOut:
             ones, known = target.tensor.unfoldings[0]
             data = (codes.words, ones, NOTHING if known is None else known, *weights)
         proposal = Proposal(
-            *self.propose(*stream, np.uint64(number), users.words, n_rows, prior, *data)
-        )
+            *self.propose(
+                stream, np.uint64(number), users.words, n_rows, prior, target.engine.threads,
+                *data,
+            )
+        )  # fmt: skip
         if not proposal.is_possible:
             return None
         is_rest = np.ones(len(users.words), np.bool_)

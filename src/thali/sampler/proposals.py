@@ -4,6 +4,8 @@ The concerned components are described by classes of rows: rows that use the sam
 and after, are alike. A proposal lists the components concerned, those that stay first; the classes
 of rows; for every component before and after the classes that use it, as bits; who uses them
 after; and the log of all factors of the acceptance ratio but the likelihood.
+
+What is drawn for every row is drawn on all threads, each for a range of rows.
 """
 
 from __future__ import annotations
@@ -15,12 +17,16 @@ import numpy as np
 
 from thali._jit import jit
 from thali.bits.words import popcount
+from thali.engines.threads import share
 from thali.streams import Site, uniform
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from numpy.typing import NDArray
 
     from thali.bits import Index, Words
+    from thali.streams import Stream
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
@@ -28,6 +34,10 @@ _SPLIT = np.uint64(Site.SPLIT)
 _SPLIT_ROWS = np.uint64(Site.SPLIT_ROWS)
 _GUIDED = np.uint64(Site.GUIDED)
 _GUIDED_ROWS = np.uint64(Site.GUIDED_ROWS)
+
+CHUNK = 1 << 14
+"""Rows that a thread takes at a time, and whose logarithms are added up before all others': sums
+do not depend on the number of threads. Fewer would take less time than to wake a thread."""
 
 
 class Proposal(NamedTuple):
@@ -104,32 +114,36 @@ def atoms(sets: Words) -> tuple[Words, Index]:
 # --- split and merge (eq. 17 to 19) ------------------------------------------------------------
 
 
-@jit
 def propose_split_merge(
-    key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int, alpha: float
-) -> tuple:  # type: ignore[type-arg]
+    stream: Stream, number: np.uint64, users: Words, n_rows: int, alpha: float, threads: int
+) -> tuple[Any, ...]:
     """Split a component's users in two, or unite those of two components."""
-    n, width = users.shape
-    is_split = uniform(key, sweep, _SPLIT, number, np.uint64(0)) < 0.5
-    if n < (1 if is_split else 2):
+    first, second = one_or_both(*stream, _SPLIT, number, users)
+    if first < 0:
         return impossible(users)
-    first = pick(uniform(key, sweep, _SPLIT, number, np.uint64(1)), n)
-    pair = np.zeros((2, width), np.uint64)
-    second = first
-    if is_split:
-        divide(key, sweep, number, users[first], pair)
-    else:
-        second = partner_of(
-            users,
-            first,
-            uniform(key, sweep, _SPLIT, number, np.uint64(2)),
-            uniform(key, sweep, _SPLIT, number, np.uint64(3)),
-        )
-        pair[0] = users[first]
-        pair[1] = users[second]
+    pair = users[[first, second]]
+    if first == second:
+        pair = divided(stream, number, users[first], threads)
     log_how = log_division(pair[0], pair[1])
-    uniforms = three_uniforms(key, sweep, _SPLIT, number, 6)
+    uniforms = three_uniforms(*stream, _SPLIT, number, 6)
     return one_or_two(users, n_rows, alpha, first, second, pair, log_how, uniforms)
+
+
+@jit
+def one_or_both(
+    key: np.uint64, sweep: np.uint64, site: np.uint64, number: np.uint64, users: Words
+) -> tuple[int, int]:
+    """Draw a component to split, twice the same, or two to merge; -1 where there are too few."""
+    n = users.shape[0]
+    is_split = uniform(key, sweep, site, number, np.uint64(0)) < 0.5
+    if n < (1 if is_split else 2):
+        return -1, -1
+    first = pick(uniform(key, sweep, site, number, np.uint64(1)), n)
+    if is_split:
+        return first, first
+    u = uniform(key, sweep, site, number, np.uint64(2))
+    v = uniform(key, sweep, site, number, np.uint64(3))
+    return first, partner_of(users, first, u, v)
 
 
 @jit
@@ -243,15 +257,31 @@ def chance_of(users: Words, is_other: NDArray[np.bool_], a: Words, b: Words) -> 
     return 0.5 / (n_others + 1) + 0.5 * nearest
 
 
-@jit
-def divide(key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, pair: Words) -> None:
+def divided(stream: Stream, number: np.uint64, users: Words, threads: int) -> Words:
     """Send every user to the first, the second or both, at rates drawn from Dirichlet(1, 1, 1)."""
+    pair = np.zeros((2, len(users)), np.uint64)
+    rates = _two_rates(*stream, number)
+    share(divide, 64 * len(users), threads, *stream, number, users, *rates, pair, step=CHUNK)
+    return pair
+
+
+@jit
+def _two_rates(key: np.uint64, sweep: np.uint64, number: np.uint64) -> tuple[float, float]:
+    """Draw where the first alone ends and where the second alone does."""
     a = -log(uniform(key, sweep, _SPLIT, number, np.uint64(2)))
     b = -log(uniform(key, sweep, _SPLIT, number, np.uint64(3)))
     c = -log(uniform(key, sweep, _SPLIT, number, np.uint64(4)))
-    to_first, to_second = a / (a + b + c), (a + b) / (a + b + c)
-    index = np.uint64(0)
-    for w in range(users.shape[0]):
+    return a / (a + b + c), (a + b) / (a + b + c)
+
+
+@jit
+def divide(
+    lo: int, hi: int, key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words,
+    to_first: float, to_second: float, pair: Words,
+) -> None:  # fmt: skip
+    """Divide the users in a range of rows."""
+    index = np.uint64(size_of(users[: lo >> 6]))
+    for w in range(lo >> 6, hi >> 6):
         left = users[w]
         while left != _ZERO:
             bit = left & (~left + _ONE)
@@ -283,15 +313,33 @@ _IN_A, _IN_B, _IN_C = 0b1010101, 0b1100110, 0b1111000
 """Classes of rows that use a component, of a, b, ab, c, ac, bc, abc in this order."""
 
 
-@jit
 def propose_guided(
-    key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int, alpha: float
-) -> tuple:  # type: ignore[type-arg]
+    stream: Stream, number: np.uint64, users: Words, n_rows: int, alpha: float, threads: int
+) -> tuple[Any, ...]:
     """Add a component whose users follow those of two others, or delete one."""
-    n, width = users.shape
+    first, second, gone, rates = _two_to_follow(*stream, number, len(users))
+    if first < 0:
+        return impossible(users)
+    if gone < len(users):
+        c = users[gone]
+    else:
+        c = joined(stream, _GUIDED_ROWS, number, users[first], users[second], rates, n_rows,
+                   threads)  # fmt: skip
+    uniforms = three_uniforms(*stream, _GUIDED, number, 8)
+    return _guided(users, n_rows, alpha, first, second, gone, c, uniforms)
+
+
+@jit
+def _two_to_follow(
+    key: np.uint64, sweep: np.uint64, number: np.uint64, n: int
+) -> tuple[int, int, int, NDArray[np.float64]]:
+    """Draw which two, which component is deleted (n: none), and how many join a new one."""
+    rates = np.empty(4)
+    for i in range(4):
+        rates[i] = uniform(key, sweep, _GUIDED, number, np.uint64(4 + i))
     is_birth = uniform(key, sweep, _GUIDED, number, np.uint64(0)) < 0.5
     if n < (1 if is_birth else 2):
-        return impossible(users)
+        return -1, -1, n, rates
     gone = n
     n_small = n
     if not is_birth:
@@ -299,8 +347,42 @@ def propose_guided(
         n_small = n - 1
     first = pick(uniform(key, sweep, _GUIDED, number, np.uint64(1)), n_small)
     second = pick(uniform(key, sweep, _GUIDED, number, np.uint64(2)), n_small)
-    first += first >= gone
-    second += second >= gone
+    return first + (first >= gone), second + (second >= gone), gone, rates
+
+
+def joined(
+    stream: Stream, site: np.uint64, number: np.uint64, a: Words, b: Words,
+    rates: NDArray[np.float64], n_rows: int, threads: int,
+) -> Words:  # fmt: skip
+    """Let rows join at one of four rates: those in neither of two sets, in a, in b, in both."""
+    out = np.zeros_like(a)
+    share(join, n_rows, threads, *stream, site, number, a, b, rates, out, step=CHUNK)
+    return out
+
+
+@jit
+def join(
+    lo: int, hi: int, key: np.uint64, sweep: np.uint64, site: np.uint64, number: np.uint64,
+    a: Words, b: Words, rates: NDArray[np.float64], out: Words,
+) -> None:  # fmt: skip
+    """Draw who joins in a range of rows."""
+    for row in range(lo, hi):
+        w = row >> 6
+        shift = np.uint64(row & 63)
+        quarter = ((a[w] >> shift) & _ONE) | (((b[w] >> shift) & _ONE) << _ONE)
+        if uniform(key, sweep, site, number, np.uint64(row)) < rates[quarter]:
+            out[w] |= _ONE << shift
+
+
+@jit
+def _guided(
+    users: Words, n_rows: int, alpha: float, first: int, second: int, gone: int, c: Words,
+    uniforms: NDArray[np.float64],
+) -> tuple:  # type: ignore[type-arg]  # fmt: skip
+    """Propose a component with these users, or its deletion if it is there."""
+    n, width = users.shape
+    is_birth = gone == n
+    n_small = n if is_birth else n - 1
     a = users[first]
     b = users[second]
     quarters = np.empty((4, width), np.uint64)
@@ -311,19 +393,6 @@ def propose_guided(
         quarters[3, w] = a[w] & b[w]
     if n_rows & 63:
         quarters[0, width - 1] &= (_ONE << np.uint64(n_rows & 63)) - _ONE
-    c = np.zeros(width, np.uint64)
-    if is_birth:
-        rates = np.empty(4)
-        for i in range(4):
-            rates[i] = uniform(key, sweep, _GUIDED, number, np.uint64(4 + i))
-        for row in range(n_rows):
-            w = row >> 6
-            shift = np.uint64(row & 63)
-            quarter = ((a[w] >> shift) & _ONE) | (((b[w] >> shift) & _ONE) << _ONE)
-            if uniform(key, sweep, _GUIDED_ROWS, number, np.uint64(row)) < rates[quarter]:
-                c[w] |= _ONE << shift
-    else:
-        c[:] = users[gone]
     n_joined = size_of(c)
     if n_joined == 0:
         return impossible(users)
@@ -346,7 +415,6 @@ def propose_guided(
     after = np.empty((n_old + is_birth, width), np.uint64)
     for i in range(n_old):
         after[i] = users[old[i]]
-    uniforms = three_uniforms(key, sweep, _GUIDED, number, 8)
     if is_birth:
         after[n_old] = c
         return True, old[:n_old], classes, members[:n_old], members, after, ratio, uniforms

@@ -11,8 +11,9 @@ import numpy as np
 
 from thali._jit import jit
 from thali.bits.words import count_ones, pack
+from thali.engines.threads import share
 from thali.model import PerComponent
-from thali.sampler.proposals import log_rate, pick
+from thali.sampler.proposals import CHUNK, log_rate, pick
 from thali.streams import Site, uniform
 
 if TYPE_CHECKING:
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 NOTHING = np.zeros((0, 0), np.uint64)
 """Where all entries are known."""
+_SURE = 45.0
+"""Log odds beyond which no uniform decides: the smallest is 2^-53."""
+_NOTHING_LEFT = 746.0
+"""The exponential of less than minus this is zero in floating point."""
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
 _RESIDUAL_ROWS = np.uint64(Site.RESIDUAL_ROWS)
@@ -120,10 +125,13 @@ class _Rest:
             0, (0, n_rows), second.words, first, self.is_rest, classes
         )
         sizes = count_ones(classes)
-        gain, log_proposal = residual_users(
-            *self.stream, np.uint64(self.number), is_drawn, users, self.rate, n_rows, counts,
-            sizes, self._bit_odds(), *self.state.noise.rounded_weights(),
+        sums = np.empty((-(-n_rows // CHUNK), 4))
+        share(
+            residual_users, n_rows, self.target.engine.threads, *self.stream,
+            np.uint64(self.number), is_drawn, users, self.rate, counts, sizes, self._bit_odds(),
+            *self.state.noise.rounded_weights(), sums, step=CHUNK,
         )  # fmt: skip
+        gain, log_proposal = add_up(sums, n_rows)
         log_code = sizes[0] * log(self.density) + sizes[1] * log1p(-self.density)
         return float(gain + log_code - log_proposal)
 
@@ -179,14 +187,16 @@ def code_like(
 
 @jit
 def residual_users(
-    key: np.uint64, sweep: np.uint64, number: np.uint64, is_drawn: bool, users: Words,
-    rate: float, n_rows: int, counts: Index, sizes: Index, bit_odds: NDArray[np.float64],
-    w1: float, w0: float,
-) -> tuple[float, float]:  # fmt: skip
-    """Draw who uses a component with a proposed code, or weigh those who do.
+    lo: int, hi: int, key: np.uint64, sweep: np.uint64, number: np.uint64, is_drawn: bool,
+    users: Words, rate: float, counts: Index, sizes: Index, bit_odds: NDArray[np.float64],
+    w1: float, w0: float, sums: NDArray[np.float64],
+) -> None:  # fmt: skip
+    """Draw who uses a component with a proposed code in a range of rows, or weigh those who do.
 
     Parameters
     ----------
+    lo, hi
+        The range; it starts with a chunk.
     users
         One line of words; filled if they are to be drawn.
     rate
@@ -197,49 +207,68 @@ def residual_users(
         Columns inside and outside.
     bit_odds
         Log odds that a proposed code has a column: of a free one, a free zero, neither.
-
-    Returns
-    -------
-    gain, log_proposal
-        What it gains in likelihood; the log probability of having proposed code and users,
-        whichever row was the seed.
+    sums
+        Filled for every chunk: what the component gains in likelihood; the log probability of
+        these users; and of having proposed the code from each of the rows, the largest log
+        probability and the sum of all relative to it.
     """
     log_on = np.empty(3)
     log_off = np.empty(3)
     for kind in range(3):
         log_on[kind] = -_softplus(-bit_odds[kind])
         log_off[kind] = -_softplus(bit_odds[kind])
-    log_code = np.empty(n_rows)
-    gain = 0.0
-    log_joins = 0.0
-    for row in range(n_rows):
-        inside, outside = counts[row, 0], counts[row, 1]
-        log_code[row] = (
-            inside[0] * log_on[0]
-            + inside[1] * log_on[1]
-            + (sizes[0] - inside[0] - inside[1]) * log_on[2]
-            + outside[0] * log_off[0]
-            + outside[1] * log_off[1]
-            + (sizes[1] - outside[0] - outside[1]) * log_off[2]
-        )
-        row_gain = inside[0] * w1 + inside[1] * w0
-        odds = log(rate) - log1p(-rate) + row_gain
-        w = row >> 6
-        bit = _ONE << np.uint64(row & 63)
-        if is_drawn:
-            u = uniform(key, sweep, _RESIDUAL_ROWS, number, np.uint64(row))
-            if u < exp(-_softplus(-odds)):
-                users[w] |= bit
-        joins = users[w] & bit != _ZERO
-        gain += row_gain if joins else 0.0
-        log_joins -= _softplus(-odds if joins else odds)
-    largest = log_code.max()
-    total = 0.0
-    for row in range(n_rows):
-        total += exp(log_code[row] - largest)
+    log_rate_odds = log(rate) - log1p(-rate)
+    log_code = np.empty(min(CHUNK, hi - lo))
+    for start in range(lo, hi, CHUNK):
+        stop = min(start + CHUNK, hi)
+        gain = 0.0
+        log_joins = 0.0
+        for row in range(start, stop):
+            inside, outside = counts[row, 0], counts[row, 1]
+            log_code[row - start] = (
+                inside[0] * log_on[0]
+                + inside[1] * log_on[1]
+                + (sizes[0] - inside[0] - inside[1]) * log_on[2]
+                + outside[0] * log_off[0]
+                + outside[1] * log_off[1]
+                + (sizes[1] - outside[0] - outside[1]) * log_off[2]
+            )
+            row_gain = inside[0] * w1 + inside[1] * w0
+            odds = log_rate_odds + row_gain
+            w = row >> 6
+            bit = _ONE << np.uint64(row & 63)
+            if is_drawn and odds > -_SURE:
+                if odds > _SURE:
+                    users[w] |= bit
+                else:
+                    u = uniform(key, sweep, _RESIDUAL_ROWS, number, np.uint64(row))
+                    if u < exp(-_softplus(-odds)):
+                        users[w] |= bit
+            joins = users[w] & bit != _ZERO
+            gain += row_gain if joins else 0.0
+            log_joins -= _softplus(-odds if joins else odds)
+        largest = log_code[: stop - start].max()
+        total = 0.0
+        for i in range(stop - start):
+            if log_code[i] - largest > -_NOTHING_LEFT:
+                total += exp(log_code[i] - largest)
+        sums[start // CHUNK] = gain, log_joins, largest, total
+
+
+@jit
+def add_up(sums: NDArray[np.float64], n_rows: int) -> tuple[float, float]:
+    """Return the gain, and the log probability of code and users, whichever row was the seed."""
+    gain, log_joins, total = 0.0, 0.0, 0.0
+    largest = sums[:, 2].max()
+    for part in sums:
+        gain += part[0]
+        log_joins += part[1]
+        total += part[3] * exp(part[2] - largest)
     return gain, largest + log(total) - log(n_rows) + log_joins
 
 
 @jit
 def _softplus(x: float) -> float:
+    if abs(x) > _NOTHING_LEFT:
+        return max(x, 0.0)
     return max(x, 0.0) + log1p(exp(-abs(x)))
