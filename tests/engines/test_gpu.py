@@ -77,7 +77,7 @@ def test_auto_falls_back_where_data_do_not_fit(room, name, monkeypatch, caplog):
     device.room = room
     monkeypatch.setattr(base, "LARGE", 1)
     monkeypatch.setattr("thali.engines.device.n_devices", lambda: 1)
-    monkeypatch.setattr("thali.engines.gpu.GpuEngine", lambda: GpuEngine(device))
+    monkeypatch.setattr("thali.engines.gpu.GpuEngine", lambda threads: GpuEngine(device, threads))
     with caplog.at_level(logging.INFO, "thali"):
         assert Target.prepare(np.eye(3)).engine.name == name
     assert ("GB are free" in caplog.text) == (name == "cpu")

@@ -2,9 +2,22 @@
 
 import numpy as np
 import pytest
+from scipy.special import expit, log_expit, logit, logsumexp
 
-from thali.bits.words import pack
-from thali.sampler.proposals import chance_of, partner_of
+from thali.bits.words import pack, unpack
+from thali.engines.threads import share
+from thali.sampler.anchors import propose_anchored
+from thali.sampler.compounds import propose_compound
+from thali.sampler.proposals import (
+    CHUNK,
+    Proposal,
+    chance_of,
+    partner_of,
+    propose_guided,
+    propose_split_merge,
+)
+from thali.sampler.residuals import NOTHING, add_up, residual_users
+from thali.streams import Stream
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -25,3 +38,62 @@ def test_partners_are_drawn_with_the_probability_that_is_weighed(seed):
             others[[first, second]] = False
             expected = chance_of(users, others, users[first], users[second])
             assert drawn.count(second) / len(drawn) == pytest.approx(expected)
+
+
+N_ROWS = 3 * CHUNK + 100
+STREAM = Stream(np.uint64(7), np.uint64(1))
+
+
+@pytest.mark.parametrize(
+    "propose", [propose_split_merge, propose_guided, propose_compound, propose_anchored]
+)
+def test_proposals_do_not_depend_on_threads(propose):
+    """Rows are many enough for several ranges, which differ with the number of threads."""
+    rng = np.random.default_rng(1)
+    users, codes = pack(rng.random((4, N_ROWS)) < 0.3), pack(rng.random((4, 64)) < 0.5)
+    ones = pack(rng.random((N_ROWS, 64)) < 0.3)
+    data = (codes, ones, NOTHING, 1.0, -0.5) if propose is propose_anchored else ()
+    n_possible = 0
+    for number in range(40):
+        tried = [
+            Proposal(*propose(STREAM, np.uint64(number), users, N_ROWS, 1.0, threads, *data))
+            for threads in (1, 2, 3)
+        ]
+        for other in tried[1:]:
+            for one, another in zip(tried[0], other, strict=True):
+                np.testing.assert_array_equal(one, another)
+        n_possible += tried[0].is_possible
+    assert n_possible > 1
+
+
+@pytest.mark.parametrize("is_drawn", [True, False])
+def test_users_of_what_is_left_are_weighed_chunk_by_chunk(is_drawn):
+    """The sums are those of the whole, by the plain formula, on any number of threads."""
+    rng = np.random.default_rng(2)
+    counts, sizes = rng.integers(0, 9, (N_ROWS, 2, 2)), np.array([20, 44])
+    given, odds, rate, w1, w0 = pack(rng.random(N_ROWS) < 0.4), np.array([1.0, -1, -2]), 0.1, 3, -2
+    found = []
+    for threads in (1, 2, 3):
+        users, sums = np.zeros_like(given) if is_drawn else given, np.empty((4, 4))
+        share(
+            residual_users, N_ROWS, threads, *STREAM, np.uint64(0), is_drawn, users, rate,
+            counts, sizes, odds, float(w1), float(w0), sums, step=CHUNK,
+        )  # fmt: skip
+        found.append((users, *add_up(sums, N_ROWS)))
+    for users, gain, log_proposal in found[1:]:
+        assert np.array_equal(users, found[0][0])
+        assert (gain, log_proposal) == found[0][1:]
+    users, gain, log_proposal = found[0]
+    joins = unpack(users, N_ROWS).astype(bool)
+    gains = counts[:, 0] @ [w1, w0]
+    log_odds = logit(rate) + gains
+    neither = sizes - counts.sum(axis=2)
+    by_kind = np.concatenate([counts, neither[:, :, None]], axis=2)
+    log_code = by_kind[:, 0] @ log_expit(odds) + by_kind[:, 1] @ log_expit(-odds)
+    log_joins = np.where(joins, log_expit(log_odds), log_expit(-log_odds)).sum()
+    assert gain == gains[joins].sum()
+    assert log_proposal == pytest.approx(logsumexp(log_code) - np.log(N_ROWS) + log_joins)
+    if is_drawn:  # as often as their odds say, within five standard errors
+        expected = expit(log_odds)
+        error = np.sqrt((expected * (1 - expected)).sum())
+        assert abs(joins.sum() - expected.sum()) < 5 * error
