@@ -51,6 +51,7 @@ def test_proposals_do_not_depend_on_threads(propose):
     """Rows are many enough for several ranges, which differ with the number of threads."""
     rng = np.random.default_rng(1)
     users, codes = pack(rng.random((4, N_ROWS)) < 0.3), pack(rng.random((4, 64)) < 0.5)
+    users[3] = users[0] | users[1]  # a compound that may be deleted
     ones = pack(rng.random((N_ROWS, 64)) < 0.3)
     data = (codes, ones, NOTHING, 1.0, -0.5) if propose is propose_anchored else ()
     n_possible = 0
