@@ -68,8 +68,9 @@ def sample(
 ) -> Posterior:
     """Sample the posterior of the components behind binary data.
 
-    Chains run side by side on the threads given, and are the same as if each ran alone. Ctrl-C
-    ends the run early: what all chains have drawn is returned (and kept, with ``out``).
+    Chains run side by side on the threads given, and are the same as if each ran alone. Chains of
+    16,384 rows or more start with some of them (:class:`~thali.sampler.Schedule`). Ctrl-C ends the
+    run early: what all chains have drawn is returned (and kept, with ``out``).
 
     Parameters
     ----------

@@ -21,6 +21,7 @@ class Progress(NamedTuple):
     is_warmup: bool
     n_components: int
     log_joint: float
+    start: str = ""  # what it does before its first sweep, in words
 
 
 class Bars:
@@ -43,6 +44,7 @@ class Bars:
             )
         bar = self._bars[now.chain]
         stage = "warm-up, " if now.is_warmup else ""
+        stage = f"{now.start}, " if now.start else stage
         bar.set_postfix_str(
             f"{stage}{now.n_components} components, log joint {now.log_joint:.1f}", refresh=False
         )
@@ -70,16 +72,16 @@ class Reporter:
                 "somebody watches) and a function that takes a Progress."
             )
             raise TypeError(msg)
-        self._told: dict[int, int] = {}
+        self._told: dict[int, tuple[int, str]] = {}
 
     def __call__(self, chains: list[Progress]) -> None:
         """Tell about the chains that have moved."""
         if self._callback is None:
             return
         for now in chains:
-            if self._told.get(now.chain) == now.sweep:
+            if self._told.get(now.chain) == (now.sweep, now.start):
                 continue
-            self._told[now.chain] = now.sweep
+            self._told[now.chain] = now.sweep, now.start
             try:
                 self._callback(now)
             except Exception:

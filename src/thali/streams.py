@@ -64,6 +64,7 @@ class Site(IntEnum):
     ANCHORED = 36  # split or merge by what fits two rows, likewise
     ANCHORED_ROWS = 37
     ANCHORED_CODES = 38
+    FIRST_ROWS = 39  # which rows a chain of many starts with, and the key of what they draw
 
 
 VERSION = 3
@@ -179,6 +180,11 @@ def chain_key(seed: int, chain: int = 0) -> np.uint64:
 def simulation_key(seed: int) -> np.uint64:
     """Derive the key of simulated data."""
     return _derive(Site.SIMULATION, seed, 0)
+
+
+def start_key(key: np.uint64) -> np.uint64:
+    """Derive the key of what a chain does before its first sweep."""
+    return Stream(key, np.uint64(0)).bits(Site.FIRST_ROWS, 1, row=1)[0]
 
 
 def _derive(site: Site, seed: int, chain: int) -> np.uint64:

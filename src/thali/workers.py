@@ -9,13 +9,15 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from thali.progress import Progress, Reporter
-from thali.sampler import chain
+from thali.sampler import chain, start
 from thali.streams import chain_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from thali.sampler import Info, State, Target
+    import numpy as np
+
+    from thali.sampler import Info, Target
     from thali.trace import Settings, Store
 
 _SLICE = 0.2
@@ -29,30 +31,35 @@ class _Chain:
         self.number = number
         self.store = store
         self.n_sweeps = settings.n_sweeps
-        key = chain_key(settings.seed, number)
-        done = 0 if store.state is None else store.state.sweep
-        self.sweeps: Iterator[tuple[State, Info]] = chain(
-            key, target, max(0, self.n_sweeps - done), store.state
-        )
+        self.sweeps = self._sweeps(chain_key(settings.seed, number), target)
         self.now: Progress | None = None
 
     def advance(self, stop: threading.Event) -> bool:
         """Sweep for a while; return whether there is more to do."""
         end = monotonic() + _SLICE
-        for state, info in self.sweeps:
-            self.store.record(state, info)
-            self.now = Progress(
-                self.number,
-                state.sweep,
-                self.n_sweeps,
-                info.is_warmup,
-                info.n_components,
-                info.log_joint,
-            )
+        for _ in self.sweeps:
             if stop.is_set() or monotonic() > end:
                 return True
         self.store.flush()
         return False
+
+    def _sweeps(self, key: np.uint64, target: Target) -> Iterator[None]:
+        """Sweep after sweep, keep what counts and note where the chain is."""
+        begun = self.store.state
+        if begun is None and target.n_first:
+            for begun, info in start(key, target):
+                where = f"starting: {begun.factors[0].n_rows:,} rows, sweep {begun.sweep}"
+                self._note(0, info, where)
+                yield
+        n_left = self.n_sweeps - (0 if begun is None else begun.sweep)
+        for state, info in chain(key, target, max(0, n_left), begun):
+            self.store.record(state, info)
+            self._note(state.sweep, info)
+            yield
+
+    def _note(self, sweep: int, info: Info, start: str = "") -> None:
+        now = info.is_warmup, info.n_components, info.log_joint
+        self.now = Progress(self.number, sweep, self.n_sweeps, *now, start)
 
 
 class _Workers:

@@ -38,6 +38,7 @@ class Lines:
         numbers = sorted({chain.n_components for chain in self._now.values()})
         spread = f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
         stage = "warm-up, " if any(chain.is_warmup for chain in self._now.values()) else ""
+        stage = f"{now.start}, " if now.start else stage
         tell(f"{done} of {total} sweeps ({stage}{spread} components)")
 
 

@@ -1,8 +1,9 @@
 """Stage 3c: the Markov chain."""
 
 from thali.sampler.chain import chain
+from thali.sampler.start import start
 from thali.sampler.state import Info, State
 from thali.sampler.step import step
 from thali.sampler.target import Schedule, Target
 
-__all__ = ["Info", "Schedule", "State", "Target", "chain", "step"]
+__all__ = ["Info", "Schedule", "State", "Target", "chain", "start", "step"]

@@ -34,6 +34,9 @@ log = logging.getLogger(__name__)
 SCHEDULES = ("parallel", "serial", "serial-integrated")
 MOVES = ("split_merge", "anchored", "guided", "compound", "reseat", "residual")
 
+MANY = 4
+"""Times as many rows as start with them: with fewer, that saves little."""
+
 
 @dataclass(frozen=True)
 class Schedule:
@@ -54,11 +57,19 @@ class Schedule:
     hold
         First sweeps (of the warm-up) in which error rates, concentration and densities stay where
         they start. Otherwise, with no component yet, they would say that everything is noise, or
-        that every row has components of its own, and it takes long to leave such states.
+        that every row has components of its own, and it takes long to leave such states. A chain
+        that starts with some of the rows starts with what these say, and holds that.
     split_merge, anchored, guided, compound, reseat, residual
         How often each move that changes whole components is tried in a sweep
         (:mod:`thali.sampler.moves`); in proportion more often where more than ten are expected,
         half as often with more than 16,384 columns.
+    first_rows
+        Rows that a chain of at least four times as many starts with: what they find is given to
+        all rows before the first sweep (:mod:`thali.sampler.start`). Every chain has its own. 0
+        starts with all. For the parallel schedule and an inferred number of components.
+    first_sweeps
+        Sweeps of those rows; from 4,096 rows on, of a quarter of them, and then a quarter as many
+        of all of them.
     """
 
     kind: str = "parallel"
@@ -71,13 +82,15 @@ class Schedule:
     compound: int = 3
     reseat: int = 2
     residual: int = 1
+    first_rows: int = 4096
+    first_sweeps: int = 200
 
     def __post_init__(self) -> None:
         if self.kind not in SCHEDULES:
             allowed = ", ".join(map(repr, SCHEDULES))
             msg = f"schedule={self.kind!r} was given; allowed are {allowed}; choose one of those."
             raise ValueError(msg)
-        for name in ("warmup", "hold", *MOVES):
+        for name in ("warmup", "hold", *MOVES, "first_rows", "first_sweeps"):
             count(name, getattr(self, name))
         count("blocks", self.blocks, least=2)
 
@@ -165,12 +178,26 @@ class Target(NamedTuple):
         most_ones = int(count_ones(tensor.unfoldings[0].ones).max())
         return cls(tensor, engine, model, priors, schedule, most_ones)
 
+    @property
+    def n_first(self) -> int:
+        """Rows that a chain starts with (:mod:`thali.sampler.start`); 0 if with all."""
+        schedule, n_rows = self.schedule, self.tensor.shape[0]
+        is_parallel = self.priors.buffet is not None and schedule.kind == "parallel"
+        is_many = n_rows >= MANY * schedule.first_rows and schedule.first_sweeps > 0
+        return schedule.first_rows if is_parallel and is_many else 0
+
     def initial(self, key: np.uint64, factors: Sequence[NDArray[np.bool_]] | None = None) -> State:
         """Return the state before the first sweep.
 
-        The buffet starts empty; a fixed number of components starts from the prior. Dense
-        ``factors``, one a mode, start the chain elsewhere.
+        The buffet starts empty, or, of many rows, with what some of them found; a fixed number of
+        components starts from the prior. Dense ``factors``, one a mode, start the chain elsewhere.
         """
+        if factors is None and self.n_first:
+            from thali.sampler.start import start  # noqa: PLC0415 - it runs a chain of its own
+
+            for state, _ in start(key, self):
+                last = state
+            return last
         shape, priors = self.tensor.shape, self.priors
         if factors is not None:
             packed = self._from_dense(factors)

@@ -28,6 +28,9 @@ _CLASSES = {
     )
 }
 
+_BEFORE = {"Schedule": {"first_rows": 0}}
+"""What a run did whose header does not name a setting: it was drawn before there was one."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -99,5 +102,6 @@ def _encode(value: Any) -> Any:
 def _decode(value: Any) -> Any:
     if isinstance(value, dict):
         fields = {name: _decode(part) for name, part in value.items() if name != "class"}
-        return _CLASSES[value["class"]](**fields)
+        name = value["class"]
+        return _CLASSES[name](**_BEFORE.get(name, {}) | fields)
     return tuple(map(_decode, value)) if isinstance(value, list) else value
