@@ -26,7 +26,7 @@ from thali.engines.cpu import CpuEngine
 from thali.engines.gpu import GpuEngine
 from thali.engines.resident import Lines, stride_of
 from thali.model import Model
-from thali.sampler import Schedule, Target, step
+from thali.sampler import Schedule, Target, chain, start, step
 from thali.sampler.step import update_mode
 from thali.sampler.target import MOVES
 from thali.streams import Stream, chain_key
@@ -148,16 +148,16 @@ def from_device(array, step=1 << 28):
     """Copy a large array to the host in blocks."""
     out = np.empty(array.shape, np.uint64)
     rows = max(1, step // (8 * array.shape[1]))
-    for start in range(0, len(out), rows):
-        out[start : start + rows] = cp.asnumpy(array[start : start + rows])
+    for first in range(0, len(out), rows):
+        out[first : first + rows] = cp.asnumpy(array[first : first + rows])
     return out
 
 
 class Loaded(GpuEngine):
     """An engine that has its data already."""
 
-    def load(self, tensor):  # noqa: ARG002
-        return self
+    def load(self, tensor):
+        return self if tensor is self.tensor else GpuEngine(self.device).load(tensor)
 
 
 def target_of(engine, tensor, model, schedule):
@@ -258,51 +258,36 @@ def wrong_entries(shape, engine, truth, found, n_rows=20_000):
     return engine.sizes(different)[:, 0].sum() / (n_rows * shape[1])
 
 
-def inference(shape, n_true, n_sweeps, n_first, seconds, tries, names):
-    """Sample from scratch: first a part of the rows, then all from where that ended."""
+def inference(shape, n_true, n_sweeps, seconds, schedule):
+    """Sample from scratch, as ``thali.sample`` does: a start with some of the rows, then all."""
     engine, tensor, truth = made_on_device(shape, n_true, seed=11)
     ones = from_device(engine._unfoldings[0][0].words.view(cp.uint64)[:, : n_words(shape[1])])
     tensor = tensor._replace(unfoldings=(Unfolding(ones, None), tensor.unfoldings[1]))
     print(f"{tensor.n_ones / tensor.n_known:.1%} ones", flush=True)
-    began = perf_counter()
-    few = PackedTensor.from_unfolding((n_first, shape[1]), Unfolding(ones[:n_first].copy(), None))
-    part = Target.prepare(few, Model(), Schedule(warmup=n_sweeps), GpuEngine(engine.device))
-    state = part.initial(KEY)
-    for sweep in range(n_sweeps):
-        state, info = step(KEY, state, part)
-        if sweep % 20 == 0 or sweep == n_sweeps - 1:
-            print(f"  {n_first} rows, sweep {sweep}: {info.n_components} components, "
+    target = target_of(engine, tensor, Model(), schedule)
+    began, where = perf_counter(), None
+    for begun, info in start(KEY, target):
+        if where != begun.factors[0].n_rows or begun.sweep % 50 == 0:
+            where = begun.factors[0].n_rows
+            print(f"  start: {where} rows, sweep {begun.sweep}: {info.n_components} components, "
                   f"{perf_counter() - began:.1f} s", flush=True)  # fmt: skip
-    first = perf_counter() - began
-    n = state.n_components
-    users = np.zeros((n, n_words(shape[0])), np.uint64)
-    users[:, : n_words(n_first)] = state.factors[0].words
-    finite = target_of(engine, tensor, Model(n), QUIET)
-    whole = state._replace(
-        factors=(Factor(users, shape[0]), state.factors[1]),
-        densities=(np.array(state.factors[0].sizes().mean() / n_first), state.densities[1]),
-    )
-    whole = finite.recount(whole)
-    for sweep in range(2):
-        whole = update_mode(Stream(KEY, np.uint64(10_000 + sweep)), whole, finite, 0)
-    moves = {} if tries is None else {name: tries * (name in names) for name in MOVES}
-    target = target_of(engine, tensor, Model(), Schedule(warmup=n_sweeps, **moves))
-    whole = whole._replace(densities=(np.array(0.0), whole.densities[1]))
-    print(f"  start for all rows after {perf_counter() - began:.1f} s", flush=True)
-    began = perf_counter()
-    for sweep in range(n_sweeps):
-        whole, info = step(KEY, whole, target)
-        took = perf_counter() - began
-        if sweep < 3 or sweep % 20 == 0 or sweep == n_sweeps - 1 or took > seconds:
-            wrong = wrong_entries(shape, engine, truth, whole.factors)
-            print(f"  all rows, sweep {sweep}: {info.n_components} components, errors "
-                  f"{[round(float(e), 4) for e in whole.noise]}, {wrong:.2e} of the entries "
-                  f"wrong, {took:.1f} s, moves {info.moves}", flush=True)  # fmt: skip
-        if took > seconds:
+    first, times = perf_counter() - began, []
+    for state, info in chain(KEY, target, n_sweeps, begun):
+        times.append(perf_counter() - began)
+        if len(times) < 4 or len(times) % 50 == 0 or times[-1] > seconds:
+            print(f"  all rows, sweep {state.sweep}: {info.n_components} components, errors "
+                  f"{[round(float(e), 4) for e in state.noise]}, {times[-1]:.1f} s, moves "
+                  f"{info.moves}", flush=True)  # fmt: skip
+        if times[-1] > seconds:
             break
-    print(f"inference: {n_sweeps} sweeps of {n_first} rows in {first:.1f} s, then {sweep + 1} "
-          f"of all in {took:.1f} s; {whole.n_components} components for {n_true}")  # fmt: skip
-    return lambda: step(KEY, whole, target)
+    wrong = wrong_entries(shape, engine, truth, state.factors)
+    pool = cp.get_default_memory_pool()
+    bits = 8 * pool.total_bytes() / np.prod(shape, dtype=float)
+    print(f"inference: {first:.1f} s for the start, {times[-1] - first:.1f} s for {len(times)} "
+          f"sweeps of all rows, {times[-1]:.1f} s together; {state.n_components} components for "
+          f"{n_true}, {wrong:.2e} of the entries wrong; {bits:.2f} bits of device memory an "
+          "entry")  # fmt: skip
+    return lambda: step(KEY, state, target)
 
 
 def by_kernel(engine, job, rounds=3):
@@ -322,9 +307,9 @@ def by_kernel(engine, job, rounds=3):
     cp.cuda.Device().synchronize()
     del place.launch
     times = {}
-    for name, start, end in events:
+    for name, begin, end in events:
         n, total = times.get(name, (0, 0.0))
-        times[name] = (n + 1, total + cp.cuda.get_elapsed_time(start, end))
+        times[name] = (n + 1, total + cp.cuda.get_elapsed_time(begin, end))
     for name, (n, total) in sorted(times.items(), key=lambda item: -item[1][1]):
         print(f"    {name:24} {total / rounds:7.3f} ms in {n // rounds} launches", flush=True)
 
@@ -337,7 +322,7 @@ def main() -> None:  # noqa: C901, PLR0915
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--profile", action="store_true", help="say where host time goes")
     parser.add_argument("--inference", type=int, help="only this: sample so many sweeps")
-    parser.add_argument("--first", type=int, default=4_000, help="rows to begin inference with")
+    parser.add_argument("--no-warmup", action="store_true", help="compile while sampling")
     parser.add_argument("--tries", type=int, help="of each of these moves, on all rows")
     parser.add_argument("--moves", nargs="*", default=[m for m in MOVES if m != "residual"])
     parser.add_argument("--seconds", type=float, default=60.0, help="on all rows, at most")
@@ -352,8 +337,15 @@ def main() -> None:  # noqa: C901, PLR0915
     print(f"{properties['name'].decode()}, CuPy {cp.__version__}, Python "
           f"{platform.python_version()}, thali {thali.__version__}")  # fmt: skip
     if options.inference:
-        sweep = inference((options.rows, options.columns), 24, options.inference, options.first,
-                          options.seconds, options.tries, options.moves)  # fmt: skip
+        tries = {} if options.tries is None else {
+            name: options.tries * (name in options.moves) for name in MOVES
+        }  # fmt: skip
+        if not options.no_warmup:  # kernels are compiled
+            quick = Schedule(warmup=3, first_rows=1024, first_sweeps=40, **tries)
+            inference((40_000, 1_000), 4, 10, 999.0, quick)
+        schedule = Schedule(warmup=options.inference, **tries)
+        sweep = inference((options.rows, options.columns), 24, options.inference,
+                          options.seconds, schedule)  # fmt: skip
         if options.profile:
             with cProfile.Profile() as profile:
                 sweep()
