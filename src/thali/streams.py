@@ -67,7 +67,7 @@ class Site(IntEnum):
     FIRST_ROWS = 39  # which rows a chain of many starts with, and the key of what they draw
 
 
-VERSION = 3
+VERSION = 4
 """Of the random stream: raised whenever the same seed gives another chain than before."""
 
 SITES_PER_MODE = 64
