@@ -347,7 +347,7 @@ def main() -> None:  # noqa: C901, PLR0915
     options = parser.parse_args()
     if options.blocks:
         device.OPTIONS = (*device.OPTIONS, f"-DCOUNT_BLOCKS={options.blocks}")
-        vertical._BLOCKS = options.blocks
+        vertical.COUNT_BLOCKS = options.blocks
     properties = cp.cuda.runtime.getDeviceProperties(0)
     print(f"{properties['name'].decode()}, CuPy {cp.__version__}, Python "
           f"{platform.python_version()}, thali {thali.__version__}")  # fmt: skip

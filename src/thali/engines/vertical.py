@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from thali.bits.words import count_ones
-from thali.errors import EngineUnavailable
 
 if TYPE_CHECKING:
     from thali.bits import Factor
     from thali.engines.base import RowUpdate
     from thali.engines.resident import Lines, Resident
 
-VECTOR, PART_PLANES, SLOT_PLANES, SUM_PLANES, COUNT_WARPS = 4, 10, 12, 16, 4
+WIDTH, PART_PLANES, SLOT_PLANES, SUM_PLANES, COUNT_WARPS, COUNT_BLOCKS = 4, 8, 10, 20, 4, 3
+EIGHT, HEAD, RECORD = 8, 12, 128
 """As in rows.cu."""
 
-_MOST_A_PART = (1 << PART_PLANES) - 1
-_LEAST_A_PART = 48
-"""Visits below which a warp spends more on handing its counts over than on counting."""
+_MOST_A_PART = ((1 << PART_PLANES) - 1) // EIGHT
+_LEAST_A_PART = 6
+"""Records below which a warp spends more on handing its counts over than on counting."""
 
-_MOST_SLOTS = 4
-"""Slots that are summed as they are; if there were more, warps add theirs up first."""
-
-_MOST_COMPONENTS = (1 << 16) - 3
-"""Visits number components in 16 bits."""
+_MOST_PAIRS = (RECORD - HEAD) // (2 * EIGHT)
+"""Pairs of other components that a record has room for."""
 
 _SMALL = 1 << 20
 """Bytes of codes that the host counts sooner than a device could be asked."""
 
-_BLOCKS = 3
-"""Counting blocks that a processor does side by side."""
-
 _MOST_SHARED = 72 << 10
-"""Bytes of shared memory of which three blocks have room on a processor."""
+"""Bytes of shared memory of which so many blocks have room on a processor."""
 
 NULL = np.uint64(0)
 u32, i64, u64 = np.uint32, np.int64, np.uint64
@@ -51,23 +46,17 @@ class VerticalUpdate:
         self.codes = engine.lines(job.codes, 64 * job.codes.shape[1])
         is_small = job.codes.nbytes <= _SMALL
         self.sizes = count_ones(job.codes) if is_small else engine.sizes(self.codes)[:, 0]
-        self.starts = np.concatenate([[0], np.cumsum(self.sizes)])
+        self.starts = np.concatenate([[0], np.cumsum(-(-self.sizes // EIGHT))])  # of records
         n = len(self.sizes)
-        if n > _MOST_COMPONENTS:
-            msg = (
-                f"{n} components are more than the GPU engine's {_MOST_COMPONENTS}; so many come "
-                "from a start from nothing on many rows; start from a chain of fewer rows."
-            )
-            raise EngineUnavailable(msg)
-        self.columns = self.xp.empty(max(1, int(self.starts[-1])), u32)
+        n_visits, n_columns = EIGHT * max(1, int(self.starts[-1])), 32 * self.codes.n_words
+        starts = self.xp.asarray(EIGHT * self.starts)
+        columns = self.xp.empty(n_visits, u32)
         threads = engine.threads_of(1024)
         self.device.launch(
             "list_columns", (n, 1), threads,
-            [self.codes.words, self.codes.stride, i64(self.codes.n_words),
-             self.xp.asarray(self.starts), self.columns],
+            [self.codes.words, self.codes.stride, i64(self.codes.n_words), starts, columns],
         )  # fmt: skip
         self.n_masks = -(-n // 32)
-        n_columns = 32 * self.codes.n_words
         self.masks = self.xp.empty((n_columns, self.n_masks), u32)
         threads = engine.threads_of(256)
         self.device.launch(
@@ -75,11 +64,12 @@ class VerticalUpdate:
             [self.codes.words, self.codes.stride, u32(n), i64(n_columns), u32(self.n_masks),
              self.masks],
         )  # fmt: skip
-        self.visits = self.xp.empty((len(self.columns), 4), u32)
+        self.room = _pairs_of(n, n_visits / n_columns)
+        self.records = self.xp.empty((n_visits // EIGHT, HEAD + 2 * EIGHT * self.room), u32)
         self.device.launch(
-            "list_visits", (n, max(1, min(64, n_columns // 2048))), threads,
-            [self.columns, self.xp.asarray(self.starts), self.masks, u32(self.n_masks), u32(n),
-             self.visits],
+            "list_visits", (n, max(1, min(64, n_columns // 8192))), threads,
+            [columns, starts, self.masks, u32(self.n_masks), u32(n), u32(self.room),
+             self.records],
         )  # fmt: skip
         self.weights = self.xp.asarray(np.ascontiguousarray(job.weights))
         self.prior = self.xp.asarray(np.ascontiguousarray(job.prior))
@@ -131,30 +121,31 @@ class VerticalUpdate:
         """Draw the entries of rows whose data are lines of words across them."""
         job, device = self.job, self.device
         lanes, warps = device.lanes, self._warps
-        n_tiles = -(-n_rows // (32 * lanes * VECTOR))
-        wave = _BLOCKS * device.n_processors
-        plans = [_plan(n_tiles, int(size), warps, wave) for size in self.sizes]
-        most = max((slots * kept for slots, _, _, kept in plans), default=0)
+        n_tiles = -(-n_rows // (32 * lanes * WIDTH))
+        wave = COUNT_BLOCKS * device.n_processors
+        plans = [_plan(n_tiles, int(n), warps, wave) for n in np.diff(self.starts)]
+        most = max((slots * kept for slots, kept in plans), default=0)
         counters = self.xp.empty((max(1, 2 * most), stride), u32)
-        tile = 4 * lanes * VECTOR  # bytes of a line
+        tile = 4 * lanes * WIDTH  # bytes of a line
         counting, shared = "count_component_of_many", 0
-        if (len(plans) + 2) * tile <= min(_MOST_SHARED, device.shared):
+        own = 4 * 2 * RECORD * warps
+        if own + (len(plans) + 2) * tile <= min(_MOST_SHARED, device.shared):
             counting = "count_component" if known is None else "count_component_known"
-            shared = (len(plans) + 2) * tile
-        shared = max(shared, warps // 2 * 2 * SLOT_PLANES * tile)  # where warps add up
+            own += (len(plans) + 2) * tile
+        shared = max(own, warps * 2 * PART_PLANES * tile)  # where warps add up
         whole = (NULL, i64(0)) if all_rows is None else (all_rows.words, all_rows.stride)
-        for component, (slots, height, is_joined, kept) in enumerate(plans):
+        for component, (slots, kept) in enumerate(plans):
             if job.is_held[component]:
                 continue
             size = int(self.sizes[component])
-            start = int(self.starts[component])
+            start, end = self.starts[component : component + 2]
             if size:
                 device.launch(
-                    counting, (n_tiles, height), lanes * warps,
+                    counting, (n_tiles, slots), lanes * warps,
                     [ones, NULL if known is None else known, i64(ones.shape[1]), bits,
-                     i64(stride), u32(component), u32(len(plans)),
-                     self.visits[start : start + size], i64(size), self.masks, u32(self.n_masks),
-                     u32(is_joined), u32(kept), counters],
+                     i64(stride), u32(component), u32(len(plans)), self.records[start:end],
+                     u32(end - start), u32(self.room), self.masks, u32(self.n_masks), u32(kept),
+                     counters],
                     shared,
                 )  # fmt: skip
             is_long = size.bit_length() > SUM_PLANES
@@ -168,23 +159,25 @@ class VerticalUpdate:
             )  # fmt: skip
 
 
+def _pairs_of(n_components: int, n_others: float) -> int:
+    """Return the pairs of others a record should have room for, given how many there are."""
+    likely = n_others + 3 * n_others**0.5
+    return max(1, min(_MOST_PAIRS, n_components // 2, math.ceil(likely / 2)))
+
+
 @lru_cache(maxsize=4096)
-def _plan(n_tiles: int, n_visits: int, warps: int, wave: int) -> tuple[int, int, bool, int]:
-    """Return slots, grid height, whether warps add up first, and planes kept of a count.
+def _plan(n_tiles: int, n_records: int, warps: int, wave: int) -> tuple[int, int]:
+    """Return slots, and planes kept of a count: as many blocks as fill the device's waves."""
+    if n_records == 0:
+        return 0, 0
+    least = -(-n_records // (_MOST_A_PART * warps))
+    most = max(least, n_records // (_LEAST_A_PART * warps))
 
-    As many blocks as fill the device's waves, if there is work for them.
-    """
-    if n_visits == 0:
-        return 0, 0, False, 0
-    least = -(-n_visits // (_MOST_A_PART * warps))
-    most = max(least, n_visits // (_LEAST_A_PART * warps))
-
-    def waste(height: int) -> float:
-        blocks = n_tiles * height
-        return -(-blocks // wave) * wave / blocks + 0.01 * height / max(1, most)
+    def waste(slots: int) -> float:
+        blocks = n_tiles * slots
+        return -(-blocks // wave) * wave / blocks + 0.01 * slots / most
 
     first = max(least, min(most, -(-wave // n_tiles)))
-    height = min(range(first, min(most, 4 * first) + 1), key=waste)
-    is_joined = height * warps > _MOST_SLOTS
-    slots = height if is_joined else height * warps
-    return slots, height, is_joined, min((-(-n_visits // slots)).bit_length(), SLOT_PLANES)
+    slots = min(range(first, min(most, 4 * first) + 1), key=waste)
+    visits = EIGHT * warps * -(-n_records // (warps * slots))
+    return slots, min(visits.bit_length(), SLOT_PLANES)
