@@ -53,16 +53,12 @@ static Place threadIdx, blockIdx, gridDim, blockDim = {1, 1, 1};
 #define COUNT_BLOCKS 3  // counting blocks that a processor does side by side
 #endif
 
-#define VECTOR 4  // words that a thread loads at once
-#ifndef WIDTH
-#define WIDTH 4  // words of 32 rows whose visits a thread counts
-#endif
-#ifndef PART_PLANES
-#define PART_PLANES 8  // a warp counts to 255,
-#endif
-#define SLOT_PLANES (PART_PLANES + 2)  // four of them together to 1023,
-#define SUM_PLANES 20   // all of them to a million, or
-#define LONG_PLANES 31  // as far as a row may be long
+#define VECTOR 4         // words of 32 rows a thread counts at once
+#define PART_PLANES 8    // a warp counts to 255,
+#define SLOT_PLANES 10   // four of them together to 1023,
+#define SHORT_PLANES 13  // all of them to 8191,
+#define SUM_PLANES 20    // a million, or
+#define LONG_PLANES 31   // as far as a row may be long
 #define FULL 0xffffffffu
 #define NONE FULL
 
@@ -259,15 +255,15 @@ KERNEL find_singles(
     }
 }
 
-// Take the bits of some rows of every line, packed anew.
+// Take the bits of some rows of every line, packed anew; then a line of zeros and one of ones.
 KERNEL gather_bits(
-    const u32* words, i64 stride, const i64* rows, i64 n, u32* out, i64 out_stride
+    const u32* words, i64 stride, u32 n_lines, const i64* rows, i64 n, u32* out, i64 out_stride
 ) {
     i64 w = (i64)blockIdx.y * n_warps() + warp_of();
-    if (32 * w >= n) return;
+    if (w >= out_stride) return;
     const u32* line = words + blockIdx.x * stride;
-    u32 word = 0;
-    for (u32 bit = lane_of(); bit < 32 && 32 * w + bit < n; bit += LANES) {
+    u32 word = blockIdx.x > n_lines ? FULL : 0;
+    for (u32 bit = lane_of(); blockIdx.x < n_lines && bit < 32 && 32 * w + bit < n; bit += LANES) {
         i64 row = rows[32 * w + bit];
         word |= ((line[row >> 5] >> (row & 31)) & 1u) << bit;
     }
@@ -426,15 +422,12 @@ KERNEL list_visits(
     }
 }
 
-template <int N>
-struct Words {
-    u32 word[N];
+struct Vector {
+    u32 word[VECTOR];
 };
 
-typedef Words<VECTOR> Vector;
-typedef Words<WIDTH> Span;
-
-DEVICE void load(const u32* from, Words<4>& v) {
+DEVICE Vector load(const u32* from) {
+    Vector v;
 #ifdef __CUDACC__
     uint4 four = *(const uint4*)from;
     v.word[0] = four.x;
@@ -442,45 +435,21 @@ DEVICE void load(const u32* from, Words<4>& v) {
     v.word[2] = four.z;
     v.word[3] = four.w;
 #else
-    for (int i = 0; i < 4; i++) v.word[i] = from[i];
+    for (int i = 0; i < VECTOR; i++) v.word[i] = from[i];
 #endif
-}
-
-DEVICE void load(const u32* from, Words<2>& v) {
-#ifdef __CUDACC__
-    uint2 two = *(const uint2*)from;
-    v.word[0] = two.x;
-    v.word[1] = two.y;
-#else
-    for (int i = 0; i < 2; i++) v.word[i] = from[i];
-#endif
-}
-
-DEVICE Vector load(const u32* from) {
-    Vector v;
-    load(from, v);
     return v;
 }
 
-DEVICE Span load_span(const u32* from) {
-    Span v;
-    load(from, v);
-    return v;
-}
-
-template <int N>
-DEVICE void store(u32* to, const Words<N>& v) {
+DEVICE void store(u32* to, const Vector& v) {
 #ifdef __CUDACC__
-    if (N == 4) *(uint4*)to = make_uint4(v.word[0], v.word[1], v.word[2 % N], v.word[3 % N]);
-    else *(uint2*)to = make_uint2(v.word[0], v.word[1]);
+    *(uint4*)to = make_uint4(v.word[0], v.word[1], v.word[2], v.word[3]);
 #else
-    for (int i = 0; i < N; i++) to[i] = v.word[i];
+    for (int i = 0; i < VECTOR; i++) to[i] = v.word[i];
 #endif
 }
 
-template <int N>
-DEVICE void include(Words<N>& all, const Words<N>& more) {
-    UNROLL for (int v = 0; v < N; v++) all.word[v] |= more.word[v];
+DEVICE void include(Vector& all, const Vector& more) {
+    UNROLL for (int v = 0; v < VECTOR; v++) all.word[v] |= more.word[v];
 }
 
 DEVICE void full_add(u32& sum, u32 a, u32 b, u32& carry) {
@@ -517,29 +486,30 @@ struct Counting {
     const u32* known;  // null where all are known
     i64 stride;        // of both
     i64 n_words;
+    u32 tile, slot, n_slots;
     u32 component;
     const u32* records;
     u32 n_records;
     u32 room;
     const u32* masks;
     u32 n_masks;
-    u32 n_kept;
     u32* counters;
 };
 
 #define COUNTING                                                                                 \
-    const u32 *ones, const u32 *known, i64 stride, const u32 *factor, i64 n_words, u32 component, \
-        u32 n_components, const u32 *records, u32 n_records, u32 room, const u32 *masks,          \
-        u32 n_masks, u32 n_kept, u32 *counters
-#define THE_COUNTING \
-    {ones, known, stride, n_words, component, records, n_records, room, masks, n_masks, n_kept, counters}
+    const u32 *ones, const u32 *known, i64 stride, const u32 *factor, i64 n_words, u32 n_tiles,   \
+        u32 component, u32 n_components, const u32 *records, u32 n_records, u32 room,             \
+        const u32 *masks, u32 n_masks, u32 *counters
+#define THE_COUNTING                                                                             \
+    {ones, known, stride, n_words, blockIdx.x % n_tiles, blockIdx.x / n_tiles,                    \
+     gridDim.x / n_tiles, component, records, n_records, room, masks, n_masks, counters}
 
-// Lines of words, `size` bytes each, from where a thread reads on: one multiplication finds a span.
+// Lines of words, `size` bytes each, from where a thread reads on: one multiplication finds a vector.
 struct Lines {
     const char* words;
     u32 size;
 
-    DEVICE_MEMBER Span at(u32 line) const { return load_span((const u32*)(words + (u64)line * size)); }
+    DEVICE_MEMBER Vector at(u32 line) const { return load((const u32*)(words + (u64)line * size)); }
 };
 
 // The same in shared memory, whose addresses have 32 bits.
@@ -552,24 +522,24 @@ struct Tile {
         asm("" : "+r"(words));  // else it is added to each address apart
     }
 
-    DEVICE_MEMBER Span at(u32 line) const {
-        const u32 size = 4 * LANES * WIDTH;
-        return load_span((const u32*)__cvta_shared_to_generic(words + line * size));
+    DEVICE_MEMBER Vector at(u32 line) const {
+        const u32 size = 4 * LANES * VECTOR;
+        return load((const u32*)__cvta_shared_to_generic(words + line * size));
     }
 #else
     const u32* words;
 
     Tile(const u32* from) : words(from) {}
 
-    Span at(u32 line) const { return load_span(words + line * LANES * WIDTH); }
+    Vector at(u32 line) const { return load(words + line * LANES * VECTOR); }
 #endif
 };
 
 // The words of all other components of a column, where a record does not list them.
 template <class Bits>
-DEVICE Span all_others(const Counting& job, u32 column, const Bits& bits) {
-    Span all;
-    UNROLL for (int v = 0; v < WIDTH; v++) all.word[v] = 0;
+DEVICE Vector all_others(const Counting& job, u32 column, const Bits& bits) {
+    Vector all;
+    UNROLL for (int v = 0; v < VECTOR; v++) all.word[v] = 0;
     for (u32 m = 0; m < job.n_masks; m++) {
         u32 mask = others_of(job.masks, column, m, job.n_masks, job.component);
         for (; mask; mask &= mask - 1) include(all, bits.at(32 * m + lowest(mask)));
@@ -577,7 +547,7 @@ DEVICE Span all_others(const Counting& job, u32 column, const Bits& bits) {
     return all;
 }
 
-DEVICE void load_group(const Lines& lines, const u32* record, u32 side, Span x[GROUP]) {
+DEVICE void load_group(const Lines& lines, const u32* record, u32 side, Vector x[GROUP]) {
     Vector columns = load(record + side * GROUP);
     UNROLL for (int k = 0; k < GROUP; k++) x[k] = lines.at(columns.word[k]);
 }
@@ -586,21 +556,21 @@ DEVICE void load_group(const Lines& lines, const u32* record, u32 side, Span x[G
 template <class Bits, bool HAS_UNKNOWN>
 DEVICE void count_group(
     const Counting& job, const u32* record, u32 side, const Bits& bits, const Lines& known,
-    const Span x[GROUP], Counter* free_sum, Counter* ones_sum, u32* free_four, u32* ones_four
+    const Vector x[GROUP], Counter* free_sum, Counter* ones_sum, u32* free_four, u32* ones_four
 ) {
-    Span others[GROUP], seen[GROUP];
+    Vector others[GROUP], seen[GROUP];
     if (HAS_UNKNOWN) load_group(known, record, side, seen);
     UNROLL for (int k = 0; k < GROUP; k++)
-        UNROLL for (int v = 0; v < WIDTH; v++)
+        UNROLL for (int v = 0; v < VECTOR; v++)
             others[k].word[v] = HAS_UNKNOWN ? ~seen[k].word[v] : 0;
     const u32* pairs = record + HEAD + side * EIGHT * job.room;
     UNROLL_NOT for (u32 n = record[EIGHT + side]; n; n--, pairs += EIGHT) {
         UNROLL for (int half = 0; half < 2; half++) {
             Vector four = load(pairs + 4 * half);
             UNROLL for (int k = 0; k < 2; k++) {
-                Span a = bits.at(four.word[2 * k]);
-                Span b = bits.at(four.word[2 * k + 1]);
-                UNROLL for (int v = 0; v < WIDTH; v++)
+                Vector a = bits.at(four.word[2 * k]);
+                Vector b = bits.at(four.word[2 * k + 1]);
+                UNROLL for (int v = 0; v < VECTOR; v++)
                     others[2 * half + k].word[v] |= a.word[v] | b.word[v];
             }
         }
@@ -608,11 +578,11 @@ DEVICE void count_group(
     u32 has_more = record[EIGHT + 2] >> (side * GROUP) & ((1u << GROUP) - 1);
     UNROLL_NOT for (; has_more; has_more &= has_more - 1) {
         u32 one = lowest(has_more);
-        Span all = all_others<Bits>(job, record[side * GROUP + one], bits);
+        Vector all = all_others<Bits>(job, record[side * GROUP + one], bits);
         UNROLL for (u32 k = 0; k < GROUP; k++)
             if (k == one) include(others[k], all);
     }
-    UNROLL for (int v = 0; v < WIDTH; v++) {
+    UNROLL for (int v = 0; v < VECTOR; v++) {
         u32 f[GROUP], o[GROUP];
         UNROLL for (int k = 0; k < GROUP; k++) {
             f[k] = ~others[k].word[v];
@@ -648,9 +618,9 @@ struct Passing {
 
 // Count, for one component, the columns that it alone decides in every row, and the ones there.
 //
-// Blocks: (tiles of rows, slots of records). The warps of a block share a tile; each does every
+// Blocks: tiles of rows, for every slot of records. The warps of a block share a tile; each does every
 // so-manieth record, at most 31, and their counts are added up to those of a slot. Counters:
-// (slot, free and ones, n_kept planes, word). `bits`: the tile's words of all components, a line
+// (slot, free and ones, plane, word). `bits`: the tile's words of all components, a line
 // after another, then zeros, then ones. `own`: a warp's shared memory. `stage`: where counts are
 // handed over when all is counted; may be the same as all other.
 //
@@ -658,14 +628,14 @@ struct Passing {
 template <class Bits, bool HAS_UNKNOWN>
 DEVICE void count_tile(const Counting& job, const Bits& bits, u32* own, u32* stage) {
     const u32 lane = lane_of(), warp = warp_of();
-    const i64 start = (i64)blockIdx.x * LANES * WIDTH, at = start + lane * WIDTH;
+    const i64 start = (i64)job.tile * LANES * VECTOR, at = start + lane * VECTOR;
     const i64 here = at < job.n_words ? at : 0;
     const Lines ones = {(const char*)(job.ones + here), 4 * (u32)job.stride};
     const Lines known = {(const char*)(job.known + here), 4 * (u32)job.stride};
-    const u32 step = gridDim.y * n_warps(), last = job.n_records - 1;
-    u32 next = blockIdx.y * n_warps() + warp;
-    Counter free_sum[WIDTH], ones_sum[WIDTH];
-    UNROLL for (int v = 0; v < WIDTH; v++)
+    const u32 step = job.n_slots * n_warps(), last = job.n_records - 1;
+    u32 next = job.slot * n_warps() + warp;
+    Counter free_sum[VECTOR], ones_sum[VECTOR];
+    UNROLL for (int v = 0; v < VECTOR; v++)
         UNROLL for (u32 p = 0; p < PART_PLANES; p++)
             free_sum[v].planes[p] = ones_sum[v].planes[p] = 0;
     if (next <= last) {
@@ -678,11 +648,11 @@ DEVICE void count_tile(const Counting& job, const Bits& bits, u32* own, u32* sta
         passing.put_down(job, own + RECORD);
         if (n > 1) next += step;
         passing.take_up(job, next);
-        Span x[2][GROUP];
+        Vector x[2][GROUP];
         UNROLL for (u32 side = 0; side < 2; side++) load_group(ones, own, side, x[side]);
         u32 *now = own, *then = own + RECORD;
         UNROLL_NOT for (u32 i = 0; i <= n; i++) {
-            u32 free_four[2][WIDTH], ones_four[2][WIDTH];
+            u32 free_four[2][VECTOR], ones_four[2][VECTOR];
             UNROLL for (u32 side = 0; side < 2; side++) {
                 count_group<Bits, HAS_UNKNOWN>(
                     job, now, side, bits, known, x[side], free_sum, ones_sum,
@@ -690,7 +660,7 @@ DEVICE void count_tile(const Counting& job, const Bits& bits, u32* own, u32* sta
                 );
                 load_group(ones, then, side, x[side]);
             }
-            UNROLL for (int v = 0; v < WIDTH; v++) {
+            UNROLL for (int v = 0; v < VECTOR; v++) {
                 free_sum[v].add_fours(free_four[0][v], free_four[1][v]);
                 ones_sum[v].add_fours(ones_four[0][v], ones_four[1][v]);
             }
@@ -703,15 +673,15 @@ DEVICE void count_tile(const Counting& job, const Bits& bits, u32* own, u32* sta
         }
     }
     BARRIER();
-    const u32 words = LANES * WIDTH, part = 2 * PART_PLANES * words;
+    const u32 words = LANES * VECTOR, part = 2 * PART_PLANES * words;
     UNROLL for (u32 p = 0; p < PART_PLANES; p++) {
-        Span f, o;
-        UNROLL for (int v = 0; v < WIDTH; v++) {
+        Vector f, o;
+        UNROLL for (int v = 0; v < VECTOR; v++) {
             f.word[v] = free_sum[v].planes[p];
             o.word[v] = ones_sum[v].planes[p];
         }
-        store(stage + warp * part + p * words + lane * WIDTH, f);
-        store(stage + warp * part + (PART_PLANES + p) * words + lane * WIDTH, o);
+        store(stage + warp * part + p * words + lane * VECTOR, f);
+        store(stage + warp * part + (PART_PLANES + p) * words + lane * VECTOR, o);
     }
     BARRIER();
     for (u32 k = threadIdx.x; k < 2 * words; k += blockDim.x) {
@@ -727,28 +697,25 @@ DEVICE void count_tile(const Counting& job, const Bits& bits, u32* own, u32* sta
                 carry = up;
             }
         }
-        u32* to = job.counters + ((u64)blockIdx.y * 2 + kind) * job.n_kept * job.n_words + start + w;
-        UNROLL for (u32 p = 0; p < SLOT_PLANES; p++) {
-            if (p >= job.n_kept) break;
-            to[p * job.n_words] = sum[p];
-        }
+        u32* to = job.counters + ((u64)job.slot * 2 + kind) * SLOT_PLANES * job.n_words + start + w;
+        UNROLL for (u32 p = 0; p < SLOT_PLANES; p++) to[p * job.n_words] = sum[p];
     }
 }
 
 // As many components as fit in shared memory.
 template <bool HAS_UNKNOWN>
 DEVICE void count_few(const Counting& job, const u32* factor, u32 n_components, u32* shared) {
-    const i64 start = (i64)blockIdx.x * LANES * WIDTH;
-    const u32 line = LANES * WIDTH;
+    const i64 start = (i64)job.tile * LANES * VECTOR;
+    const u32 line = LANES * VECTOR;
     u32 *own = shared + warp_of() * 2 * RECORD, *tile = shared + n_warps() * 2 * RECORD;
     const u32 lane = lane_of();
-    const i64 at = start + lane * WIDTH;
+    const i64 at = start + lane * VECTOR;
     UNROLL_BY(4) for (u32 l = warp_of(); l < n_components + 2; l += n_warps()) {
         if (at < job.n_words)
-            store(tile + l * line + lane * WIDTH, load_span(factor + (i64)l * job.n_words + at));
+            store(tile + l * line + lane * VECTOR, load(factor + (i64)l * job.n_words + at));
     }
     BARRIER();
-    count_tile<Tile, HAS_UNKNOWN>(job, Tile(tile + lane * WIDTH), own, shared);
+    count_tile<Tile, HAS_UNKNOWN>(job, Tile(tile + lane * VECTOR), own, shared);
 }
 
 KERNEL BOUNDED(32 * COUNT_WARPS, COUNT_BLOCKS) count_component(COUNTING) {
@@ -767,7 +734,7 @@ KERNEL BOUNDED(32 * COUNT_WARPS, 2) count_component_known(COUNTING) {
 KERNEL BOUNDED(32 * COUNT_WARPS, 2) count_component_of_many(COUNTING) {
     SHARED_ARRAY(shared);
     const Counting job = THE_COUNTING;
-    const i64 at = ((i64)blockIdx.x * LANES + lane_of()) * WIDTH;
+    const i64 at = ((i64)job.tile * LANES + lane_of()) * VECTOR;
     const Lines bits = {(const char*)(factor + (at < n_words ? at : 0)), 4 * (u32)n_words};
     u32* own = shared + warp_of() * 2 * RECORD;
     if (known) count_tile<Lines, true>(job, bits, own, shared);
@@ -778,31 +745,36 @@ KERNEL BOUNDED(32 * COUNT_WARPS, 2) count_component_of_many(COUNTING) {
 //
 // `factor` has the rows of the work order next to each other; where they are some of all rows,
 // what changes is flipped in `all_rows`, too. `gained`: change of covered ones and zeros.
+#define DRAWING                                                                                  \
+    const u32 *counters, u32 n_slots, u32 *factor, i64 n_words, u32 component, i64 n_rows,        \
+        const i64 *rows, const u32 *singles, const i64 *weights, const i64 *prior, u64 key,       \
+        u32 sweep, u32 site, const u64 *table, u32 *all_rows, i64 all_stride, u64 *gained
+#define THE_DRAWING                                                                              \
+    counters, n_slots, factor, n_words, component, n_rows, rows, singles, weights, prior, key,    \
+        sweep, site, table, all_rows, all_stride, gained
+
 template <u32 PLANES>
-DEVICE void draw_rows(
-    const u32* counters, u32 n_slots, u32 n_kept, u32 n_planes, u32* factor, i64 n_words, u32 component,
-    i64 n_rows, const i64* rows, const u32* singles, const i64* weights, const i64* prior,
-    u64 key, u32 sweep, u32 site, const u64* table, u32* all_rows, i64 all_stride, u64* gained
-) {
+DEVICE void draw_rows(DRAWING) {
     SHARED u32 stage[STAGES][2][PLANES][LANES];
     const u32 lane = lane_of(), warp = warp_of();
     const i64 first_word = (i64)blockIdx.x * LANES;
     u32 sum[2][PLANES];
     UNROLL for (u32 p = 0; p < PLANES; p++) sum[0][p] = sum[1][p] = 0;
     if (first_word + lane < n_words)
-        for (u32 slot = warp; slot < n_slots; slot += n_warps())
+        for (u32 slot = warp; slot < n_slots; slot += n_warps()) {
+            const u32* from = counters + (i64)slot * 2 * SLOT_PLANES * n_words + first_word + lane;
+            u32 planes[2][SLOT_PLANES];  // all are on their way before the first is added
+            UNROLL for (u32 p = 0; p < SLOT_PLANES; p++)
+                UNROLL for (int kind = 0; kind < 2; kind++)
+                    planes[kind][p] = from[(kind * SLOT_PLANES + p) * n_words];
             UNROLL for (int kind = 0; kind < 2; kind++) {
-                const u32* from =
-                    counters + ((i64)slot * 2 + kind) * n_kept * n_words + first_word + lane;
-                u32 planes[SLOT_PLANES], carry = 0, next;
-                UNROLL for (u32 p = 0; p < SLOT_PLANES; p++)
-                    planes[p] = p < n_kept ? from[p * n_words] : 0;
+                u32 carry = 0, next;
                 UNROLL for (u32 p = 0; p < PLANES; p++) {
-                    if (p >= n_planes) break;
-                    full_add(sum[kind][p], p < SLOT_PLANES ? planes[p] : 0, carry, next);
+                    full_add(sum[kind][p], p < SLOT_PLANES ? planes[kind][p] : 0, carry, next);
                     carry = next;
                 }
             }
+        }
 #ifdef __CUDACC__
     u32 n_used = n_slots < MOST_WARPS ? n_slots : MOST_WARPS;
     for (u32 half = STAGES; half; half /= 2) {
@@ -810,7 +782,6 @@ DEVICE void draw_rows(
         if (warp >= half && warp < 2 * half)
             UNROLL for (int kind = 0; kind < 2; kind++)
                 UNROLL for (u32 p = 0; p < PLANES; p++) {
-                    if (p >= n_planes) break;
                     stage[warp - half][kind][p][lane] = sum[kind][p];
                 }
         BARRIER();
@@ -818,7 +789,6 @@ DEVICE void draw_rows(
             UNROLL for (int kind = 0; kind < 2; kind++) {
                 u32 carry = 0;
                 UNROLL for (u32 p = 0; p < PLANES; p++) {
-                    if (p >= n_planes) break;
                     u32 next;
                     full_add(sum[kind][p], stage[warp][kind][p][lane], carry, next);
                     carry = next;
@@ -830,7 +800,6 @@ DEVICE void draw_rows(
     if (warp == 0)
         UNROLL for (int kind = 0; kind < 2; kind++)
             UNROLL for (u32 p = 0; p < PLANES; p++) {
-                if (p >= n_planes) break;
                 stage[0][kind][p][lane] = sum[kind][p];
             }
     BARRIER();
@@ -845,9 +814,9 @@ DEVICE void draw_rows(
             i64 i = 32 * w + bit;
             if (i >= n_rows) break;
             u32 n_free = 0, n_ones = 0;
-            UNROLL_BY(4) for (u32 p = 0; p < n_planes; p++) {
-                n_free |= ((stage[0][0][p][place] >> bit) & 1u) << p;
-                n_ones |= ((stage[0][1][p][place] >> bit) & 1u) << p;
+            UNROLL for (int p = PLANES - 1; p >= 0; p--) {
+                n_free = n_free << 1 | stage[0][0][p][place] << (31 - bit) >> 31;
+                n_ones = n_ones << 1 | stage[0][1][p][place] << (31 - bit) >> 31;
             }
             const i64 c1 = n_ones, c0 = n_free - n_ones;
             i64 row = rows ? rows[i] : i;
@@ -872,26 +841,14 @@ DEVICE void draw_rows(
     }
 }
 
-KERNEL BOUNDED(32 * MOST_WARPS, 3) draw_component(
-    const u32* counters, u32 n_slots, u32 n_kept, u32 n_planes, u32* factor, i64 n_words, u32 component,
-    i64 n_rows, const i64* rows, const u32* singles, const i64* weights, const i64* prior,
-    u64 key, u32 sweep, u32 site, const u64* table, u32* all_rows, i64 all_stride, u64* gained
-) {
-    draw_rows<SUM_PLANES>(
-        counters, n_slots, n_kept, n_planes, factor, n_words, component, n_rows, rows,
-        singles, weights, prior, key, sweep, site, table, all_rows, all_stride, gained
-    );
+KERNEL BOUNDED(32 * MOST_WARPS, 4) draw_short_component(DRAWING) {
+    draw_rows<SHORT_PLANES>(THE_DRAWING);
 }
 
-KERNEL BOUNDED(32 * MOST_WARPS, 2) draw_long_component(
-    const u32* counters, u32 n_slots, u32 n_kept, u32 n_planes, u32* factor, i64 n_words, u32 component,
-    i64 n_rows, const i64* rows, const u32* singles, const i64* weights, const i64* prior,
-    u64 key, u32 sweep, u32 site, const u64* table, u32* all_rows, i64 all_stride, u64* gained
-) {
-    draw_rows<LONG_PLANES>(
-        counters, n_slots, n_kept, n_planes, factor, n_words, component, n_rows, rows,
-        singles, weights, prior, key, sweep, site, table, all_rows, all_stride, gained
-    );
+KERNEL BOUNDED(32 * MOST_WARPS, 3) draw_component(DRAWING) { draw_rows<SUM_PLANES>(THE_DRAWING); }
+
+KERNEL BOUNDED(32 * MOST_WARPS, 2) draw_long_component(DRAWING) {
+    draw_rows<LONG_PLANES>(THE_DRAWING);
 }
 
 // --- whole rows: counts, births and deaths, horizontal form --------------------------------------
@@ -1241,6 +1198,7 @@ ON_HOST(list_visits)
 ON_HOST(count_component)
 ON_HOST(count_component_known)
 ON_HOST(count_component_of_many)
+ON_HOST(draw_short_component)
 ON_HOST(draw_component)
 ON_HOST(draw_long_component)
 ON_HOST(count_rows)
