@@ -504,7 +504,7 @@ struct Counting {
     {ones, known, stride, n_words, blockIdx.x % n_tiles, blockIdx.x / n_tiles,                    \
      gridDim.x / n_tiles, component, records, n_records, room, masks, n_masks, counters}
 
-// Lines of words, `size` bytes each, from where a thread reads on: one multiplication finds a vector.
+// Lines of words, `size` bytes each, from where a thread reads: one multiplication finds a vector.
 struct Lines {
     const char* words;
     u32 size;
@@ -618,13 +618,13 @@ struct Passing {
 
 // Count, for one component, the columns that it alone decides in every row, and the ones there.
 //
-// Blocks: tiles of rows, for every slot of records. The warps of a block share a tile; each does every
-// so-manieth record, at most 31, and their counts are added up to those of a slot. Counters:
-// (slot, free and ones, plane, word). `bits`: the tile's words of all components, a line
-// after another, then zeros, then ones. `own`: a warp's shared memory. `stage`: where counts are
-// handed over when all is counted; may be the same as all other.
+// Blocks: tiles of rows, for every slot of records. The warps of a block share a tile; each does
+// records at equal steps, at most 31, and their counts are added up to those of a slot. Counters:
+// (slot, free and ones, plane, word). `bits`: the tile's words of all components, a line after
+// another, then zeros, then ones. `own`: a warp's shared memory. `stage`: shared memory where counts
+// are handed over when all is counted; may be the same as all other.
 //
-// Data are on their way while the eight visits before are counted, records two records ahead.
+// The data of a record are on their way while the one before is counted; records, two before.
 template <class Bits, bool HAS_UNKNOWN>
 DEVICE void count_tile(const Counting& job, const Bits& bits, u32* own, u32* stage) {
     const u32 lane = lane_of(), warp = warp_of();
