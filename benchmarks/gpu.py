@@ -21,7 +21,7 @@ import numpy as np
 import thali
 from thali.bits import Factor, PackedTensor, Unfolding
 from thali.bits.words import n_words
-from thali.engines import device, vertical
+from thali.engines import device
 from thali.engines.cpu import CpuEngine
 from thali.engines.gpu import GpuEngine
 from thali.engines.resident import Lines, stride_of
@@ -229,7 +229,8 @@ def updates(shape, n_components, rounds):
     a = timed(lambda: update_mode(stream, state, finite, 0), rounds)
     b = timed(lambda: update_mode(stream, state, finite, 1), rounds)
     buffet = target_of(engine, tensor, Model(), QUIET)
-    now = [start_of(buffet, factors)]
+    first = start_of(buffet, factors)
+    now = [first]
 
     def sweep():
         now[0], _ = step(KEY, now[0], buffet)
@@ -238,7 +239,7 @@ def updates(shape, n_components, rounds):
     print(f"{shape[0]:>9} x {shape[1]} x {n_components:<3} (a) {a[0]:7.2f} (b) {b[0]:7.2f} "
           f"(c) {c[0]:7.2f} ms, wall {a[1]:.2f} {b[1]:.2f} {c[1]:.2f}, spread {a[2]:.2f} "
           f"{b[2]:.2f} {c[2]:.2f}; {now[0].n_components} components", flush=True)  # fmt: skip
-    return engine, tensor, factors, (a, b, c), sweep, finite, state
+    return engine, tensor, factors, (a, b, c), sweep, (finite, state), (buffet, first)
 
 
 def wrong_entries(shape, engine, truth, found, n_rows=20_000):
@@ -314,6 +315,31 @@ def by_kernel(engine, job, rounds=3):
         print(f"    {name:24} {total / rounds:7.3f} ms in {n // rounds} launches", flush=True)
 
 
+def on_cpu(shape, n_components, times, part, whole):
+    """Do (a), (b) and (c) with the CPU engine, once warm; say whether the bits are the same."""
+    _, tensor, _ = made_on_device(shape, n_components, on_host=True)
+    stream = Stream(KEY, np.uint64(99))
+    jobs = [(f"({'ab'[mode]})", part, lambda s, t, mode=mode: update_mode(stream, s, t, mode))
+            for mode in (0, 1)]  # fmt: skip
+    jobs.append(("(c)", whole, lambda s, t: step(KEY, s, t)[0]))
+    for (name, (target, state), job), time in zip(jobs, times, strict=True):
+        engine = CpuEngine()
+        cpu = Target(tensor, engine.load(tensor), target.model, target.priors, QUIET,
+                     target.most_ones)  # fmt: skip
+        job(state, cpu)
+        began = perf_counter()
+        after = job(state, cpu)
+        took = 1e3 * (perf_counter() - began)
+        same = job(state, target)
+        is_same = same.noise == after.noise and all(
+            np.array_equal(a.words, b.words)
+            for a, b in zip(same.factors, after.factors, strict=True)
+        )
+        print(f"(e) {name} on the CPU, {engine.threads} threads: {took:.0f} ms, "
+              f"{took / time[0]:.0f} times the GPU's; same bits: {is_same}",
+              flush=True)  # fmt: skip
+
+
 def main() -> None:  # noqa: C901, PLR0915
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_300_000)
@@ -332,7 +358,6 @@ def main() -> None:  # noqa: C901, PLR0915
     options = parser.parse_args()
     if options.blocks:
         device.OPTIONS = (*device.OPTIONS, f"-DCOUNT_BLOCKS={options.blocks}")
-        vertical._BLOCKS = options.blocks
     properties = cp.cuda.runtime.getDeviceProperties(0)
     print(f"{properties['name'].decode()}, CuPy {cp.__version__}, Python "
           f"{platform.python_version()}, thali {thali.__version__}")  # fmt: skip
@@ -360,7 +385,7 @@ def main() -> None:  # noqa: C901, PLR0915
     )
     shape = (options.rows, options.columns)
     found = updates(shape, options.components, options.rounds)
-    engine, tensor, factors, times, sweep, finite, state = found
+    engine, tensor, factors, times, sweep, (finite, state), whole = found
     ones = [int(f.sizes().sum()) for f in factors]
     for name, time, codes, n in (("(a)", times[0], ones[1], shape[0]),
                                  ("(b)", times[1], ones[0], shape[1])):  # fmt: skip
@@ -383,25 +408,10 @@ def main() -> None:  # noqa: C901, PLR0915
                 sweep()
         pstats.Stats(profile).sort_stats("tottime").print_stats(22)
     if not options.no_cpu:
-        threads = CpuEngine().threads
-        host, host_tensor, host_factors = made_on_device(shape, options.components, on_host=True)
-        for mode in (0, 1):
-            cpu = Target(host_tensor, CpuEngine().load(host_tensor), finite.model, finite.priors,
-                         QUIET, finite.most_ones)  # fmt: skip
-            stream = Stream(KEY, np.uint64(99))
-            update_mode(stream, state, cpu, mode)
-            began = perf_counter()
-            after = update_mode(stream, state, cpu, mode)
-            took = 1e3 * (perf_counter() - began)
-            same = update_mode(stream, state, finite, mode).factors[mode].words
-            is_same = bool((same == after.factors[mode].words).all())
-            ratio = took / times[mode][0]
-            print(f"(e) CPU, {threads} threads, mode {mode}: {took:.0f} ms, {ratio:.0f} times the "
-                  f"GPU's; same bits: {is_same}", flush=True)  # fmt: skip
-        del host, host_tensor, host_factors
+        on_cpu(shape, options.components, times, (finite, state), whole)
     if options.quick:
         return
-    del engine, tensor, factors, found, sweep, finite, state
+    del engine, tensor, factors, found, sweep, finite, state, whole
     for smaller, n in (((options.rows // 10, options.columns), options.components),
                        (shape, 8), (shape, 64)):  # fmt: skip
         pool.free_all_blocks()

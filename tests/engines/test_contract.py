@@ -101,7 +101,7 @@ def test_finite_model(shape, has_unknown, engine, monkeypatch):
 @pytest.mark.parametrize("n_components", [0, 1, 70, 200])
 def test_number_of_components(n_components, engine, monkeypatch):
     """No component, one, more than fit in a word, and in a GPU's shared memory."""
-    monkeypatch.setattr("thali.engines.vertical._MOST_SHARED", 800)
+    monkeypatch.setattr("thali.engines.vertical._MOST_SHARED", 1900)
     values, known, start = make((6, 9), n_components, seed=1, has_unknown=True)
     assert_same(place(engine), "finite", values, known, start, "unequal", n_sweeps=2)
 
@@ -252,22 +252,24 @@ def test_fixed_rates_are_kept():
 
 @pytest.mark.parametrize("engine", ["vertical", *GPU])
 @pytest.mark.parametrize(
-    ("shape", "density", "has_unknown"),
+    ("shape", "n_components", "density", "has_unknown"),
     [
-        ((70, 700), 0.6, True), ((9, 2000), 0.9, False), ((4_200, 5), 0.5, True),
-        ((3, 70_000), 0.7, True),
+        ((70, 700), 5, 0.6, True), ((9, 2000), 5, 0.9, False), ((4_200, 5), 5, 0.5, True),
+        ((3, 70_000), 5, 0.7, True), ((2, 1_100_000), 2, 0.9, False), ((70, 300), 40, 0.5, False),
     ],
-    ids=["more than a byte", "many planes", "more than a tile", "long rows"],
+    ids=["more than a byte", "many planes", "more than a tile", "long rows", "longest rows",
+         "columns that many share"],
 )  # fmt: skip
-def test_forms_agree_beyond_a_byte_and_a_tile(shape, density, has_unknown, engine):
+def test_forms_agree_beyond_a_byte_and_a_tile(shape, n_components, density, has_unknown, engine):
     """Counts above 255 and rows beyond one tile: the vertical form equals the horizontal one."""
     rng = np.random.default_rng(1)
     values = rng.random(shape) < 0.5
     known = rng.random(shape) < 0.9 if has_unknown else np.ones(shape, bool)
-    start = [rng.random((n, 5)) < density for n in shape]
+    start = [rng.random((n, n_components)) < density for n in shape]
     start[1][:, 0] = True  # one component has every column
     data = as_input(values, known)
-    model = Model(5, FixedRates(0.45, 0.5), density=0.5)  # weak data: many draws are left open
+    rates = FixedRates(0.45, 0.5)  # weak data: many draws are left open
+    model = Model(n_components, rates, density=0.5)
     states = []
     for name in ("horizontal", engine):
         target = Target.prepare(data, model, engine=place(name))

@@ -34,6 +34,7 @@ class GpuEngine(Resident):
     """Row updates on a CUDA device; the bits drawn are those of the CPU engine."""
 
     name = "gpu"
+    _number: tuple[Any, Any] = (None, None)  # a table of births, here and there
 
     # --- the protocol -----------------------------------------------------------------------
 
@@ -52,13 +53,14 @@ class GpuEngine(Resident):
         if factor.n_components and (job.rows is None or len(job.rows)):
             lines, _ = VerticalUpdate(self, job).draw(factor)
         rows = self._rows(job)
-        n_new = self.xp.zeros(len(rows), u32)
+        n_new = self.xp.empty(len(rows), u32)
         totals = self.xp.zeros(3, u64)
         data = self._data(job.mode, job.codes)
-        number = self.xp.asarray(tables.number)
+        if self._number[0] is not tables.number:  # the same in all blocks of a sweep
+            self._number = tables.number, self.xp.asarray(tables.number)
         self._launch_rows(
             "draw_births", len(rows), job.mode, len(job.codes),
-            [*data, lines.words, lines.stride, rows, i64(len(rows)), number,
+            [*data, lines.words, lines.stride, rows, i64(len(rows)), self._number[1],
              i64(len(tables.number)), i64(tables.ceiling), u64(job.stream.key),
              u32(job.stream.sweep), u32(Site.BIRTH_COUNT), self.exp, n_new, totals],
         )  # fmt: skip
@@ -130,7 +132,7 @@ class GpuEngine(Resident):
             "draw_keys", (self.blocks_of(n_rows, 256), 1), self.threads_of(256),
             [u64(stream.key), u32(stream.sweep), u32(Site.BLOCKS), u32(0), i64(n_rows), keys],
         )  # fmt: skip
-        order = self.xp.argsort(keys, kind="stable").astype(i64)
+        order = self.xp.argsort(keys, kind="stable")
         return [self.xp.sort(part) for part in self.xp.array_split(order, n_blocks)]
 
     def reorder(self, factors: tuple[Factor, ...], order: Index) -> tuple[Factor, ...]:
@@ -167,14 +169,17 @@ class GpuEngine(Resident):
                  i64(len(rows)), singles],
             )  # fmt: skip
             order = order[~is_single[order]]
-        kept = lines._replace(words=lines.words[self.xp.asarray(order)])
+        index = self.xp.asarray(order)
         # Nobody reads these on the host before they are drawn anew: a stand-in of their shape.
         stand_in = np.broadcast_to(u64(0), (len(order), users.words.shape[1]))
-        self.remember(stand_in, kept)
+        kept_codes = codes.words[order]
+        there = self.lines(codes.words, codes.n_rows)
+        self.remember(stand_in, lines._replace(words=lines.words[index]))
+        self.remember(kept_codes, there._replace(words=there.words[index]))
         return Block(
             order,
             stand_in,
-            codes.words[order],
+            kept_codes,
             sizes[order],
             (sizes == within)[order],
             is_single[order],
@@ -202,10 +207,9 @@ class GpuEngine(Resident):
         tables: CodeTables,
     ) -> Births:
         """Draw the codes of new components and add what they cover."""
-        born = int(totals[0])
+        born, tp, fp = (int(v) for v in self.device.to_host(totals))
         n_columns = self.tensor.shape[1 - job.mode]
         if born == 0:
-            tp, fp = (int(v) for v in self.device.to_host(totals)[1:])
             nothing = np.zeros((0, n_words(n_columns)), u64)
             return Births(np.zeros(0, i64), nothing, (tp, fp))
         stride = 2 * n_words(n_columns)

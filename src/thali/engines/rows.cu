@@ -53,12 +53,14 @@ static Place threadIdx, blockIdx, gridDim, blockDim = {1, 1, 1};
 #define COUNT_BLOCKS 3  // counting blocks that a processor does side by side
 #endif
 
-#define VECTOR 4        // words of 32 rows a thread counts at once
-#define PART_PLANES 10  // a warp counts to 1023,
-#define SLOT_PLANES 12  // four of them together to 4095,
-#define SUM_PLANES 16   // all of them to 65,535, or
-#define LONG_PLANES 31  // as far as a row may be long
+#define VECTOR 4         // words of 32 rows a thread counts at once
+#define PART_PLANES 8    // a warp counts to 255,
+#define SLOT_PLANES 10   // four of them together to 1023,
+#define SHORT_PLANES 13  // all of them to 8191,
+#define SUM_PLANES 20    // a million, or
+#define LONG_PLANES 31   // as far as a row may be long
 #define FULL 0xffffffffu
+#define NONE FULL
 
 // --- threads together ----------------------------------------------------------------------------
 
@@ -82,6 +84,8 @@ DEVICE void add_to(u64* total, u64 value) { atomicAdd(total, value); }
 DEVICE void add_to(u32* total, u32 value) { atomicAdd(total, value); }
 DEVICE void or_to(u32* word, u32 bits) { atomicOr(word, bits); }
 DEVICE void flip(u32* word, u32 bits) { atomicXor(word, bits); }
+DEVICE u32 take(u32* next) { return atomicAdd(next, 1u); }
+DEVICE void warp_barrier() { __syncwarp(); }
 #else
 DEVICE u64 multiply_high(u64 a, u64 b) { return (u64)((unsigned __int128)a * b >> 64); }
 DEVICE u32 popcount(u32 word) { return __builtin_popcount(word); }
@@ -92,6 +96,8 @@ DEVICE void add_to(u64* total, u64 value) { *total += value; }
 DEVICE void add_to(u32* total, u32 value) { *total += value; }
 DEVICE void or_to(u32* word, u32 bits) { *word |= bits; }
 DEVICE void flip(u32* word, u32 bits) { *word ^= bits; }
+DEVICE u32 take(u32* next) { return (*next)++; }
+DEVICE void warp_barrier() {}
 #endif
 
 // The sum over all threads of a block, for all of them.
@@ -249,15 +255,15 @@ KERNEL find_singles(
     }
 }
 
-// Take the bits of some rows of every line, packed anew.
+// Take the bits of some rows of every line, packed anew; then a line of zeros and one of ones.
 KERNEL gather_bits(
-    const u32* words, i64 stride, const i64* rows, i64 n, u32* out, i64 out_stride
+    const u32* words, i64 stride, u32 n_lines, const i64* rows, i64 n, u32* out, i64 out_stride
 ) {
     i64 w = (i64)blockIdx.y * n_warps() + warp_of();
-    if (32 * w >= n) return;
+    if (w >= out_stride) return;
     const u32* line = words + blockIdx.x * stride;
-    u32 word = 0;
-    for (u32 bit = lane_of(); bit < 32 && 32 * w + bit < n; bit += LANES) {
+    u32 word = blockIdx.x > n_lines ? FULL : 0;
+    for (u32 bit = lane_of(); blockIdx.x < n_lines && bit < 32 && 32 * w + bit < n; bit += LANES) {
         i64 row = rows[32 * w + bit];
         word |= ((line[row >> 5] >> (row & 31)) & 1u) << bit;
     }
@@ -317,7 +323,7 @@ KERNEL list_components(
     }
 }
 
-// The columns of every component: a block for each.
+// The columns of every component, filled up with NONE: a block for each.
 KERNEL list_columns(const u32* codes, i64 stride, i64 n_words, const i64* starts, u32* columns) {
     SHARED u32 sums[1024];
     const u32* line = codes + blockIdx.x * stride;
@@ -337,35 +343,82 @@ KERNEL list_columns(const u32* codes, i64 stride, i64 n_words, const i64* starts
     u32* to = columns + starts[blockIdx.x] + (sums[threadIdx.x] - count);
     for (i64 w = begin; w < end; w++)
         for (u32 word = line[w]; word; word &= word - 1) *to++ = (u32)(32 * w) + lowest(word);
+    i64 rest = starts[blockIdx.x] + sums[blockDim.x - 1] + threadIdx.x;
+    for (; rest < starts[blockIdx.x + 1]; rest += blockDim.x) columns[rest] = NONE;
 }
 
-struct Visit {
-    u32 column;     // the highest bit says that there are more others than fit
-    u32 others[3];  // of the column: two components in each, filled up with one that nobody has
-};
+// A record is what eight visits need to know, in two groups of four:
+//
+//     columns[8], n_pairs[2], bits of the visits that have more others than there is room for, -
+//     for either group, `room` times: two other components of each of its four columns
+//
+// A group has as many pairs as that of its columns with most others needs; the rest is filled up
+// with a line of zeros. Visits beyond the last have one of ones: all is covered, nothing counts.
+#define GROUP 4
+#define EIGHT (2 * GROUP)
+#define HEAD 12
+#define RECORD 128   // words at most: a vector for each thread of a warp
+#define WINDOW 1024  // visits that are sorted by their number of pairs: groups are much alike
+#define CLASSES_OF_VISITS 16
 
-#define FEW 6  // others of a visit
-#define MORE (1u << 31)
+DEVICE u32 others_of(const u32* masks, i64 column, u32 m, u32 n_masks, u32 component) {
+    u32 mask = masks[column * n_masks + m];
+    return m == component >> 5 ? mask & ~(1u << (component & 31)) : mask;
+}
 
-// The visits of every component: its columns, and what other components each has.
+// The records of every component. Blocks: (components, windows of visits).
 KERNEL list_visits(
     const u32* columns, const i64* starts, const u32* masks, u32 n_masks, u32 n_components,
-    Visit* visits
+    u32 room, u32* records
 ) {
-    const u32 component = blockIdx.x;
-    for (i64 k = starts[component] + (i64)blockIdx.y * blockDim.x + threadIdx.x;
-         k < starts[component + 1]; k += (i64)gridDim.y * blockDim.x) {
-        Visit visit = {columns[k], {0, 0, 0}};
-        u32 n = 0;
-        for (u32 m = 0; m < n_masks; m++) {
-            u32 mask = masks[(i64)columns[k] * n_masks + m];
-            if (m == component >> 5) mask &= ~(1u << (component & 31));
-            for (; mask; mask &= mask - 1, n++)
-                if (n < FEW) visit.others[n / 2] |= (32 * m + lowest(mask)) << (16 * (n % 2));
+    SHARED u32 n_of[CLASSES_OF_VISITS], n_pairs[WINDOW], rank[WINDOW], sorted[WINDOW];
+    const u32 component = blockIdx.x, size = HEAD + 2 * EIGHT * room;
+    const i64 end = starts[component + 1];
+    for (i64 start = starts[component] + (i64)blockIdx.y * WINDOW; start < end;
+         start += (i64)gridDim.y * WINDOW) {
+        const u32 n = end - start < WINDOW ? (u32)(end - start) : WINDOW;
+        for (u32 k = threadIdx.x; k < CLASSES_OF_VISITS; k += blockDim.x) n_of[k] = 0;
+        BARRIER();
+        for (u32 k = threadIdx.x; k < n; k += blockDim.x) {
+            const u32 column = columns[start + k];
+            u32 n_others = column == NONE ? 1 : 0;
+            for (u32 m = 0; m < n_masks && column != NONE; m++)
+                n_others += popcount(others_of(masks, column, m, n_masks, component));
+            n_pairs[k] = n_others > 2 * room ? room + 1 : (n_others + 1) / 2;
+            rank[k] = take(n_of + n_pairs[k]);
         }
-        if (n > FEW) visit.column |= MORE;
-        for (; n < FEW; n++) visit.others[n / 2] |= n_components << (16 * (n % 2));
-        visits[k] = visit;
+        BARRIER();
+        if (threadIdx.x == 0)
+            for (u32 k = 0, before = 0, all; k < CLASSES_OF_VISITS; k++, before = all) {
+                all = before + n_of[k];
+                n_of[k] = before;
+            }
+        BARRIER();
+        for (u32 k = threadIdx.x; k < n; k += blockDim.x) sorted[n_of[n_pairs[k]] + rank[k]] = k;
+        BARRIER();
+        for (u32 p = threadIdx.x; p < n; p += blockDim.x) {
+            const u32 column = columns[start + sorted[p]], v = p % EIGHT, side = v / GROUP;
+            u32* record = records + (start + p) / EIGHT * size;
+            u32 pairs = n_pairs[sorted[p | (GROUP - 1)]], k = 0;
+            pairs = pairs < room ? pairs : room;
+            record[v] = column == NONE ? 0 : column;
+            if (v % GROUP == 0) record[EIGHT + side] = pairs;
+            if (v == 0) {
+                u32 has_more = 0;
+                for (u32 i = 0; i < EIGHT; i++)
+                    has_more |= (u32)(n_pairs[sorted[p + i]] > room) << i;
+                record[EIGHT + 2] = has_more;
+            }
+            u32* others = record + HEAD + side * EIGHT * room + 2 * (v % GROUP);
+            if (column == NONE) others[k++] = n_components + 1;
+            for (u32 m = 0; m < n_masks && column != NONE; m++) {
+                u32 mask = others_of(masks, column, m, n_masks, component);
+                for (; mask && k < 2 * pairs; mask &= mask - 1, k++)
+                    others[k / 2 * EIGHT + k % 2] = 32 * m + lowest(mask);
+            }
+            for (; k < 2 * pairs; k++) others[k / 2 * EIGHT + k % 2] = n_components;
+        }
+        BARRIER();
     }
 }
 
@@ -387,12 +440,11 @@ DEVICE Vector load(const u32* from) {
     return v;
 }
 
-DEVICE Visit load(const Visit* from) {
+DEVICE void store(u32* to, const Vector& v) {
 #ifdef __CUDACC__
-    uint4 visit = __ldg((const uint4*)from);
-    return Visit{visit.x, {visit.y, visit.z, visit.w}};
+    *(uint4*)to = make_uint4(v.word[0], v.word[1], v.word[2], v.word[3]);
 #else
-    return *from;
+    for (int i = 0; i < VECTOR; i++) to[i] = v.word[i];
 #endif
 }
 
@@ -405,17 +457,15 @@ DEVICE void full_add(u32& sum, u32 a, u32 b, u32& carry) {
     sum ^= a ^ b;
 }
 
-// A bit-sliced counter to which pairs of one-bit numbers are added, two pairs at a time.
+// A bit-sliced counter to which one-bit numbers are added, four at a time.
 struct Counter {
-    u32 planes[SLOT_PLANES];
-    u32 two, four;  // carries that wait for their like
-
-    DEVICE_MEMBER void add_first(u32 a, u32 b) { full_add(planes[0], a, b, two); }
+    u32 planes[PART_PLANES];
 
     // Returns a carry worth four.
-    DEVICE_MEMBER u32 add_second(u32 a, u32 b) {
-        u32 other, carry;
-        full_add(planes[0], a, b, other);
+    DEVICE_MEMBER u32 add(u32 a, u32 b, u32 c, u32 d) {
+        u32 two, other, carry;
+        full_add(planes[0], a, b, two);
+        full_add(planes[0], c, d, other);
         full_add(planes[1], two, other, carry);
         return carry;
     }
@@ -436,238 +486,295 @@ struct Counting {
     const u32* known;  // null where all are known
     i64 stride;        // of both
     i64 n_words;
+    u32 tile, slot, n_slots;
     u32 component;
-    u32 n_components;
-    const Visit* visits;
-    i64 n_visits;
+    const u32* records;
+    u32 n_records;
+    u32 room;
     const u32* masks;
     u32 n_masks;
-    u32 is_joined;
-    u32 n_kept;
     u32* counters;
 };
 
 #define COUNTING                                                                                 \
-    const u32 *ones, const u32 *known, i64 stride, const u32 *factor, i64 n_words, u32 component, \
-        u32 n_components, const Visit *visits, i64 n_visits, const u32 *masks, u32 n_masks,       \
-        u32 is_joined, u32 n_kept, u32 *counters
-#define THE_COUNTING                                                                          \
-    {ones,     known, stride,  n_words,   component, n_components, visits, \
-     n_visits, masks, n_masks, is_joined, n_kept,    counters}
+    const u32 *ones, const u32 *known, i64 stride, const u32 *factor, i64 n_words, u32 n_tiles,   \
+        u32 component, u32 n_components, const u32 *records, u32 n_records, u32 room,             \
+        const u32 *masks, u32 n_masks, u32 *counters
+#define THE_COUNTING                                                                             \
+    {ones, known, stride, n_words, blockIdx.x % n_tiles, blockIdx.x / n_tiles,                    \
+     gridDim.x / n_tiles, component, records, n_records, room, masks, n_masks, counters}
 
-// The words of all other components of a column, where a visit does not list them.
-DEVICE void include_all(const Counting& job, u32 column, const u32* bits, u32 line, Vector& all) {
+// Lines of words, `size` bytes each, from where a thread reads: one multiplication finds a vector.
+struct Lines {
+    const char* words;
+    u32 size;
+
+    DEVICE_MEMBER Vector at(u32 line) const { return load((const u32*)(words + (u64)line * size)); }
+};
+
+// The same in shared memory, whose addresses have 32 bits.
+struct Tile {
+#ifdef __CUDACC__
+    u32 words;
+
+    DEVICE_MEMBER Tile(const u32* from) {
+        words = (u32)__cvta_generic_to_shared(from);
+        asm("" : "+r"(words));  // else it is added to each address apart
+    }
+
+    DEVICE_MEMBER Vector at(u32 line) const {
+        const u32 size = 4 * LANES * VECTOR;
+        return load((const u32*)__cvta_shared_to_generic(words + line * size));
+    }
+#else
+    const u32* words;
+
+    Tile(const u32* from) : words(from) {}
+
+    Vector at(u32 line) const { return load(words + line * LANES * VECTOR); }
+#endif
+};
+
+// The words of all other components of a column, where a record does not list them.
+template <class Bits>
+DEVICE Vector all_others(const Counting& job, u32 column, const Bits& bits) {
+    Vector all;
+    UNROLL for (int v = 0; v < VECTOR; v++) all.word[v] = 0;
     for (u32 m = 0; m < job.n_masks; m++) {
-        u32 mask = job.masks[(i64)column * job.n_masks + m];
-        if (m == job.component >> 5) mask &= ~(1u << (job.component & 31));
-        for (; mask; mask &= mask - 1) include(all, load(bits + (u64)(32 * m + lowest(mask)) * line));
+        u32 mask = others_of(job.masks, column, m, job.n_masks, job.component);
+        for (; mask; mask &= mask - 1) include(all, bits.at(32 * m + lowest(mask)));
     }
+    return all;
 }
 
-// Beyond the last there is nothing to count: all is covered.
-DEVICE Visit visit_at(const Counting& job, const Visit* visits, u32 i, u32 n) {
-    Visit visit = load(visits + (i < n ? i : n - 1));
-    if (i >= n) {
-        visit.column &= ~MORE;
-        visit.others[0] = job.n_components + 1;
-    }
-    return visit;
+DEVICE void load_group(const Lines& lines, const u32* record, u32 side, Vector x[GROUP]) {
+    Vector columns = load(record + side * GROUP);
+    UNROLL for (int k = 0; k < GROUP; k++) x[k] = lines.at(columns.word[k]);
 }
 
-// Visit four columns, whose loads are on their way together. A short loop: longer ones run out of
-// the cache of instructions.
-template <class Offset, bool HAS_UNKNOWN>
-DEVICE void count_four(
-    const Counting& job, const Visit* visits, u32 first, u32 n, const u32* bits, u32 line, i64 here,
-    Counter* free_sum, Counter* ones_sum
+// Visit the four columns of a group; carries worth four are returned.
+template <class Bits, bool HAS_UNKNOWN>
+DEVICE void count_group(
+    const Counting& job, const u32* record, u32 side, const Bits& bits, const Lines& known,
+    const Vector x[GROUP], Counter* free_sum, Counter* ones_sum, u32* free_four, u32* ones_four
 ) {
-    Visit visit[4];
-    Vector x[4];
-    const u32 stride = (u32)job.stride;
-    UNROLL for (u32 k = 0; k < 4; k++) visit[k] = visit_at(job, visits, first + k, n);
-    UNROLL for (u32 k = 0; k < 4; k++)
-        x[k] = load(job.ones + here + (u64)(visit[k].column & ~MORE) * stride);
-    const bool is_even = first % 8 == 0;
-    UNROLL for (u32 pair = 0; pair < 2; pair++) {
-        Vector others[2];
-        UNROLL for (u32 side = 0; side < 2; side++) {
-            const u32 k = 2 * pair + side;
-            Vector& all = others[side];
-            UNROLL for (int i = 0; i < FEW / 2; i++) {
-                const u32 two = visit[k].others[i];
-                Vector a = load(bits + (Offset)(two & 0xffffu) * line);
-                Vector b = load(bits + (Offset)(two >> 16) * line);
+    Vector others[GROUP], seen[GROUP];
+    if (HAS_UNKNOWN) load_group(known, record, side, seen);
+    UNROLL for (int k = 0; k < GROUP; k++)
+        UNROLL for (int v = 0; v < VECTOR; v++)
+            others[k].word[v] = HAS_UNKNOWN ? ~seen[k].word[v] : 0;
+    const u32* pairs = record + HEAD + side * EIGHT * job.room;
+    UNROLL_NOT for (u32 n = record[EIGHT + side]; n; n--, pairs += EIGHT) {
+        UNROLL for (int half = 0; half < 2; half++) {
+            Vector four = load(pairs + 4 * half);
+            UNROLL for (int k = 0; k < 2; k++) {
+                Vector a = bits.at(four.word[2 * k]);
+                Vector b = bits.at(four.word[2 * k + 1]);
                 UNROLL for (int v = 0; v < VECTOR; v++)
-                    all.word[v] = (i ? all.word[v] : 0) | a.word[v] | b.word[v];
-            }
-            if ((int)visit[k].column < 0)
-                include_all(job, visit[k].column & ~MORE, bits, line, all);
-            if (HAS_UNKNOWN) {
-                u64 column = visit[k].column & ~MORE;
-                Vector seen = load(job.known + here + column * stride);
-                UNROLL for (int v = 0; v < VECTOR; v++) all.word[v] |= ~seen.word[v];
-            }
-        }
-        u32 free_four[VECTOR], ones_four[VECTOR];
-        UNROLL for (int v = 0; v < VECTOR; v++) {
-            u32 a = ~others[0].word[v], b = ~others[1].word[v];
-            u32 c = a & x[2 * pair].word[v], d = b & x[2 * pair + 1].word[v];
-            if (pair == 0) {
-                free_sum[v].add_first(a, b);
-                ones_sum[v].add_first(c, d);
-            } else {
-                free_four[v] = free_sum[v].add_second(a, b);
-                ones_four[v] = ones_sum[v].add_second(c, d);
-            }
-        }
-        if (pair == 0) continue;
-        if (is_even) {
-            UNROLL for (int v = 0; v < VECTOR; v++) {
-                free_sum[v].four = free_four[v];
-                ones_sum[v].four = ones_four[v];
-            }
-        } else {
-            UNROLL for (int v = 0; v < VECTOR; v++) {
-                free_sum[v].add_fours(free_sum[v].four, free_four[v]);
-                ones_sum[v].add_fours(ones_sum[v].four, ones_four[v]);
+                    others[2 * half + k].word[v] |= a.word[v] | b.word[v];
             }
         }
     }
+    u32 has_more = record[EIGHT + 2] >> (side * GROUP) & ((1u << GROUP) - 1);
+    UNROLL_NOT for (; has_more; has_more &= has_more - 1) {
+        u32 one = lowest(has_more);
+        Vector all = all_others<Bits>(job, record[side * GROUP + one], bits);
+        UNROLL for (u32 k = 0; k < GROUP; k++)
+            if (k == one) include(others[k], all);
+    }
+    UNROLL for (int v = 0; v < VECTOR; v++) {
+        u32 f[GROUP], o[GROUP];
+        UNROLL for (int k = 0; k < GROUP; k++) {
+            f[k] = ~others[k].word[v];
+            o[k] = f[k] & x[k].word[v];
+        }
+        free_four[v] = free_sum[v].add(f[0], f[1], f[2], f[3]);
+        ones_four[v] = ones_sum[v].add(o[0], o[1], o[2], o[3]);
+    }
 }
+
+// Copy a record to shared memory, by way of a warp's registers.
+struct Passing {
+    Vector part[RECORD / VECTOR / LANES];
+
+    DEVICE_MEMBER void take_up(const Counting& job, u32 record) {
+        const u32 size = HEAD + 2 * EIGHT * job.room;
+        UNROLL for (u32 r = 0; r < RECORD / VECTOR / LANES; r++) {
+            u32 at = VECTOR * (r * LANES + lane_of());
+            if (at < size) part[r] = load(job.records + (u64)record * size + at);
+        }
+    }
+
+    DEVICE_MEMBER void put_down(const Counting& job, u32* to) {
+        const u32 size = HEAD + 2 * EIGHT * job.room;
+        warp_barrier();
+        UNROLL for (u32 r = 0; r < RECORD / VECTOR / LANES; r++) {
+            u32 at = VECTOR * (r * LANES + lane_of());
+            if (at < size) store(to + at, part[r]);
+        }
+        warp_barrier();
+    }
+};
 
 // Count, for one component, the columns that it alone decides in every row, and the ones there.
 //
-// Blocks: (tiles of rows, slots of visits). The warps of a block share a tile; each visits a part
-// of the columns, at most 1023. If `is_joined`, their counts are added up to one slot, else each
-// warp has its own. Counters: (slot, free and ones, n_kept planes, word). `bits`: the tile's words
-// of all components, a line after another, then zeros, then ones. `stage`: shared memory where counts
-// are handed over when all is counted; may be the same.
-template <class Offset, bool HAS_UNKNOWN>
-DEVICE void count_tile(const Counting& job, const u32* bits, u32 line, u32* stage) {
+// Blocks: tiles of rows, for every slot of records. The warps of a block share a tile; each does
+// records at equal steps, at most 31, and their counts are added up to those of a slot. Counters:
+// (slot, free and ones, plane, word). `bits`: the tile's words of all components, a line after
+// another, then zeros, then ones. `own`: a warp's shared memory. `stage`: shared memory where counts
+// are handed over when all is counted; may be the same as all other.
+//
+// The data of a record are on their way while the one before is counted; records, two before.
+template <class Bits, bool HAS_UNKNOWN>
+DEVICE void count_tile(const Counting& job, const Bits& bits, u32* own, u32* stage) {
     const u32 lane = lane_of(), warp = warp_of();
-    const i64 at = ((i64)blockIdx.x * LANES + lane) * VECTOR;
-    const bool is_inside = at < job.n_words;
-    const i64 here = is_inside ? at : 0;
-    const u64 part = (u64)blockIdx.y * n_warps() + warp, n_parts = (u64)gridDim.y * n_warps();
-    const i64 begin = part * job.n_visits / n_parts, end = (part + 1) * job.n_visits / n_parts;
+    const i64 start = (i64)job.tile * LANES * VECTOR, at = start + lane * VECTOR;
+    const i64 here = at < job.n_words ? at : 0;
+    const Lines ones = {(const char*)(job.ones + here), 4 * (u32)job.stride};
+    const Lines known = {(const char*)(job.known + here), 4 * (u32)job.stride};
+    const u32 step = job.n_slots * n_warps(), last = job.n_records - 1;
+    u32 next = job.slot * n_warps() + warp;
     Counter free_sum[VECTOR], ones_sum[VECTOR];
     UNROLL for (int v = 0; v < VECTOR; v++)
-        UNROLL for (u32 p = 0; p < SLOT_PLANES; p++)
+        UNROLL for (u32 p = 0; p < PART_PLANES; p++)
             free_sum[v].planes[p] = ones_sum[v].planes[p] = 0;
-    const u32 n = (u32)(end - begin);
-    u32 first = 0;
-    UNROLL_NOT for (; first < n; first += 4)
-        count_four<Offset, HAS_UNKNOWN>(
-            job, job.visits + begin, first, n, bits, line, here, free_sum, ones_sum
-        );
-    if (first % 8)
-        UNROLL for (int v = 0; v < VECTOR; v++) {
-            free_sum[v].add_fours(free_sum[v].four, 0);
-            ones_sum[v].add_fours(ones_sum[v].four, 0);
+    if (next <= last) {
+        u32 n = (last - next) / step;  // records after this one
+        Passing passing;
+        passing.take_up(job, next);
+        passing.put_down(job, own);
+        if (n) next += step;
+        passing.take_up(job, next);
+        passing.put_down(job, own + RECORD);
+        if (n > 1) next += step;
+        passing.take_up(job, next);
+        Vector x[2][GROUP];
+        UNROLL for (u32 side = 0; side < 2; side++) load_group(ones, own, side, x[side]);
+        u32 *now = own, *then = own + RECORD;
+        UNROLL_NOT for (u32 i = 0; i <= n; i++) {
+            u32 free_four[2][VECTOR], ones_four[2][VECTOR];
+            UNROLL for (u32 side = 0; side < 2; side++) {
+                count_group<Bits, HAS_UNKNOWN>(
+                    job, now, side, bits, known, x[side], free_sum, ones_sum,
+                    free_four[side], ones_four[side]
+                );
+                load_group(ones, then, side, x[side]);
+            }
+            UNROLL for (int v = 0; v < VECTOR; v++) {
+                free_sum[v].add_fours(free_four[0][v], free_four[1][v]);
+                ones_sum[v].add_fours(ones_four[0][v], ones_four[1][v]);
+            }
+            passing.put_down(job, now);
+            if (next + step <= last) next += step;
+            passing.take_up(job, next);
+            u32* swap = now;
+            now = then;
+            then = swap;
         }
-    u64 slot = part;
-    if (job.is_joined) {
-        slot = blockIdx.y;
-        for (u32 half = n_warps() / 2; half; half /= 2) {
-            BARRIER();
-            // of warp, plane, vector, lane; free and ones
-            u32* mine = stage + (warp % half) * 2 * SLOT_PLANES * VECTOR * LANES + lane;
-            if (warp >= half && warp < 2 * half)
-                UNROLL for (u32 p = 0; p < SLOT_PLANES; p++)
-                    UNROLL for (int v = 0; v < VECTOR; v++) {
-                        mine[((2 * p) * VECTOR + v) * LANES] = free_sum[v].planes[p];
-                        mine[((2 * p + 1) * VECTOR + v) * LANES] = ones_sum[v].planes[p];
-                    }
-            BARRIER();
-            if (warp < half)
-                UNROLL for (int v = 0; v < VECTOR; v++) {
-                    u32 c0 = 0, c1 = 0, next;
-                    UNROLL for (u32 p = 0; p < SLOT_PLANES; p++) {
-                        full_add(free_sum[v].planes[p], mine[((2 * p) * VECTOR + v) * LANES], c0, next);
-                        c0 = next;
-                        full_add(ones_sum[v].planes[p], mine[((2 * p + 1) * VECTOR + v) * LANES], c1, next);
-                        c1 = next;
-                    }
-                }
-        }
-        if (warp > 0) return;
     }
-    if (!is_inside) return;
-    u32* to = job.counters + slot * 2 * job.n_kept * job.n_words + at;
-    UNROLL for (u32 p = 0; p < SLOT_PLANES; p++) {
-        if (p >= job.n_kept) break;
+    BARRIER();
+    const u32 words = LANES * VECTOR, part = 2 * PART_PLANES * words;
+    UNROLL for (u32 p = 0; p < PART_PLANES; p++) {
+        Vector f, o;
         UNROLL for (int v = 0; v < VECTOR; v++) {
-            to[p * job.n_words + v] = free_sum[v].planes[p];
-            to[(job.n_kept + p) * job.n_words + v] = ones_sum[v].planes[p];
+            f.word[v] = free_sum[v].planes[p];
+            o.word[v] = ones_sum[v].planes[p];
         }
+        store(stage + warp * part + p * words + lane * VECTOR, f);
+        store(stage + warp * part + (PART_PLANES + p) * words + lane * VECTOR, o);
+    }
+    BARRIER();
+    for (u32 k = threadIdx.x; k < 2 * words; k += blockDim.x) {
+        const u32 kind = k / words, w = k % words;
+        if (start + w >= job.n_words) continue;
+        u32 sum[SLOT_PLANES];
+        UNROLL for (u32 p = 0; p < SLOT_PLANES; p++) sum[p] = 0;
+        for (u32 other = 0; other < n_warps(); other++) {
+            const u32* from = stage + other * part + kind * PART_PLANES * words + w;
+            u32 carry = 0, up;
+            UNROLL for (u32 p = 0; p < SLOT_PLANES; p++) {
+                full_add(sum[p], p < PART_PLANES ? from[p * words] : 0, carry, up);
+                carry = up;
+            }
+        }
+        u32* to = job.counters + ((u64)job.slot * 2 + kind) * SLOT_PLANES * job.n_words + start + w;
+        UNROLL for (u32 p = 0; p < SLOT_PLANES; p++) to[p * job.n_words] = sum[p];
     }
 }
 
 // As many components as fit in shared memory.
 template <bool HAS_UNKNOWN>
-DEVICE void count_few(const Counting& job, const u32* factor, u32* tile) {
-    const i64 start = (i64)blockIdx.x * LANES * VECTOR;
-    const u32 line = LANES * VECTOR, n = job.n_components;
-    for (u32 k = threadIdx.x; k < (n + 2) * line; k += blockDim.x) {
-        u32 l = k / line, w = k % line;
-        bool is_there = l < n && start + w < job.n_words;
-        tile[k] = is_there ? factor[(i64)l * job.n_words + start + w] : l > n ? FULL : 0;
+DEVICE void count_few(const Counting& job, const u32* factor, u32 n_components, u32* shared) {
+    const i64 start = (i64)job.tile * LANES * VECTOR;
+    const u32 line = LANES * VECTOR;
+    u32 *own = shared + warp_of() * 2 * RECORD, *tile = shared + n_warps() * 2 * RECORD;
+    const u32 lane = lane_of();
+    const i64 at = start + lane * VECTOR;
+    UNROLL_BY(4) for (u32 l = warp_of(); l < n_components + 2; l += n_warps()) {
+        if (at < job.n_words)
+            store(tile + l * line + lane * VECTOR, load(factor + (i64)l * job.n_words + at));
     }
     BARRIER();
-    count_tile<u32, HAS_UNKNOWN>(job, tile + lane_of() * VECTOR, line, tile);
+    count_tile<Tile, HAS_UNKNOWN>(job, Tile(tile + lane * VECTOR), own, shared);
 }
 
 KERNEL BOUNDED(32 * COUNT_WARPS, COUNT_BLOCKS) count_component(COUNTING) {
-    SHARED_ARRAY(tile);
+    SHARED_ARRAY(shared);
     const Counting job = THE_COUNTING;
-    count_few<false>(job, factor, tile);
+    count_few<false>(job, factor, n_components, shared);
 }
 
-KERNEL BOUNDED(32 * COUNT_WARPS, COUNT_BLOCKS) count_component_known(COUNTING) {
-    SHARED_ARRAY(tile);
+KERNEL BOUNDED(32 * COUNT_WARPS, 2) count_component_known(COUNTING) {
+    SHARED_ARRAY(shared);
     const Counting job = THE_COUNTING;
-    count_few<true>(job, factor, tile);
+    count_few<true>(job, factor, n_components, shared);
 }
 
-// Any number of components: `factor` has a line of zeros and one of ones more.
+// Any number of components.
 KERNEL BOUNDED(32 * COUNT_WARPS, 2) count_component_of_many(COUNTING) {
-    SHARED_ARRAY(stage);
+    SHARED_ARRAY(shared);
     const Counting job = THE_COUNTING;
-    const i64 at = ((i64)blockIdx.x * LANES + lane_of()) * VECTOR;
-    const u32* bits = factor + (at < n_words ? at : 0);
-    if (known) count_tile<u64, true>(job, bits, (u32)n_words, stage);
-    else count_tile<u64, false>(job, bits, (u32)n_words, stage);
+    const i64 at = ((i64)job.tile * LANES + lane_of()) * VECTOR;
+    const Lines bits = {(const char*)(factor + (at < n_words ? at : 0)), 4 * (u32)n_words};
+    u32* own = shared + warp_of() * 2 * RECORD;
+    if (known) count_tile<Lines, true>(job, bits, own, shared);
+    else count_tile<Lines, false>(job, bits, own, shared);
 }
 
 // Draw one component's bits of all rows from their counts. A block does LANES words of rows.
 //
 // `factor` has the rows of the work order next to each other; where they are some of all rows,
 // what changes is flipped in `all_rows`, too. `gained`: change of covered ones and zeros.
+#define DRAWING                                                                                  \
+    const u32 *counters, u32 n_slots, u32 *factor, i64 n_words, u32 component, i64 n_rows,        \
+        const i64 *rows, const u32 *singles, const i64 *weights, const i64 *prior, u64 key,       \
+        u32 sweep, u32 site, const u64 *table, u32 *all_rows, i64 all_stride, u64 *gained
+#define THE_DRAWING                                                                              \
+    counters, n_slots, factor, n_words, component, n_rows, rows, singles, weights, prior, key,    \
+        sweep, site, table, all_rows, all_stride, gained
+
 template <u32 PLANES>
-DEVICE void draw_rows(
-    const u32* counters, u32 n_slots, u32 n_kept, u32 n_planes, u32* factor, i64 n_words, u32 component,
-    i64 n_rows, const i64* rows, const u32* singles, const i64* weights, const i64* prior,
-    u64 key, u32 sweep, u32 site, const u64* table, u32* all_rows, i64 all_stride, u64* gained
-) {
+DEVICE void draw_rows(DRAWING) {
     SHARED u32 stage[STAGES][2][PLANES][LANES];
     const u32 lane = lane_of(), warp = warp_of();
     const i64 first_word = (i64)blockIdx.x * LANES;
     u32 sum[2][PLANES];
     UNROLL for (u32 p = 0; p < PLANES; p++) sum[0][p] = sum[1][p] = 0;
     if (first_word + lane < n_words)
-        for (u32 slot = warp; slot < n_slots; slot += n_warps())
+        for (u32 slot = warp; slot < n_slots; slot += n_warps()) {
+            const u32* from = counters + (i64)slot * 2 * SLOT_PLANES * n_words + first_word + lane;
+            u32 planes[2][SLOT_PLANES];  // all are on their way before the first is added
+            UNROLL for (u32 p = 0; p < SLOT_PLANES; p++)
+                UNROLL for (int kind = 0; kind < 2; kind++)
+                    planes[kind][p] = from[(kind * SLOT_PLANES + p) * n_words];
             UNROLL for (int kind = 0; kind < 2; kind++) {
-                const u32* from =
-                    counters + ((i64)slot * 2 + kind) * n_kept * n_words + first_word + lane;
-                u32 planes[SLOT_PLANES], carry = 0, next;
-                UNROLL for (u32 p = 0; p < SLOT_PLANES; p++)
-                    planes[p] = p < n_kept ? from[p * n_words] : 0;
+                u32 carry = 0, next;
                 UNROLL for (u32 p = 0; p < PLANES; p++) {
-                    if (p >= n_planes) break;
-                    full_add(sum[kind][p], p < SLOT_PLANES ? planes[p] : 0, carry, next);
+                    full_add(sum[kind][p], p < SLOT_PLANES ? planes[kind][p] : 0, carry, next);
                     carry = next;
                 }
             }
+        }
 #ifdef __CUDACC__
     u32 n_used = n_slots < MOST_WARPS ? n_slots : MOST_WARPS;
     for (u32 half = STAGES; half; half /= 2) {
@@ -675,7 +782,6 @@ DEVICE void draw_rows(
         if (warp >= half && warp < 2 * half)
             UNROLL for (int kind = 0; kind < 2; kind++)
                 UNROLL for (u32 p = 0; p < PLANES; p++) {
-                    if (p >= n_planes) break;
                     stage[warp - half][kind][p][lane] = sum[kind][p];
                 }
         BARRIER();
@@ -683,7 +789,6 @@ DEVICE void draw_rows(
             UNROLL for (int kind = 0; kind < 2; kind++) {
                 u32 carry = 0;
                 UNROLL for (u32 p = 0; p < PLANES; p++) {
-                    if (p >= n_planes) break;
                     u32 next;
                     full_add(sum[kind][p], stage[warp][kind][p][lane], carry, next);
                     carry = next;
@@ -695,7 +800,6 @@ DEVICE void draw_rows(
     if (warp == 0)
         UNROLL for (int kind = 0; kind < 2; kind++)
             UNROLL for (u32 p = 0; p < PLANES; p++) {
-                if (p >= n_planes) break;
                 stage[0][kind][p][lane] = sum[kind][p];
             }
     BARRIER();
@@ -709,12 +813,12 @@ DEVICE void draw_rows(
         for (u32 bit = lane; bit < 32; bit += LANES) {
             i64 i = 32 * w + bit;
             if (i >= n_rows) break;
-            i64 n_free = 0, c1 = 0;
-            UNROLL_BY(4) for (u32 p = 0; p < n_planes; p++) {
-                n_free |= (i64)((stage[0][0][p][place] >> bit) & 1u) << p;
-                c1 |= (i64)((stage[0][1][p][place] >> bit) & 1u) << p;
+            u32 n_free = 0, n_ones = 0;
+            UNROLL for (int p = PLANES - 1; p >= 0; p--) {
+                n_free = n_free << 1 | stage[0][0][p][place] << (31 - bit) >> 31;
+                n_ones = n_ones << 1 | stage[0][1][p][place] << (31 - bit) >> 31;
             }
-            i64 c0 = n_free - c1;
+            const i64 c1 = n_ones, c0 = n_free - n_ones;
             i64 row = rows ? rows[i] : i;
             const i64* weight = weights + 2 * (singles ? singles[i] : 0);
             i64 score = prior[component] + weight[0] * c1 + weight[1] * c0;
@@ -737,26 +841,14 @@ DEVICE void draw_rows(
     }
 }
 
-KERNEL BOUNDED(32 * MOST_WARPS, 3) draw_component(
-    const u32* counters, u32 n_slots, u32 n_kept, u32 n_planes, u32* factor, i64 n_words, u32 component,
-    i64 n_rows, const i64* rows, const u32* singles, const i64* weights, const i64* prior,
-    u64 key, u32 sweep, u32 site, const u64* table, u32* all_rows, i64 all_stride, u64* gained
-) {
-    draw_rows<SUM_PLANES>(
-        counters, n_slots, n_kept, n_planes, factor, n_words, component, n_rows, rows,
-        singles, weights, prior, key, sweep, site, table, all_rows, all_stride, gained
-    );
+KERNEL BOUNDED(32 * MOST_WARPS, 4) draw_short_component(DRAWING) {
+    draw_rows<SHORT_PLANES>(THE_DRAWING);
 }
 
-KERNEL BOUNDED(32 * MOST_WARPS, 2) draw_long_component(
-    const u32* counters, u32 n_slots, u32 n_kept, u32 n_planes, u32* factor, i64 n_words, u32 component,
-    i64 n_rows, const i64* rows, const u32* singles, const i64* weights, const i64* prior,
-    u64 key, u32 sweep, u32 site, const u64* table, u32* all_rows, i64 all_stride, u64* gained
-) {
-    draw_rows<LONG_PLANES>(
-        counters, n_slots, n_kept, n_planes, factor, n_words, component, n_rows, rows,
-        singles, weights, prior, key, sweep, site, table, all_rows, all_stride, gained
-    );
+KERNEL BOUNDED(32 * MOST_WARPS, 3) draw_component(DRAWING) { draw_rows<SUM_PLANES>(THE_DRAWING); }
+
+KERNEL BOUNDED(32 * MOST_WARPS, 2) draw_long_component(DRAWING) {
+    draw_rows<LONG_PLANES>(THE_DRAWING);
 }
 
 // --- whole rows: counts, births and deaths, horizontal form --------------------------------------
@@ -1106,6 +1198,7 @@ ON_HOST(list_visits)
 ON_HOST(count_component)
 ON_HOST(count_component_known)
 ON_HOST(count_component_of_many)
+ON_HOST(draw_short_component)
 ON_HOST(draw_component)
 ON_HOST(draw_long_component)
 ON_HOST(count_rows)
