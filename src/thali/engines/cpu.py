@@ -16,8 +16,8 @@ from thali.engines import scan as serial
 from thali.engines import tally as counting
 from thali.engines.base import Births, Moves, RowUpdate
 from thali.engines.blocks import Block, arrange
-from thali.engines.threads import n_threads, share
 from thali.streams import Site
+from thali.threads import n_threads, share
 
 if TYPE_CHECKING:
     from collections.abc import Callable
