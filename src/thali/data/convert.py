@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thali.data.entries import Pattern
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
+
+    from thali.data.entries import Pattern
 
     _Bools = NDArray[np.bool_]
     _Entries = tuple["_Bools | Pattern", "_Bools | Pattern | None"]

@@ -125,7 +125,7 @@ def _has_twins(rows: _Rows) -> bool:
     def part(lo: int, hi: int) -> bool:
         for start, stop in rows.blocks(lo, hi):
             bounds = indptr[start : stop + 1]
-            kind = np.int32 if (stop - start) * n_columns < 1 << 31 else np.int64
+            kind: Any = np.int32 if (stop - start) * n_columns < 1 << 31 else np.int64
             places = np.repeat(np.arange(stop - start, dtype=kind), np.diff(bounds))
             places *= kind(n_columns)
             places += indices[bounds[0] : bounds[-1]].astype(kind, copy=False)

@@ -69,6 +69,7 @@ class CpuEngine:
         """Return an engine with the data, which are not copied."""
         engine = CpuEngine(self.threads, self.form)
         engine.tensor = tensor
+        list(tensor.unfoldings)  # now, not in the first sweep
         engine._all_rows = [np.arange(n, dtype=np.int64) for n in tensor.shape]
         engine._no_singles = np.zeros(max(tensor.shape), np.int64)
         return engine
