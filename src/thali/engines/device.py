@@ -96,13 +96,11 @@ class CudaDevice:
 
     def send(self, pinned: NDArray[Any], array: Any) -> None:
         """Start to copy to the device; both lie in one piece."""
-        stream = self.xp.cuda.get_current_stream()
-        array.data.copy_from_host_async(c_void_p(pinned.ctypes.data), pinned.nbytes, stream)
+        array.data.copy_from_host_async(c_void_p(pinned.ctypes.data), pinned.nbytes)
 
     def fetch(self, array: Any, pinned: NDArray[Any]) -> None:
         """Start to copy from the device; both lie in one piece."""
-        stream = self.xp.cuda.get_current_stream()
-        array.data.copy_to_host_async(c_void_p(pinned.ctypes.data), pinned.nbytes, stream)
+        array.data.copy_to_host_async(c_void_p(pinned.ctypes.data), pinned.nbytes)
 
     def event(self) -> Any:
         """Return a mark among the device's work: ``record`` sets it, ``synchronize`` waits."""
