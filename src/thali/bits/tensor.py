@@ -11,6 +11,7 @@ import numpy as np
 from thali.bits.codes import inner_mode, outer_modes
 from thali.bits.words import (
     WORD,
+    Index,
     Words,
     count_ones,
     n_words,
@@ -142,7 +143,7 @@ class PackedTensor(NamedTuple):
             if words is not None and words.shape != (shape[0], row_words(shape, 0)):
                 msg = f"packed data of shape {words.shape} do not belong to a tensor of {shape}."
                 raise ValueError(msg)
-        n_known = int(np.prod(shape)) if first.known is None else _total(first.known)
+        n_known = int(np.prod(shape)) if first.known is None else int(_sizes(first.known).sum())
         made = [first]
         if len(shape) > 2:
             ones, known = (None if part is None else unfold_back(part, shape) for part in first)
@@ -150,7 +151,12 @@ class PackedTensor(NamedTuple):
             for mode in range(1, len(shape)):
                 mask = None if known is None else _pack_mode(known, mode)
                 made.append(Unfolding(_pack_mode(ones, mode), mask))
-        return cls(shape, Unfoldings(shape, made), n_known, _total(first.ones))
+        return cls(shape, Unfoldings(shape, made), n_known, int(_sizes(first.ones).sum()))
+
+    @property
+    def most_ones(self) -> int:
+        """Ones of the row of the first mode that has most."""
+        return int(_sizes(self.unfoldings[0].ones).max())
 
     @property
     def listed(self) -> tuple[Pattern, Pattern | None] | None:
@@ -212,8 +218,15 @@ def _turn(first: Unfolding, n_columns: int) -> Unfolding:
     return Unfolding(turned(first.ones), None if first.known is None else turned(first.known))
 
 
-def _total(words: Words) -> int:
-    return int(count_ones(words).sum())
+def _sizes(words: Words) -> Index:
+    """Count the ones of every row, on all cores."""
+
+    def some_rows(lo: int, hi: int) -> Index:
+        sizes: Index = count_ones(words[lo:hi])
+        return sizes
+
+    step = max(1, _FOR_A_THREAD // words.shape[1])
+    return np.concatenate(share(some_rows, len(words), available_cores(), step=step))
 
 
 def _pack_mode(bits: Entries, mode: int) -> Words:

@@ -104,8 +104,9 @@ def _look(rows: _Rows) -> tuple[bool, bool]:
             if is_sorted:
                 first = max(start, 1)
                 falls = indices[first:stop] <= indices[first - 1 : stop - 1]
-                places = np.flatnonzero(falls) + first  # all of them must begin a row
-                is_sorted = bool((indptr[np.searchsorted(indptr, places)] == places).all())
+                rows_here = slice(*np.searchsorted(indptr, (first, stop)))
+                falls[indptr[rows_here] - first] = False  # where a row begins, it may
+                is_sorted = not falls.any()  # looking where would keep other threads waiting
         return is_all_ones, is_sorted
 
     found = share(part, len(indices), available_cores(), step=_BLOCK)
