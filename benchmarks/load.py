@@ -22,7 +22,7 @@ from scipy import sparse
 import thali
 from thali.bits import PackedTensor, Unfolding
 from thali.bits.tensor import Unfoldings
-from thali.bits.words import count_ones, n_words
+from thali.bits.words import n_words
 from thali.data import BinaryTensor
 from thali.engines.gpu import GpuEngine
 from thali.engines.loading import fetch_rows
@@ -110,7 +110,8 @@ def from_lists(matrix, engine, title):
                  first.nbytes)  # fmt: skip
     here._unfoldings = [(lines, None)]
     clock("turned on the device", here.turn_matrix)
-    clock("ones of every row, one core", lambda: count_ones(rows))
+    here.tensor.put(Unfolding(rows, None))
+    clock("the longest row found", lambda: here.tensor.most_ones)
     return first, tensor
 
 
@@ -144,6 +145,10 @@ def main() -> None:
     print(f"made in {perf_counter() - began:.1f} s", flush=True)
     from_lists(matrix, engine, "as SciPy numbers columns")
     POOL.free_all_blocks()
+    matrix.data = np.ones(matrix.nnz, np.float32)
+    from_lists(matrix, engine, "values of single precision")
+    POOL.free_all_blocks()
+    matrix.data = np.ones(matrix.nnz, np.int8)
     short = matrix.indices.astype(np.int32)
     matrix = compressed(matrix.data, short, matrix.indptr, shape)
     first, tensor = from_lists(matrix, engine, "32-bit columns")
