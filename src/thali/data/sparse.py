@@ -1,7 +1,7 @@
 """Read zeros, ones and unknown entries from sparse matrices, on all cores.
 
-What is stored is looked at in blocks that fit a core's cache. Where it is all ones, as it mostly
-is, the caller's column numbers are used without a copy; nothing is ever made dense.
+What is stored is looked at in blocks. Where it is all ones, as it mostly is, the caller's column
+numbers are used without a copy; nothing is ever made dense.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
     _Patterns = tuple[Pattern, Pattern | None]
 
-_BLOCK = 1 << 18
-"""Stored entries looked at together: 1 MB of 32-bit numbers."""
+_BLOCK = 1 << 21
+"""Stored entries looked at together. Threads wait for each other between two steps of NumPy: with
+blocks of an eighth, 16 of them took 1.8 s for 2.5 billion, which are read in half a second."""
 
 _ONE, _UNKNOWN = 1, 2
 
@@ -94,29 +95,36 @@ def _look(rows: _Rows) -> tuple[bool, bool]:
 
     def part(lo: int, hi: int) -> tuple[bool, bool]:
         is_all_ones = is_sorted = True
+        space = np.empty(min(_BLOCK, hi - lo), np.bool_)
         for start in range(lo, hi, _BLOCK):
             stop = min(start + _BLOCK, hi)
-            columns = indices[start:stop]
-            # A negative number, read without its sign, is too large as well.
-            if columns.view(f"u{columns.itemsize}").max() >= shape[1]:
-                raise _corrupt(shape)
-            is_all_ones = is_all_ones and _all_ones(values[start:stop])
+            columns, first = indices[start:stop], max(start, 1)
             if is_sorted:
-                first = max(start, 1)
-                falls = indices[first:stop] <= indices[first - 1 : stop - 1]
-                rows_here = slice(*np.searchsorted(indptr, (first, stop)))
-                falls[indptr[rows_here] - first] = False  # where a row begins, it may
-                is_sorted = not falls.any()  # looking where would keep other threads waiting
+                falls = space[: stop - first]
+                np.less_equal(indices[first:stop], indices[first - 1 : stop - 1], out=falls)
+                starts = indptr[slice(*np.searchsorted(indptr, (first, stop)))]
+                falls[starts - first] = False  # where a row begins, it may
+                is_sorted = not falls.any()
+            if is_sorted:  # the ends of rows, and of this part of one, say it of all
+                edges = np.concatenate([columns[[0, -1]], indices[starts], indices[starts - 1]])
+            else:
+                edges = columns
+            # A negative number, read without its sign, is too large as well.
+            if edges.view(f"u{edges.itemsize}").max() >= shape[1]:
+                raise _corrupt(shape)
+            is_all_ones = is_all_ones and _all_ones(values[start:stop], space)
         return is_all_ones, is_sorted
 
     found = share(part, len(indices), available_cores(), step=_BLOCK)
     return all(f[0] for f in found), all(f[1] for f in found)
 
 
-def _all_ones(values: NDArray[Any]) -> bool:
+def _all_ones(values: NDArray[Any], space: NDArray[np.bool_]) -> bool:
     if values.dtype.kind == "O":  # nobody knows what comparing these does
         return False
-    return bool((values if values.dtype == np.bool_ else values == 1).all())
+    if values.dtype != np.bool_:
+        values = np.equal(values, 1, out=space[: len(values)])
+    return bool(values.all())
 
 
 def _has_twins(rows: _Rows) -> bool:
