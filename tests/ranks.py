@@ -17,12 +17,12 @@ from scipy import stats
 
 import mutants
 import thali
-from thali.engines.threads import available_cores
 from thali.errors import NotConverged
 from thali.model import Beta, Gamma, UnequalRates
 from thali.sampler import Schedule
 from thali.sampler.target import MOVES
 from thali.streams import Site, Stream, simulation_key
+from thali.threads import available_cores
 
 SHAPE = (12, 10)
 UNKNOWN = 0.1

@@ -13,7 +13,7 @@ from thali._jit import KERNEL_FILES
 PACKAGE = Path(thali.__file__).parent
 LAYERS = [
     {"_jit", "errors", "checks", "progress"},
-    {"streams"},
+    {"streams", "threads"},
     {"decide"},
     {"data"},
     {"bits"},

@@ -13,7 +13,6 @@ from thali.bits import PackedTensor
 from thali.checks import count, positive
 from thali.data import BinaryTensor
 from thali.data.binary import own_names
-from thali.engines.threads import n_threads
 from thali.errors import NotConverged, TraceDamaged, TraceMismatch
 from thali.model import Model
 from thali.model.simulate import Simulated
@@ -21,6 +20,7 @@ from thali.posterior import Posterior
 from thali.progress import Reporter
 from thali.sampler import Schedule, Target
 from thali.streams import VERSION
+from thali.threads import n_threads
 from thali.trace import Kept, Run, Settings
 from thali.trace.files import only_writer
 from thali.trace.run import Names, digest

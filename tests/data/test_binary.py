@@ -5,6 +5,7 @@ import sys
 import tracemalloc
 import warnings
 from dataclasses import FrozenInstanceError
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from scipy import sparse
 
 from thali.data import BinaryTensor, Pattern, convert
+from thali.data import sparse as data_sparse
 
 FORMATS = ("csr", "csc", "coo", "bsr", "dia", "lil", "dok")
 UNKNOWN = 2  # in the ternary arrays from which all inputs are made
@@ -290,12 +292,47 @@ def test_huge_sparse_matrix_is_never_densified(name):
     assert peak < 20e6  # a few arrays of one number a row or column; dense it would be 60e9
 
 
-def test_pattern_is_sorted_csr():
-    matrix = sparse.csr_array((np.ones(3), [2, 0, 1], [0, 2, 2, 3]), shape=(3, 3))
+@pytest.mark.parametrize("dtype", [np.int8, np.bool_, np.float32])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_compressed_rows_of_ones_are_used_without_a_copy(dtype, index):
+    """Their columns may come in any order."""
+    matrix = sparse.csr_array((np.ones(3, dtype), [2, 0, 1], [0, 2, 2, 3]), shape=(3, 3))
+    matrix.indices, matrix.indptr = matrix.indices.astype(index), matrix.indptr.astype(index)
     read = BinaryTensor.from_any(matrix)
     np.testing.assert_array_equal(read.ones.indptr, [0, 2, 2, 3])
-    np.testing.assert_array_equal(read.ones.indices, [0, 2, 1])
-    np.testing.assert_array_equal(matrix.indices, [2, 0, 1])  # the input keeps its order
+    assert read.ones.indptr.dtype == np.int64
+    assert np.shares_memory(read.ones.indices, matrix.indices)
+    assert matrix.indices.flags.writeable
+    np.testing.assert_array_equal(matrix.indices, [2, 0, 1])
+
+
+@pytest.mark.parametrize("block", [1, 7, 1 << 18])
+@pytest.mark.parametrize("kind", ["sorted", "unsorted", "twice", "zeros", "unknown"])
+def test_sparse_blocks_and_threads_change_nothing(kind, block, monkeypatch):
+    """However few entries are looked at together, by however many threads."""
+    rng = np.random.default_rng(3)
+    codes = (rng.random((31, 40)) < 0.3).astype(int)
+    codes[4:6] = 0
+    matrix = sparse.csr_array(codes.astype(float))
+    if kind == "unsorted":
+        for lo, hi in pairwise(matrix.indptr):
+            matrix.indices[lo:hi] = rng.permutation(matrix.indices[lo:hi])
+    elif kind == "twice":  # 2 - 1 = 1, in the first row
+        matrix = sparse.csr_array(
+            (np.r_[2.0, -1.0, matrix.data[1:]], np.r_[matrix.indices[:1], matrix.indices],
+             np.r_[0, matrix.indptr[1:] + 1]), shape=matrix.shape,
+        )  # fmt: skip
+    elif kind in ("zeros", "unknown"):
+        where = matrix.indices % 3 == 0
+        matrix.data[where] = np.nan if kind == "unknown" else 0
+        codes[:, ::3] *= UNKNOWN if kind == "unknown" else 0
+    monkeypatch.setattr(data_sparse, "_BLOCK", block)
+    monkeypatch.setattr(data_sparse, "available_cores", lambda: 3)
+    np.testing.assert_array_equal(ternary(BinaryTensor.from_any(matrix)), codes)
+    matrix.data[17] = 9
+    row = np.searchsorted(matrix.indptr, 17, side="right") - 1
+    with pytest.raises(ValueError, match=rf"holds 9.0 at \({row}, "):
+        BinaryTensor.from_any(matrix)
 
 
 def test_stored_zeros_are_zeros():
@@ -354,9 +391,13 @@ def test_sparse_input_of_three_modes_is_refused():
         BinaryTensor.from_any(tensor)
 
 
-def test_corrupt_sparse_matrix_is_refused():
-    matrix = sparse.csr_array((np.ones(1), [1], [0, 1]), shape=(1, 2))
-    matrix.indices[0] = 5
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("indices", [5, 0]), ("indices", [-1, 0]), ("indptr", [0, 2, 1]), ("indptr", [0, 1, 3])],
+)
+def test_corrupt_sparse_matrix_is_refused(name, values):
+    matrix = sparse.csr_array((np.ones(2), [1, 0], [0, 1, 2]), shape=(2, 2))
+    setattr(matrix, name, np.array(values, np.int32))
     with pytest.raises(ValueError, match="outside its columns"):
         BinaryTensor.from_any(matrix)
 

@@ -5,7 +5,6 @@ import pytest
 from scipy.special import expit, log_expit, logit, logsumexp
 
 from thali.bits.words import pack, unpack
-from thali.engines.threads import share
 from thali.sampler.anchors import propose_anchored
 from thali.sampler.compounds import propose_compound
 from thali.sampler.proposals import (
@@ -18,6 +17,7 @@ from thali.sampler.proposals import (
 )
 from thali.sampler.residuals import NOTHING, add_up, residual_users
 from thali.streams import Stream
+from thali.threads import share
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from thali.bits.codes import inner_mode, outer_modes
-from thali.bits.words import Words, count_ones, n_words, pack, set_bits, transpose, unpack
+from thali.bits.words import (
+    WORD,
+    Index,
+    Words,
+    count_ones,
+    n_words,
+    pack,
+    set_bits,
+    transpose_rows,
+    unpack,
+)
 from thali.data import BinaryTensor, Entries, Packed, Pattern
+from thali.threads import available_cores, share
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _BLOCK_ENTRIES = 1 << 24  # entries packed at a time: 16 MB of Booleans
+
+_FOR_A_THREAD = 1 << 17  # words that are worth one: a megabyte
 
 
 class Confusion(NamedTuple):
@@ -37,11 +52,69 @@ class Unfolding(NamedTuple):
     known: Words | None  # None when every entry is known
 
 
+class Unfoldings(Sequence[Unfolding]):
+    """The unfoldings of a tensor; those of a matrix are made when they are first asked for.
+
+    An engine that packs the listed entries itself, or that turns rows into columns itself, spares
+    the host that work: nobody else reads a matrix's second unfolding.
+
+    Parameters
+    ----------
+    shape
+        Of the tensor.
+    made
+        Those that are packed already, from the first mode on.
+    listed
+        The entries of a sparse matrix, ones and unknown, if not even the first is packed.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        made: Sequence[Unfolding],
+        listed: tuple[Pattern, Pattern | None] | None = None,
+    ) -> None:
+        self._shape = shape
+        self._made = dict(enumerate(made))
+        self._lock = Lock()
+        self.listed = listed
+
+    def __len__(self) -> int:
+        return len(self._shape)
+
+    def __getitem__(self, mode: Any) -> Any:
+        if isinstance(mode, slice):
+            return tuple(self[m] for m in range(len(self))[mode])
+        mode = range(len(self))[mode]
+        return self._made[mode] if mode in self._made else self._make(mode)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        made = [self[0]] if len(self) == 2 else list(self)
+        return type(self), (self._shape, made)
+
+    def put(self, first: Unfolding) -> None:
+        """Take the first unfolding from who packed it; the listed entries are no longer held."""
+        with self._lock:
+            self._made.setdefault(0, first)
+            self.listed = None
+
+    def _make(self, mode: int) -> Unfolding:
+        listed = self.listed
+        if listed is not None:
+            ones, unknown = listed
+            known = None if unknown is None else _pack_known(unknown)
+            self.put(Unfolding(_pack_mode(ones, 0), known))
+        with self._lock:  # chains on threads may ask for it together
+            if mode not in self._made:
+                self._made[mode] = _turn(self._made[0], self._shape[1])
+        return self._made[mode]
+
+
 class PackedTensor(NamedTuple):
     """A binary tensor packed once per mode: at most 2 bits an entry of a known matrix."""
 
     shape: tuple[int, ...]
-    unfoldings: tuple[Unfolding, ...]
+    unfoldings: Sequence[Unfolding]
     n_known: int
     n_ones: int
 
@@ -49,46 +122,67 @@ class PackedTensor(NamedTuple):
     def from_tensor(cls, tensor: BinaryTensor) -> PackedTensor:
         """Pack a labelled tensor in row blocks; sparse input is never made dense.
 
-        Rows that are packed already are used as they are, without a copy.
+        Rows that are packed already are used as they are, without a copy. A sparse matrix is
+        packed when its bits are first asked for, by an engine that is loaded, say.
         """
-        first = Unfolding(_pack_mode(tensor.ones, 0), _pack_known(tensor, 0))
-        if tensor.arity == 2:
-            return cls._complete(tensor.shape, [first, _turn(first, tensor.shape[1])])
-        others = (
-            Unfolding(_pack_mode(tensor.ones, mode), _pack_known(tensor, mode))
-            for mode in range(1, tensor.arity)
-        )
-        return cls._complete(tensor.shape, [first, *others])
+        shape, ones, unknown = tensor.shape, tensor.ones, tensor.unknown
+        counts = (tensor.n_known, tensor.n_ones)
+        if isinstance(ones, Pattern):
+            assert unknown is None or isinstance(unknown, Pattern)
+            return cls(shape, Unfoldings(shape, [], (ones, unknown)), *counts)
+        made = []
+        for mode in range(1 if tensor.arity == 2 else tensor.arity):
+            known = None if unknown is None else _pack_known(unknown, mode)
+            made.append(Unfolding(_pack_mode(ones, mode), known))
+        return cls(shape, Unfoldings(shape, made), *counts)
 
     @classmethod
     def from_unfolding(cls, shape: tuple[int, ...], first: Unfolding) -> PackedTensor:
         """Complete the unfolding of the first mode to all; beyond matrices it is made dense."""
-        width = n_words(shape[inner_mode(shape, 0)])
-        n_outer = int(np.prod([shape[m] for m in outer_modes(shape, 0)]))
         for words in first:
-            if words is not None and words.shape != (shape[0], n_outer * width):
+            if words is not None and words.shape != (shape[0], row_words(shape, 0)):
                 msg = f"packed data of shape {words.shape} do not belong to a tensor of {shape}."
                 raise ValueError(msg)
-        if len(shape) == 2:
-            return cls._complete(shape, [first, _turn(first, shape[1])])
-        ones, known = (None if part is None else unfold_back(part, shape) for part in first)
-        assert ones is not None
-        packed = [first]
-        for mode in range(1, len(shape)):
-            mask = None if known is None else _pack_mode(known, mode)
-            packed.append(Unfolding(_pack_mode(ones, mode), mask))
-        return cls._complete(shape, packed)
+        n_known = int(np.prod(shape)) if first.known is None else int(_sizes(first.known).sum())
+        made = [first]
+        if len(shape) > 2:
+            ones, known = (None if part is None else unfold_back(part, shape) for part in first)
+            assert ones is not None
+            for mode in range(1, len(shape)):
+                mask = None if known is None else _pack_mode(known, mode)
+                made.append(Unfolding(_pack_mode(ones, mode), mask))
+        return cls(shape, Unfoldings(shape, made), n_known, int(_sizes(first.ones).sum()))
 
-    @classmethod
-    def _complete(cls, shape: tuple[int, ...], unfoldings: list[Unfolding]) -> PackedTensor:
-        first = unfoldings[0]
-        n_known = int(np.prod(shape)) if first.known is None else _total(first.known)
-        return cls(shape, tuple(unfoldings), n_known, _total(first.ones))
+    @property
+    def most_ones(self) -> int:
+        """Ones of the row of the first mode that has most."""
+        return int(_sizes(self.unfoldings[0].ones).max())
+
+    @property
+    def listed(self) -> tuple[Pattern, Pattern | None] | None:
+        """The ones and the unknown entries of a sparse matrix that nobody has packed yet."""
+        return getattr(self.unfoldings, "listed", None)
+
+    @property
+    def has_mask(self) -> bool:
+        """Whether the unfoldings say which entries are known."""
+        listed = self.listed
+        return (self.unfoldings[0].known if listed is None else listed[1]) is not None
+
+    @property
+    def sizes(self) -> tuple[tuple[int, int], ...]:
+        """Rows of each unfolding, and words of a row."""
+        return tuple((n, row_words(self.shape, mode)) for mode, n in enumerate(self.shape))
 
     @property
     def nbytes(self) -> int:
-        """Memory of all unfoldings."""
-        return sum(part.nbytes for u in self.unfoldings for part in u if part is not None)
+        """Memory of all unfoldings, once they are made."""
+        return (8 + 8 * self.has_mask) * sum(n * width for n, width in self.sizes)
+
+    def put(self, first: Unfolding) -> None:
+        """Take the first unfolding from who packed the listed entries."""
+        assert isinstance(self.unfoldings, Unfoldings)
+        self.unfoldings.put(first)
 
     def confusion(self, tp: int, fp: int) -> Confusion:
         """Complete the counts of covered ones and covered zeros."""
@@ -105,14 +199,34 @@ def unfold_back(words: Words, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     return dense.transpose([order.index(mode) for mode in range(len(shape))])
 
 
+def row_words(shape: tuple[int, ...], mode: int) -> int:
+    """Return how many words a row of an unfolding has."""
+    n_outer = int(np.prod([shape[m] for m in outer_modes(shape, mode)]))
+    return n_outer * n_words(shape[inner_mode(shape, mode)])
+
+
 def _turn(first: Unfolding, n_columns: int) -> Unfolding:
     """Return the unfolding of a matrix's second mode."""
-    known = None if first.known is None else transpose(first.known, n_columns)
-    return Unfolding(transpose(first.ones, n_columns), known)
+
+    def turned(words: Words) -> Words:
+        out = np.zeros((n_columns, n_words(len(words))), np.uint64)
+        # Eight tiles are a cache line of the result: no two threads write the same.
+        step = WORD * max(8, _FOR_A_THREAD // (WORD * words.shape[1]))
+        share(transpose_rows, len(words), available_cores(), words, out, step=step)
+        return out
+
+    return Unfolding(turned(first.ones), None if first.known is None else turned(first.known))
 
 
-def _total(words: Words) -> int:
-    return int(count_ones(words).sum())
+def _sizes(words: Words) -> Index:
+    """Count the ones of every row, on all cores."""
+
+    def some_rows(lo: int, hi: int) -> Index:
+        sizes: Index = count_ones(words[lo:hi])
+        return sizes
+
+    step = max(1, _FOR_A_THREAD // words.shape[1])
+    return np.concatenate(share(some_rows, len(words), available_cores(), step=step))
 
 
 def _pack_mode(bits: Entries, mode: int) -> Words:
@@ -122,9 +236,7 @@ def _pack_mode(bits: Entries, mode: int) -> Words:
     shape = bits.shape
     n_rows = shape[mode]
     if isinstance(bits, Pattern):
-        words = np.zeros((n_rows, n_words(shape[1])), np.uint64)
-        set_bits(words, 0, bits.indptr, bits.indices)
-        return words
+        return _pack_listed(bits)
     inner = inner_mode(shape, mode)
     view = bits.transpose(mode, *outer_modes(shape, mode), inner)
     n_outer = int(np.prod(view.shape[1:-1]))
@@ -136,13 +248,23 @@ def _pack_mode(bits: Entries, mode: int) -> Words:
     return words
 
 
-def _pack_known(tensor: BinaryTensor, mode: int) -> Words | None:
-    """Pack the known entries, or nothing when all are known."""
-    unknown = tensor.unknown
-    if unknown is None:
-        return None
+def _pack_listed(pattern: Pattern) -> Words:
+    """Pack the rows of a sparse matrix on all cores."""
+    indptr, indices = pattern.indptr, pattern.indices
+    width = n_words(pattern.shape[1])
+    words = np.zeros((pattern.shape[0], width), np.uint64)
+
+    def some_rows(lo: int, hi: int) -> None:
+        set_bits(words, lo, indptr[lo : hi + 1], indices)
+
+    share(some_rows, len(words), available_cores(), step=max(1, _FOR_A_THREAD // width))
+    return words
+
+
+def _pack_known(unknown: Entries, mode: int = 0) -> Words:
+    """Pack the known entries, where some are unknown."""
     if isinstance(unknown, np.ndarray):
         return _pack_mode(~unknown, mode)
     words = ~_pack_mode(unknown, mode)
-    words &= pack(np.ones(tensor.shape[1], np.bool_))  # padding must not count as known
+    words &= pack(np.ones(unknown.shape[1], np.bool_))  # padding must not count as known
     return words

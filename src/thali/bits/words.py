@@ -28,6 +28,7 @@ __all__ = [
     "set_bits",
     "transpose",
     "transpose64",
+    "transpose_rows",
     "unpack",
 ]
 
@@ -124,6 +125,26 @@ def transpose64(square: Words) -> None:
 
 
 @jit
+def transpose_rows(lo: int, hi: int, words: Words, out: Words) -> None:
+    """Turn some packed rows, from a multiple of 64 on, into words of their columns."""
+    n_columns = out.shape[0]
+    square = np.empty(WORD, np.uint64)
+    for tile in range(lo // WORD, (hi + WORD - 1) // WORD):
+        first = tile * WORD
+        height = min(WORD, hi - first)
+        for w in range(words.shape[1]):
+            width = min(WORD, n_columns - w * WORD)
+            if width <= 0:
+                break
+            for i in range(height):
+                square[i] = words[first + i, w]
+            square[height:] = _ZERO
+            transpose64(square)
+            for i in range(width):
+                out[w * WORD + i, tile] = square[i]
+
+
+@jit
 def transpose(words: Words, n_columns: int) -> Words:
     """Turn packed rows into packed columns.
 
@@ -143,22 +164,8 @@ def transpose(words: Words, n_columns: int) -> Words:
     -----
     Unpacked, this is ``dense.T``.
     """
-    n_rows = words.shape[0]
-    out = np.zeros((n_columns, (n_rows + WORD - 1) // WORD), np.uint64)
-    square = np.empty(WORD, np.uint64)
-    for tile in range(out.shape[1]):
-        first = tile * WORD
-        height = min(WORD, n_rows - first)
-        for w in range(words.shape[1]):
-            width = min(WORD, n_columns - w * WORD)
-            if width <= 0:
-                break
-            for i in range(height):
-                square[i] = words[first + i, w]
-            square[height:] = _ZERO
-            transpose64(square)
-            for i in range(width):
-                out[w * WORD + i, tile] = square[i]
+    out = np.zeros((n_columns, (words.shape[0] + WORD - 1) // WORD), np.uint64)
+    transpose_rows(0, words.shape[0], words, out)
     return out
 
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thali.data.entries import Pattern
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
+
+    from thali.data.entries import Pattern
 
     _Bools = NDArray[np.bool_]
     _Entries = tuple["_Bools | Pattern", "_Bools | Pattern | None"]
@@ -36,7 +36,7 @@ _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 def entries_of(tensor: Any) -> _Entries:
     """Find the ones and the unknown entries of whatever the user has."""
     if _is_sparse(tensor):
-        return _from_sparse(tensor)
+        return _sparse_entries(tensor)
     if is_frame(tensor):
         return _from_frame(tensor)
     if not isinstance(tensor, list | tuple) and not hasattr(tensor, "__array__"):
@@ -85,7 +85,7 @@ def _from_frame(frame: Any) -> _Entries:
         check_dtype(dtype, f"column {label!r} of the data frame")
     sparse_type = sys.modules["pandas"].SparseDtype
     if isinstance(dtypes[0], sparse_type) and len(set(dtypes)) == 1 and dtypes[0].fill_value == 0:
-        return _from_sparse(frame.sparse.to_coo())
+        return _sparse_entries(frame.sparse.to_coo())
     return _gather(frame.shape, _frame_blocks(frame, dtypes, sparse_type), frame.columns)
 
 
@@ -104,39 +104,6 @@ def _frame_blocks(frame: Any, dtypes: list[Any], sparse_type: type) -> Iterator[
                     # The value below a missing entry is arbitrary: the mask hides it.
                     values = part.iloc[:, 0].to_numpy(dtype=dtype.numpy_dtype, na_value=0)
                     yield at, values[:, None], part.isna().to_numpy()
-
-
-def _from_sparse(matrix: Any) -> _Entries:
-    check_shape(matrix.shape)
-    if len(matrix.shape) > 2:
-        raise ValueError(
-            f"the sparse tensor has {len(matrix.shape)} modes; sparse input must have 2, so pass "
-            "`tensor.toarray()`."
-        )
-    check_dtype(matrix.dtype, "the sparse tensor")
-    n_rows, n_columns = map(int, matrix.shape)
-    rows = matrix.tocsr()
-    if not rows.has_canonical_format:
-        rows = rows.copy()  # the conversion may have returned the caller's own arrays
-        rows.sum_duplicates()
-    n_stored = rows.indptr[-1]  # the arrays may be longer than what they hold
-    values, indices = rows.data[:n_stored], rows.indices[:n_stored]
-    if n_stored and not 0 <= indices.min() <= indices.max() < n_columns:
-        raise ValueError(
-            f"the sparse tensor of shape {matrix.shape} stores an entry outside its columns; "
-            "rebuild it, for instance from coordinates."
-        )
-    is_one, is_unknown, first_bad = classify(values, None)
-    if first_bad is not None:
-        row = np.searchsorted(rows.indptr, first_bad, side="right") - 1
-        raise _refusal(values[first_bad], f"({row}, {indices[first_bad]})")
-
-    def pattern(keep: _Bools) -> Pattern:
-        # Row i starts at as many kept entries as lie before its first stored one.
-        indptr = np.searchsorted(np.flatnonzero(keep), rows.indptr).astype(np.int64)
-        return Pattern(frozen(indptr), frozen(indices[keep]), (n_rows, n_columns))
-
-    return pattern(is_one), None if is_unknown is None else pattern(is_unknown)
 
 
 def tiles(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
@@ -161,7 +128,7 @@ def _gather(shape: tuple[int, ...], blocks: Iterable[_Block], columns: Any = Non
             inside = np.unravel_index(first_bad, values.shape)
             position = tuple(s.start + int(i) for s, i in zip(at, inside, strict=True))
             where = "" if columns is None else f" in column {columns[position[1]]!r}"
-            raise _refusal(values[inside], f"{position}{where}")
+            raise refusal(values[inside], f"{position}{where}")
         ones[at] = is_one
         if is_unknown is not None:
             unknown = np.zeros(shape, np.bool_) if unknown is None else unknown
@@ -179,7 +146,8 @@ def classify(
     if values.dtype.kind == "O":
         numbers = map(_number, values.flat)
         values = np.fromiter(numbers, np.float64, values.size).reshape(values.shape)
-    is_unknown = np.isnan(values)
+    # Whole numbers are never NaN, and asking makes them floats first.
+    is_unknown = np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, np.bool_)
     if mask is not None:
         is_unknown |= mask
     is_one = (values == 1 if threshold is None else values > threshold) & ~is_unknown
@@ -197,7 +165,8 @@ def _number(value: Any) -> float:
     return math.nan if is_missing else math.inf
 
 
-def _refusal(value: Any, where: str) -> ValueError:
+def refusal(value: Any, where: str) -> ValueError:
+    """Say which value is no entry."""
     shown = reprlib.repr(value.item() if isinstance(value, np.generic) else value)
     return ValueError(
         f"the tensor holds {shown} at {where}; allowed are 0, 1 and NaN for unknown; "
@@ -228,6 +197,12 @@ def check_dtype(dtype: Any, owner: str) -> None:
 def is_frame(tensor: Any) -> bool:
     """Whether it is a data frame of pandas."""
     return isinstance(tensor, getattr(sys.modules.get("pandas"), "DataFrame", ()))
+
+
+def _sparse_entries(matrix: Any) -> _Entries:
+    from thali.data.sparse import entries_of_sparse  # noqa: PLC0415 - which uses this file
+
+    return entries_of_sparse(matrix)
 
 
 def _is_sparse(tensor: Any) -> bool:

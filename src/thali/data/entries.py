@@ -46,7 +46,7 @@ class Pattern:
     """Positions in a sparse matrix, row by row (compressed sparse rows without the values)."""
 
     indptr: NDArray[np.int64]  # (n_rows + 1,); row i owns indices[indptr[i]:indptr[i + 1]]
-    indices: NDArray[np.int32] | NDArray[np.int64]  # columns, strictly ascending in each row
+    indices: NDArray[np.int32] | NDArray[np.int64]  # columns, distinct in each row
     shape: tuple[int, int]  # (n_rows, n_columns)
 
 

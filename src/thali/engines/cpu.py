@@ -16,8 +16,8 @@ from thali.engines import scan as serial
 from thali.engines import tally as counting
 from thali.engines.base import Births, Moves, RowUpdate
 from thali.engines.blocks import Block, arrange
-from thali.engines.threads import n_threads, share
 from thali.streams import Site
+from thali.threads import n_threads, share
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,6 +69,7 @@ class CpuEngine:
         """Return an engine with the data, which are not copied."""
         engine = CpuEngine(self.threads, self.form)
         engine.tensor = tensor
+        list(tensor.unfoldings)  # now, not in the first sweep
         engine._all_rows = [np.arange(n, dtype=np.int64) for n in tensor.shape]
         engine._no_singles = np.zeros(max(tensor.shape), np.int64)
         return engine

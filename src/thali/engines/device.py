@@ -6,6 +6,7 @@ The engine knows an array module (``xp``), how kernels are laid out (``lanes``, 
 
 from __future__ import annotations
 
+from ctypes import c_void_p
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -86,3 +87,21 @@ class CudaDevice:
         out: NDArray[Any] = empty_pinned(array.shape, array.dtype)
         array.get(out=out)
         return out
+
+    def pinned(self, n_bytes: int) -> NDArray[np.uint8]:
+        """Return memory of the host that the device reads and writes directly."""
+        from cupyx import empty_pinned  # noqa: PLC0415
+
+        return empty_pinned(n_bytes, np.uint8)  # type: ignore[no-any-return]
+
+    def send(self, pinned: NDArray[Any], array: Any) -> None:
+        """Start to copy to the device; both lie in one piece."""
+        array.data.copy_from_host_async(c_void_p(pinned.ctypes.data), pinned.nbytes)
+
+    def fetch(self, array: Any, pinned: NDArray[Any]) -> None:
+        """Start to copy from the device; both lie in one piece."""
+        array.data.copy_to_host_async(c_void_p(pinned.ctypes.data), pinned.nbytes)
+
+    def event(self) -> Any:
+        """Return a mark among the device's work: ``record`` sets it, ``synchronize`` waits."""
+        return self.xp.cuda.Event(disable_timing=True)

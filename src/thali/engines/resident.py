@@ -7,17 +7,23 @@ from weakref import ref
 
 import numpy as np
 
-from thali.bits.words import n_words
+from thali.bits import Unfolding
+from thali.bits.words import n_words, pack
 from thali.decide import EXP
 from thali.engines.device import CudaDevice
-from thali.engines.threads import n_threads
+from thali.engines.loading import fetch_rows, send_listed, send_rows
 from thali.errors import EngineUnavailable
+from thali.threads import n_threads
 
 if TYPE_CHECKING:
     from thali.bits import Factor, Index, PackedTensor, Words
+    from thali.data import Pattern
 
-_UPLOAD = 1 << 28
-"""Bytes sent at a time: all that is needed twice while data are loaded."""
+_SMALL = 1 << 23
+"""Bytes that are sent at once, without buffers."""
+
+_SPARE = 1 << 29
+"""Bytes beside the data: blocks on their way, factors, counts."""
 
 _LONGEST = (1 << 25) - 1
 """Words of a row: columns are numbered in 31 bits."""
@@ -77,17 +83,54 @@ class Resident:
         return engine
 
     def take_in(self, tensor: PackedTensor) -> None:
-        """Copy the data to the device."""
+        """Bring the data to the device; listed entries are packed there, for the host as well."""
         self.tensor = tensor
         self._check_room(tensor)
         self._unfoldings = []
-        for mode, parts in enumerate(tensor.unfoldings):
+        if tensor.listed is not None:
+            self._pack_listed(*tensor.listed)
+        for mode in range(len(self._unfoldings), len(tensor.shape)):
             if mode == 1 and len(tensor.shape) == 2:
                 self.turn_matrix()
                 continue
-            ones = self.upload(parts.ones)
-            known = None if parts.known is None else self.upload(parts.known)
-            self._unfoldings.append((ones, known))
+            ones, known = tensor.unfoldings[mode]
+            mask = None if known is None else self.upload(known)
+            self._unfoldings.append((self.upload(ones), mask))
+
+    def pack(self, pattern: Pattern, *, is_unknown: bool = False) -> Lines:
+        """Pack the listed entries of a matrix; if these are the unknown ones, all others."""
+        n_rows, n_columns = pattern.shape
+        out = self.xp.zeros((n_rows, stride_of(n_columns)), u64)
+        if is_unknown:
+            out[:, : n_words(n_columns)] = self.xp.asarray(pack(np.ones(n_columns, np.bool_)))
+        lines = Lines(out.view(u32), n_columns)
+        indptr, bounds = pattern.indptr, self.xp.asarray(pattern.indptr)
+        for start, columns in send_listed(self.device, pattern.indices):
+            n = len(columns)
+            first, last = np.searchsorted(indptr, [start, start + n - 1], side="right") - 1
+            n_rows = int(last - first) + 1
+            # Few rows, each of many entries, are shared by several warps.
+            parts = max(1, min(n // n_rows // 4096, 8 * self.device.n_processors // n_rows))
+            self.device.launch(
+                "flip_listed",
+                (self.blocks_of(n_rows, self.device.warps), parts),
+                self.device.lanes * self.device.warps,
+                [bounds[first:], i64(n_rows), columns, i64(start), i64(n), lines.words[first:],
+                 lines.stride],
+            )  # fmt: skip
+        return lines
+
+    def _pack_listed(self, ones: Pattern, unknown: Pattern | None) -> None:
+        """Pack a sparse matrix on the device, and bring its rows back to the host."""
+        lines = (self.pack(ones), None if unknown is None else self.pack(unknown, is_unknown=True))
+        self._unfoldings.append(lines)
+        width = n_words(ones.shape[1])
+        words, mask = (
+            None if part is None else fetch_rows(self.device, part.words.view(u64), width)
+            for part in lines
+        )
+        assert words is not None
+        self.tensor.put(Unfolding(words, mask))
 
     def turn_matrix(self) -> None:
         """Make a matrix's second unfolding of the first."""
@@ -95,16 +138,17 @@ class Resident:
         self._unfoldings.append((self._turn(ones), None if known is None else self._turn(known)))
 
     def _check_room(self, tensor: PackedTensor) -> None:
-        parts = [part for u in tensor.unfoldings for part in u if part is not None]
-        n_bytes = sum(part.shape[0] * stride_of(64 * part.shape[1]) * 8 for part in parts)
-        largest = max(part.nbytes for part in parts)
-        if max(part.shape[1] for part in parts) > _LONGEST:
+        sizes = tensor.sizes
+        n_parts = 1 + tensor.has_mask
+        n_bytes = n_parts * sum(n * stride_of(64 * width) * 8 for n, width in sizes)
+        largest = max(8 * n * width for n, width in sizes)
+        if max(width for _, width in sizes) > _LONGEST:
             msg = (
                 f"a tensor of shape {tensor.shape} was given to the GPU, whose rows have at most "
                 f"{64 * _LONGEST} columns; use engine='cpu'."
             )
             raise EngineUnavailable(msg)
-        needed = n_bytes + largest // 2 + 2 * _UPLOAD
+        needed = n_bytes + largest // 2 + _SPARE
         free = self.device.free_bytes()
         if needed > free:
             msg = (
@@ -156,10 +200,10 @@ class Resident:
             raise TypeError(msg)
         n, width = words.shape
         out = self.xp.zeros((n, stride_of(64 * width)), u64)
-        step = max(1, _UPLOAD // max(1, 8 * width))
-        for start in range(0, n, step):
-            part = np.ascontiguousarray(words[start : start + step])
-            out[start : start + step, :width] = self.xp.asarray(part)
+        if words.nbytes > _SMALL:
+            send_rows(self.device, words, out)
+        elif words.size:
+            out[:, :width] = self.xp.asarray(np.ascontiguousarray(words))
         return Lines(out.view(u32), 64 * width)
 
     def rows_at_once(self, mode: int, n_rows: int) -> int:

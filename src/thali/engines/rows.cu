@@ -220,6 +220,20 @@ KERNEL mark_rows(const i64* rows, i64 n, u32* words) {
     if (i < n) or_to(words + (rows[i] >> 5), 1u << (rows[i] & 31));
 }
 
+// Flip the listed columns of rows (compressed sparse rows, whose entries are distinct): a warp for
+// each row, or several. Of all entries those from `first` on are here, n of them.
+KERNEL flip_listed(
+    const i64* bounds, i64 n_rows, const u32* columns, i64 first, i64 n, u32* words, i64 stride
+) {
+    const i64 row = (i64)blockIdx.x * n_warps() + warp_of();
+    if (row >= n_rows) return;
+    const i64 start = bounds[row] > first ? bounds[row] - first : 0;
+    const i64 end = bounds[row + 1] - first < n ? bounds[row + 1] - first : n;
+    const i64 step = (i64)gridDim.y * LANES;
+    for (i64 k = start + (i64)blockIdx.y * LANES + lane_of(); k < end; k += step)
+        flip(words + row * stride + (columns[k] >> 5), 1u << (columns[k] & 31));
+}
+
 // Count the ones of every line, and those inside a set: counts (n_lines, 2).
 KERNEL count_lines(const u32* words, i64 stride, i64 n_words, const u32* inside, u64* counts) {
     const u32* line = words + blockIdx.x * stride;
@@ -1188,6 +1202,7 @@ static void run(void (*kernel)(Types...), unsigned x, unsigned y, void** argumen
     }
 ON_HOST(draw_keys)
 ON_HOST(mark_rows)
+ON_HOST(flip_listed)
 ON_HOST(count_lines)
 ON_HOST(find_singles)
 ON_HOST(gather_bits)

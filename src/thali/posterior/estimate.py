@@ -14,7 +14,6 @@ from thali.bits.words import count_ones
 from thali.checks import positive
 from thali.engines.counters import TILE
 from thali.engines.cpu import CpuEngine
-from thali.engines.threads import n_threads, share
 from thali.posterior.coverage import count_covers, sum_counts
 from thali.posterior.passes import (
     batches,
@@ -22,6 +21,7 @@ from thali.posterior.passes import (
     checked,
     unfolded_width,
 )
+from thali.threads import n_threads, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -16,9 +16,9 @@ from thali.bits import PackedTensor, Unfolding, pack, unpack
 from thali.bits.words import n_words, set_bits
 from thali.data import BinaryTensor, Entries, Packed, Pattern
 from thali.decide import fixed
-from thali.engines.threads import n_threads, share
 from thali.posterior.membership_kernels import enumerate_rows, sample_rows
 from thali.streams import Site, Stream
+from thali.threads import n_threads, share
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,6 @@ import numpy as np
 from thali.bits import PackedTensor, inner_mode, unpack
 from thali.bits.codes import outer_modes
 from thali.bits.words import WORD, count_ones, n_words, pack, transpose
-from thali.engines.threads import n_threads, share
 from thali.posterior.coverage import GROUP, add_entry_values, add_values, sum_logs
 from thali.posterior.passes import (
     batches,
@@ -20,6 +19,7 @@ from thali.posterior.passes import (
     row_numbers,
     unfolded_width,
 )
+from thali.threads import n_threads, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

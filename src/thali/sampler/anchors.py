@@ -17,7 +17,6 @@ import numpy as np
 
 from thali._jit import jit
 from thali.bits.words import lowest, popcount
-from thali.engines.threads import share
 from thali.sampler.proposals import (
     CHUNK,
     impossible,
@@ -28,6 +27,7 @@ from thali.sampler.proposals import (
     three_uniforms,
 )
 from thali.streams import Site, uniform
+from thali.threads import share
 
 if TYPE_CHECKING:
     from typing import Any

@@ -17,8 +17,8 @@ import numpy as np
 
 from thali._jit import jit
 from thali.bits.words import popcount
-from thali.engines.threads import share
 from thali.streams import Site, uniform
+from thali.threads import share
 
 if TYPE_CHECKING:
     from typing import Any

@@ -11,10 +11,10 @@ import numpy as np
 
 from thali._jit import jit
 from thali.bits.words import count_ones, pack
-from thali.engines.threads import share
 from thali.model import PerComponent
 from thali.sampler.proposals import CHUNK, log_rate, pick
 from thali.streams import Site, uniform
+from thali.threads import share
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from thali.bits import Factor, PackedTensor, khatri_rao
-from thali.bits.words import count_ones
 from thali.checks import count
 from thali.data import BinaryTensor
 from thali.engines.base import choose
@@ -175,8 +174,7 @@ class Target(NamedTuple):
                 raise
             log.info("engine: not that one (%s)", error)
             engine = choose("cpu", threads).load(tensor)
-        most_ones = int(count_ones(tensor.unfoldings[0].ones).max())
-        return cls(tensor, engine, model, priors, schedule, most_ones)
+        return cls(tensor, engine, model, priors, schedule, tensor.most_ones)
 
     @property
     def n_first(self) -> int:

@@ -1,0 +1,192 @@
+"""Read zeros, ones and unknown entries from sparse matrices, on all cores.
+
+What is stored is looked at in blocks. Where it is all ones, as it mostly is, the caller's column
+numbers are used without a copy; nothing is ever made dense.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from thali.data.convert import check_dtype, check_shape, classify, frozen, refusal
+from thali.data.entries import Pattern
+from thali.threads import available_cores, share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    _Patterns = tuple[Pattern, Pattern | None]
+
+_BLOCK = 1 << 21
+"""Stored entries looked at together. Threads wait for each other between two steps of NumPy: with
+blocks of an eighth, 16 of them took 1.8 s for 2.5 billion, which are read in half a second."""
+
+_ONE, _UNKNOWN = 1, 2
+
+
+class _Rows(NamedTuple):
+    """Compressed sparse rows as they came; the arrays may have been longer."""
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[Any]
+    values: NDArray[Any]
+    shape: tuple[int, int]
+
+    def blocks(self, lo: int, hi: int) -> Iterator[tuple[int, int]]:
+        """Cut rows into ranges of few stored entries, one row at least."""
+        while lo < hi:
+            limit = self.indptr[lo] + _BLOCK
+            stop = int(np.searchsorted(self.indptr, limit, side="right")) - 1
+            stop = min(hi, max(lo + 1, stop))
+            yield lo, stop
+            lo = stop
+
+
+def entries_of_sparse(matrix: Any) -> _Patterns:
+    """Find the ones and the unknown entries of a sparse matrix of SciPy.
+
+    Duplicates are added up first, as SciPy does.
+    """
+    check_shape(matrix.shape)
+    if len(matrix.shape) > 2:
+        raise ValueError(
+            f"the sparse tensor has {len(matrix.shape)} modes; sparse input must have 2, so pass "
+            "`tensor.toarray()`."
+        )
+    check_dtype(matrix.dtype, "the sparse tensor")
+    compressed = matrix.tocsr()
+    rows = _rows(compressed)
+    is_all_ones, is_sorted = _look(rows)
+    if not is_sorted and (not is_all_ones or _has_twins(rows)):
+        compressed = compressed.copy()  # the conversion may have returned the caller's own arrays
+        compressed.sum_duplicates()
+        rows = _rows(compressed)
+        is_all_ones, _ = _look(rows)
+    if is_all_ones:
+        return Pattern(frozen(rows.indptr), frozen(rows.indices.view()), rows.shape), None
+    return _sorted_out(rows)
+
+
+def _rows(compressed: Any) -> _Rows:
+    indptr = np.array(compressed.indptr, np.int64)
+    n_stored = int(indptr[-1])
+    shape = (int(compressed.shape[0]), int(compressed.shape[1]))
+    rows = _Rows(indptr, compressed.indices[:n_stored], compressed.data[:n_stored], shape)
+    n_least = min(len(rows.indices), len(rows.values))
+    if indptr[0] != 0 or n_least < n_stored or (np.diff(indptr) < 0).any():
+        raise _corrupt(shape)
+    return rows
+
+
+def _corrupt(shape: tuple[int, int]) -> ValueError:
+    return ValueError(
+        f"the sparse tensor of shape {shape} stores an entry outside its columns or rows; "
+        "rebuild it, for instance from coordinates."
+    )
+
+
+def _look(rows: _Rows) -> tuple[bool, bool]:
+    """Return whether all that is stored is one, and each row's columns ascend, without twins."""
+    indptr, indices, values, shape = rows
+
+    def part(lo: int, hi: int) -> tuple[bool, bool]:
+        is_all_ones = is_sorted = True
+        space = np.empty(min(_BLOCK, hi - lo), np.bool_)
+        for start in range(lo, hi, _BLOCK):
+            stop = min(start + _BLOCK, hi)
+            columns, first = indices[start:stop], max(start, 1)
+            if is_sorted:
+                falls = space[: stop - first]
+                np.less_equal(indices[first:stop], indices[first - 1 : stop - 1], out=falls)
+                starts = indptr[slice(*np.searchsorted(indptr, (first, stop)))]
+                falls[starts - first] = False  # where a row begins, it may
+                is_sorted = not falls.any()
+            if is_sorted:  # the ends of rows, and of this part of one, say it of all
+                edges = np.concatenate([columns[[0, -1]], indices[starts], indices[starts - 1]])
+            else:
+                edges = columns
+            # A negative number, read without its sign, is too large as well.
+            if edges.view(f"u{edges.itemsize}").max() >= shape[1]:
+                raise _corrupt(shape)
+            is_all_ones = is_all_ones and _all_ones(values[start:stop], space)
+        return is_all_ones, is_sorted
+
+    found = share(part, len(indices), available_cores(), step=_BLOCK)
+    return all(f[0] for f in found), all(f[1] for f in found)
+
+
+def _all_ones(values: NDArray[Any], space: NDArray[np.bool_]) -> bool:
+    if values.dtype.kind == "O":  # nobody knows what comparing these does
+        return False
+    if values.dtype != np.bool_:
+        values = np.equal(values, 1, out=space[: len(values)])
+    return bool(values.all())
+
+
+def _has_twins(rows: _Rows) -> bool:
+    """Return whether a row lists a column twice, whatever the order."""
+    indptr, indices, _, (n_rows, n_columns) = rows
+
+    def part(lo: int, hi: int) -> bool:
+        for start, stop in rows.blocks(lo, hi):
+            bounds = indptr[start : stop + 1]
+            kind: Any = np.int32 if (stop - start) * n_columns < 1 << 31 else np.int64
+            places = np.repeat(np.arange(stop - start, dtype=kind), np.diff(bounds))
+            places *= kind(n_columns)
+            places += indices[bounds[0] : bounds[-1]].astype(kind, copy=False)
+            places.sort()
+            if (places[1:] == places[:-1]).any():
+                return True
+        return False
+
+    return any(share(part, n_rows, available_cores(), step=_step(rows)))
+
+
+def _sorted_out(rows: _Rows) -> _Patterns:
+    """Keep the ones and the unknown entries apart, and drop stored zeros."""
+    indptr, indices, values, shape = rows
+    codes = np.zeros(len(indices), np.uint8)
+    counts = np.zeros((3, shape[0] + 1), np.int64)
+
+    def look(lo: int, hi: int) -> int | None:
+        for start, stop in rows.blocks(lo, hi):
+            bounds = indptr[start : stop + 1]
+            here = slice(bounds[0], bounds[-1])
+            is_one, is_unknown, bad = classify(values[here], None)
+            if bad is not None:
+                return int(bounds[0]) + bad
+            codes[here] = is_one
+            if is_unknown is not None:
+                codes[here][is_unknown] = _UNKNOWN
+            for code in (_ONE, _UNKNOWN):
+                before = np.concatenate([[0], np.cumsum(codes[here] == code)])
+                counts[code, start + 1 : stop + 1] = np.diff(before[bounds - bounds[0]])
+        return None
+
+    bad = [b for b in share(look, shape[0], available_cores(), step=_step(rows)) if b is not None]
+    if bad:
+        row = np.searchsorted(indptr, bad[0], side="right") - 1
+        raise refusal(values[bad[0]], f"({row}, {indices[bad[0]]})")
+
+    def pattern(code: int) -> Pattern:
+        kept = np.cumsum(counts[code])
+        columns = np.empty(kept[-1], indices.dtype)
+
+        def fill(lo: int, hi: int) -> None:
+            for start, stop in rows.blocks(lo, hi):
+                here = slice(indptr[start], indptr[stop])
+                columns[kept[start] : kept[stop]] = indices[here][codes[here] == code]
+
+        share(fill, shape[0], available_cores(), step=_step(rows))
+        return Pattern(frozen(kept), frozen(columns), shape)
+
+    return pattern(_ONE), pattern(_UNKNOWN) if counts[_UNKNOWN].any() else None
+
+
+def _step(rows: _Rows) -> int:
+    """Return how many rows are worth a thread."""
+    return max(1, _BLOCK * rows.shape[0] // max(1, len(rows.indices)))
