@@ -242,6 +242,29 @@ def updates(shape, n_components, rounds):
     return engine, tensor, factors, (a, b, c), sweep, (finite, state), (buffet, first)
 
 
+def crossover(rounds, n_columns=2_048):
+    """Print what a sweep takes on either engine as data grow, with and without moves."""
+    print("entries, then ms a sweep: gpu, cpu; without moves gpu, cpu")
+    for n_rows in (512, 2_048, 8_192, 32_768, 131_072):
+        _, tensor, factors = made_on_device((n_rows, n_columns), 10, on_host=True)
+        wall = []
+        for schedule in (Schedule(hold=0), QUIET):
+            for engine in ("gpu", "cpu"):
+                target = Target.prepare(tensor, Model(), schedule, engine)
+                wall.append(timed(sweeps(target, factors), rounds, warm=5)[1])
+        print(f"{n_rows * n_columns:>11,}", *(f"{ms:7.1f}" for ms in wall), flush=True)
+
+
+def sweeps(target, factors):
+    """Return what does one more sweep, from the truth on."""
+    now = [start_of(target, factors)]
+
+    def sweep():
+        now[0], _ = step(KEY, now[0], target)
+
+    return sweep
+
+
 def wrong_entries(shape, engine, truth, found, n_rows=20_000):
     """Return the share of entries whose noise-free value is not recovered, on the first rows."""
     words = []
@@ -352,6 +375,7 @@ def main() -> None:  # noqa: C901, PLR0915
     parser.add_argument("--tries", type=int, help="of each of these moves, on all rows")
     parser.add_argument("--moves", nargs="*", default=[m for m in MOVES if m != "residual"])
     parser.add_argument("--seconds", type=float, default=60.0, help="on all rows, at most")
+    parser.add_argument("--crossover", action="store_true", help="only this: small data, too")
     parser.add_argument("--no-cpu", action="store_true")
     parser.add_argument("--blocks", type=int, help="try another number of counting blocks")
     parser.add_argument("--quick", action="store_true", help="one size only")
@@ -375,6 +399,9 @@ def main() -> None:  # noqa: C901, PLR0915
             with cProfile.Profile() as profile:
                 sweep()
             pstats.Stats(profile).sort_stats("tottime").print_stats(25)
+        return
+    if options.crossover:
+        crossover(4 * options.rounds)
         return
     copy, read, popc, logic = ceilings()
     cp.get_default_memory_pool().free_all_blocks()
