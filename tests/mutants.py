@@ -189,7 +189,7 @@ WRONG_RATIOS = {  # module, what it says, what it should not say
     "split_merge": ("proposals", "        - log_how\n", ""),
     "anchored": ("anchors", "return chosen - largest - log(total)", "return 0.0"),
     "partner": ("proposals", "log(n_one + 1) + log(chance)", "log(n_one + 1) - log(n_one)"),
-    "guided": ("proposals", " - log(n_small + 1) - log_guess", " - log(n_small + 1)"),
+    "guided": ("guided", " - log(n_small + 1) - log_guess", " - log(n_small + 1)"),
     "compound": ("compounds", " - log_guess - log_parts", " - log_parts"),
     "reseat": ("seats", "log(alpha) - log(n + 1) if is_birth", "log(alpha) if is_birth"),
     # The seed row that was drawn, not all that could have been.

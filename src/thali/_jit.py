@@ -34,6 +34,7 @@ KERNEL_FILES = (
     "sampler/compounds.py",
     "sampler/anchors.py",
     "sampler/exchanges.py",
+    "sampler/guided.py",
     "sampler/proposals.py",
     "sampler/residuals.py",
     "sampler/seats.py",

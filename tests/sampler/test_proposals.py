@@ -7,12 +7,12 @@ from scipy.special import expit, log_expit, logit, logsumexp
 from thali.bits.words import pack, unpack
 from thali.sampler.anchors import propose_anchored
 from thali.sampler.compounds import propose_compound
+from thali.sampler.guided import propose_guided
 from thali.sampler.proposals import (
     CHUNK,
     Proposal,
     chance_of,
     partner_of,
-    propose_guided,
     propose_split_merge,
 )
 from thali.sampler.residuals import NOTHING, add_up, residual_users

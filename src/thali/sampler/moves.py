@@ -19,12 +19,8 @@ from thali.model.marginals import Marginal
 from thali.sampler.anchors import propose_anchored
 from thali.sampler.compounds import propose_compound
 from thali.sampler.exchanges import propose_exchange
-from thali.sampler.proposals import (
-    Proposal,
-    pick,
-    propose_guided,
-    propose_split_merge,
-)
+from thali.sampler.guided import propose_guided
+from thali.sampler.proposals import Proposal, pick, propose_split_merge
 from thali.sampler.residuals import NOTHING, new_density, replacement, residual
 from thali.sampler.seats import reseat
 from thali.sampler.target import MOVES
