@@ -22,9 +22,9 @@ log = logging.getLogger("thali")
 
 ENGINES = ("auto", "cpu", "gpu")
 
-LARGE = 1 << 26
-"""Entries from which ``"auto"`` takes the GPU. A sweep on an H200 is as fast as on the 16 cores
-beside it at 17 million entries, and takes two thirds of their time at 67 million."""
+LARGE = 1 << 24
+"""Entries from which ``"auto"`` takes the GPU. Here a sweep on an H200 takes three quarters of the
+time of the 16 cores beside it, at 268 million a third (``benchmarks/gpu.py --crossover``)."""
 
 
 class RowUpdate(NamedTuple):
