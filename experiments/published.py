@@ -108,9 +108,9 @@ solve a narrower problem; they stand apart. The rank is that of *polished* among
 row, ours included.
 
 Where we are behind: with many components a minute is some dozens of swaps for each, and more time
-helps (with 15 seconds we were behind in 15 rows). With few, one run of annealing ends elsewhere than
-the next: a shorter one found 419 in `cg_heart` at k = 10. `uci_wine` at k = 90 ended at 1183 in every
-run: there the search lacks a step.
+helps (with 15 seconds we were behind in 15 rows). With few, one run of annealing ends elsewhere
+than the next: a shorter one found 419 in `cg_heart` at k = 10. `uci_wine` at k = 90 ended at 1183
+in every run: there the search lacks a step.
 
 """
 

@@ -56,31 +56,54 @@ def propose_anchored(
     first, second = one_or_both(*stream, _ANCHORED, number, users)
     if first < 0:
         return impossible(users)
-    both = users[first] | users[second]
-    if size_of(both) < 2:
+    view = (first, second, users, codes, ones, known, w1, w0)
+    at, marks, pair, log_how = _marks(*stream, number, *view)
+    if at < 0:
         return impossible(users)
-    is_other = np.ones(len(users), np.bool_)
-    is_other[[first, second]] = False
-    view = (users, codes, is_other, ones, known)
-    at, marks = _marks(*stream, number, both, *view, w1, w0)
-    is_split = first == second
-    pair = np.zeros((2, users.shape[1]), np.uint64) if is_split else users[[first, second]]
-    log_how = np.zeros(-(-users.shape[1] * 64 // CHUNK))
     share(
-        _settle_rows, 64 * users.shape[1], threads, *stream, number, is_split, both, at, marks,
-        *view, w1, w0, pair, log_how, step=CHUNK,
+        _settle_rows, 64 * users.shape[1], threads, *stream, number, *view, at, marks, pair,
+        log_how, step=CHUNK,
     )  # fmt: skip
-    uniforms = three_uniforms(*stream, _ANCHORED, number, 7)
-    return one_or_two(users, n_rows, alpha, first, second, pair, sum(log_how.tolist()), uniforms)
+    return _settled(*stream, number, users, n_rows, alpha, first, second, pair, log_how)
+
+
+@jit
+def _settled(
+    key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int, alpha: float,
+    first: int, second: int, pair: Words, log_how: NDArray[np.float64],
+) -> tuple:  # type: ignore[type-arg]  # fmt: skip
+    """Propose the two or their union."""
+    uniforms = three_uniforms(key, sweep, _ANCHORED, number, 7)
+    total = 0.0
+    for part in log_how:
+        total += part
+    return one_or_two(users, n_rows, alpha, first, second, pair, total, uniforms)
 
 
 @jit
 def _marks(
-    key: np.uint64, sweep: np.uint64, number: np.uint64, both: Words, users: Words, codes: Words,
-    is_other: NDArray[np.bool_], ones: Words, known: Words, w1: float, w0: float,
-) -> tuple[int, Words]:  # fmt: skip
-    """Choose words of columns and two anchors; return where, and what tells the two apart."""
+    key: np.uint64, sweep: np.uint64, number: np.uint64, first: int, second: int, users: Words,
+    codes: Words, ones: Words, known: Words, w1: float, w0: float,
+) -> tuple[int, Words, Words, NDArray[np.float64]]:  # fmt: skip
+    """Choose words of columns and two anchors.
+
+    Returns
+    -------
+    at, marks
+        Where the words are (-1: too few users), and what tells the two apart there.
+    pair, log_how
+        Who uses the two (nobody yet if one is to be split), and zeros for the log probabilities.
+    """
+    width = users.shape[1]
+    pair = np.zeros((2, width), np.uint64)
+    log_how = np.zeros((64 * width + CHUNK - 1) // CHUNK)
+    both = users[first] | users[second]
+    if first != second:
+        pair[0] = users[first]
+        pair[1] = users[second]
     n_users = size_of(both)
+    if n_users < 2:
+        return -1, pair, pair, log_how
     n_words = min(_WORDS, ones.shape[1])
     at = pick(uniform(key, sweep, _ANCHORED, number, np.uint64(4)), ones.shape[1] - n_words + 1)
     one = pick(uniform(key, sweep, _ANCHORED, number, np.uint64(5)), n_users)
@@ -105,7 +128,7 @@ def _marks(
     free = np.empty((n_shown + 2, n_words), np.uint64)
     has = np.empty((n_shown + 2, n_words), np.uint64)
     for i in range(n_shown + 2):
-        _look(rows[i], at, users, codes, is_other, ones, known, free[i], has[i])
+        _look(rows[i], at, first, second, users, codes, ones, known, free[i], has[i])
     marks = np.empty((2, n_words), np.uint64)  # columns that tell the two apart
     for w in range(n_words):
         one_has, other_has = has[n_shown, w], has[n_shown + 1, w]
@@ -113,12 +136,12 @@ def _marks(
         marks[1, w] = other_has & free[n_shown, w] & ~one_has
     for _ in range(_ROUNDS):
         _sharpen(marks, free[:n_shown], has[:n_shown], w1, w0)
-    return at, marks
+    return at, marks, pair, log_how
 
 
 @jit
 def _look(
-    row: int, at: int, users: Words, codes: Words, is_other: NDArray[np.bool_], ones: Words,
+    row: int, at: int, first: int, second: int, users: Words, codes: Words, ones: Words,
     known: Words, free: Words, has: Words,
 ) -> None:  # fmt: skip
     """See what is known of a row and covered by no other component, and the ones there."""
@@ -126,7 +149,7 @@ def _look(
     for w in range(n_words):
         free[w] = known[row, at + w] if known.shape[0] else ~_ZERO
     for component in range(users.shape[0]):
-        if not is_other[component]:
+        if component in (first, second):
             continue
         if (users[component, row >> 6] >> np.uint64(row & 63)) & _ONE:
             for w in range(n_words):
@@ -137,23 +160,25 @@ def _look(
 
 @jit
 def _settle_rows(
-    lo: int, hi: int, key: np.uint64, sweep: np.uint64, number: np.uint64, is_drawn: bool,
-    both: Words, at: int, marks: Words, users: Words, codes: Words, is_other: NDArray[np.bool_],
-    ones: Words, known: Words, w1: float, w0: float, pair: Words, log_how: NDArray[np.float64],
+    lo: int, hi: int, key: np.uint64, sweep: np.uint64, number: np.uint64, first: int,
+    second: int, users: Words, codes: Words, ones: Words, known: Words, w1: float, w0: float,
+    at: int, marks: Words, pair: Words, log_how: NDArray[np.float64],
 ) -> None:  # fmt: skip
     """Send the users in a range of rows where they fit, or see where they are."""
     free, has = np.empty_like(marks[0]), np.empty_like(marks[0])
-    index = np.uint64(size_of(both[: lo >> 6]))
+    index = np.uint64(0)
+    for w in range(lo >> 6):
+        index += popcount(users[first, w] | users[second, w])
     for w in range(lo >> 6, hi >> 6):
-        left = both[w]
+        left = users[first, w] | users[second, w]
         while left != _ZERO:
             row = 64 * w + lowest(left)
             left &= left - _ONE
-            _look(row, at, users, codes, is_other, ones, known, free, has)
+            _look(row, at, first, second, users, codes, ones, known, free, has)
             u = uniform(key, sweep, _ANCHORED_ROWS, number, index)
             index += _ONE
             gains = _fits(marks, free, has, w1, w0)
-            log_how[row // CHUNK] += _settle(u, is_drawn, row, pair, gains)
+            log_how[row // CHUNK] += _settle(u, first == second, row, pair, gains)
 
 
 @jit

@@ -55,26 +55,26 @@ def propose_compound(
     and is possible only if a death would find the same. The rows inside the union or intersection
     of the parts join at one rate, those outside at another, both uniform: eq. 20 with two classes.
     """
-    is_union, gone, parts, rates = _some_parts(*stream, number, users)
+    is_union, gone, parts, rates, inside = _some_parts(*stream, number, users)
     if len(parts) == 0:
         return impossible(users)
-    inside = within(users, parts, is_union)
     if gone < len(users):
         compound = users[gone]
     else:
         compound = joined(stream, _COMPOUND_ROWS, number, inside, inside, rates, n_rows, threads)
-    uniforms = three_uniforms(*stream, _COMPOUND, number, 5 + MOST_PARTS)
-    return _compound(users, n_rows, alpha, is_union, parts, gone, inside, compound, uniforms)
+    return _compound(
+        *stream, number, users, n_rows, alpha, is_union, parts, gone, inside, compound
+    )
 
 
 @jit
 def _some_parts(
     key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words
-) -> tuple[bool, int, Index, NDArray[np.float64]]:
+) -> tuple[bool, int, Index, NDArray[np.float64], Words]:
     """Draw the parts of a new compound, or one to delete (n: none) and see what its parts are.
 
     No parts: nothing is possible. Rates: of rows outside and inside the parts to join, where
-    :func:`thali.sampler.proposals.join` looks them up.
+    :func:`thali.sampler.proposals.join` looks them up. Last, the rows inside.
     """
     n = users.shape[0]
     is_birth = uniform(key, sweep, _COMPOUND, number, np.uint64(0)) < 0.5
@@ -83,16 +83,19 @@ def _some_parts(
     outside = uniform(key, sweep, _COMPOUND, number, np.uint64(4))
     rates = np.array([outside, 0.0, 0.0, inside])
     parts = np.empty(MOST_PARTS, np.int64)
+    rows = np.zeros(users.shape[1], np.uint64)
     u = uniform(key, sweep, _COMPOUND, number, np.uint64(2))
     if not is_birth:
         if n < 2:
-            return is_union, n, parts[:0], rates
+            return is_union, n, parts[:0], rates, rows
         gone = pick(u, n)
         n_parts = _parts(users, gone, users[gone], is_union, parts)
-        return is_union, gone, parts[: n_parts if n_parts <= MOST_PARTS else 0], rates
+        if n_parts == 0 or n_parts > MOST_PARTS:
+            return is_union, n, parts[:0], rates, rows
+        return is_union, gone, parts[:n_parts], rates, _inside(users, parts[:n_parts], is_union)
     n_parts = 1 + pick(u, MOST_PARTS)
     if n_parts > n:
-        return is_union, n, parts[:0], rates
+        return is_union, n, parts[:0], rates, rows
     for i in range(n_parts):  # distinct, in increasing order
         v = uniform(key, sweep, _COMPOUND, number, np.uint64(5 + i))
         part = pick(v, n - i)
@@ -103,11 +106,11 @@ def _some_parts(
             parts[j] = parts[j - 1]
             j -= 1
         parts[j] = part
-    return is_union, n, parts[:n_parts], rates
+    return is_union, n, parts[:n_parts], rates, _inside(users, parts[:n_parts], is_union)
 
 
 @jit
-def within(users: Words, parts: Index, is_union: bool) -> Words:
+def _inside(users: Words, parts: Index, is_union: bool) -> Words:
     """Return the rows that use some of the parts, or all of them."""
     rows = users[parts[0]].copy()
     for i in range(1, parts.shape[0]):
@@ -117,8 +120,8 @@ def within(users: Words, parts: Index, is_union: bool) -> Words:
 
 @jit
 def _compound(
-    users: Words, n_rows: int, alpha: float, is_union: bool, parts: Index, gone: int,
-    inside: Words, compound: Words, uniforms: NDArray[np.float64],
+    key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int, alpha: float,
+    is_union: bool, parts: Index, gone: int, inside: Words, compound: Words,
 ) -> tuple:  # type: ignore[type-arg]  # fmt: skip
     """Propose a compound with these users, or its deletion if it is there."""
     n, width = users.shape
@@ -149,6 +152,7 @@ def _compound(
         sets[i] = users[parts[i]]
     sets[n_parts] = compound
     classes, members = atoms(sets)
+    uniforms = three_uniforms(key, sweep, _COMPOUND, number, 5 + MOST_PARTS)
     if is_birth:
         few = concerned[:n_parts]
         return True, few, classes, members[:n_parts], members, sets, ratio, uniforms

@@ -46,8 +46,7 @@ def propose_exchange(
         return impossible(users)
     first, second, third = _three(*stream, number, users)
     pair = divided(stream, number, users[third], threads)
-    uniforms = three_uniforms(*stream, _SPLIT, number, 6)
-    return _exchanged(users, densities, first, second, third, pair, uniforms)
+    return _exchanged(*stream, number, users, densities, first, second, third, pair)
 
 
 @jit
@@ -71,8 +70,8 @@ def _three(
 
 @jit
 def _exchanged(
-    users: Words, densities: NDArray[np.float64], first: int, second: int, third: int,
-    pair: Words, uniforms: NDArray[np.float64],
+    key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words,
+    densities: NDArray[np.float64], first: int, second: int, third: int, pair: Words,
 ) -> tuple:  # type: ignore[type-arg]  # fmt: skip
     """Propose the union of two and the parts of the third."""
     n = users.shape[0]
@@ -107,4 +106,5 @@ def _exchanged(
         after_users[i] = new_users[component]
         gained = size_of(new_users[component]) - size_of(users[component])
         ratio += gained * (log(densities[component]) - log(1.0 - densities[component]))
+    uniforms = three_uniforms(key, sweep, _SPLIT, number, 6)
     return True, concerned, classes, before, after, after_users, ratio, uniforms

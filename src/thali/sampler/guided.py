@@ -46,8 +46,7 @@ def propose_guided(
     else:
         c = joined(stream, _GUIDED_ROWS, number, users[first], users[second], rates, n_rows,
                    threads)  # fmt: skip
-    uniforms = three_uniforms(*stream, _GUIDED, number, 8)
-    return _guided(users, n_rows, alpha, first, second, gone, c, uniforms)
+    return _guided(*stream, number, users, n_rows, alpha, first, second, gone, c)
 
 
 @jit
@@ -73,8 +72,8 @@ def _two_to_follow(
 
 @jit
 def _guided(
-    users: Words, n_rows: int, alpha: float, first: int, second: int, gone: int, c: Words,
-    uniforms: NDArray[np.float64],
+    key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int, alpha: float,
+    first: int, second: int, gone: int, c: Words,
 ) -> tuple:  # type: ignore[type-arg]  # fmt: skip
     """Propose a component with these users, or its deletion if it is there."""
     n, width = users.shape
@@ -112,6 +111,7 @@ def _guided(
     after = np.empty((n_old + is_birth, width), np.uint64)
     for i in range(n_old):
         after[i] = users[old[i]]
+    uniforms = three_uniforms(key, sweep, _GUIDED, number, 8)
     if is_birth:
         after[n_old] = c
         return True, old[:n_old], classes, members[:n_old], members, after, ratio, uniforms

@@ -119,11 +119,21 @@ def propose_split_merge(
     first, second = one_or_both(*stream, _SPLIT, number, users)
     if first < 0:
         return impossible(users)
-    pair = users[[first, second]]
     if first == second:
         pair = divided(stream, number, users[first], threads)
+    else:
+        pair = users[[first, second]]
+    return _blindly(*stream, number, users, n_rows, alpha, first, second, pair)
+
+
+@jit
+def _blindly(
+    key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int, alpha: float,
+    first: int, second: int, pair: Words,
+) -> tuple:  # type: ignore[type-arg]  # fmt: skip
+    """Propose what :func:`divide` divided, or the union."""
+    uniforms = three_uniforms(key, sweep, _SPLIT, number, 6)
     log_how = log_division(pair[0], pair[1])
-    uniforms = three_uniforms(*stream, _SPLIT, number, 6)
     return one_or_two(users, n_rows, alpha, first, second, pair, log_how, uniforms)
 
 
@@ -258,26 +268,20 @@ def chance_of(users: Words, is_other: NDArray[np.bool_], a: Words, b: Words) -> 
 def divided(stream: Stream, number: np.uint64, users: Words, threads: int) -> Words:
     """Send every user to the first, the second or both, at rates drawn from Dirichlet(1, 1, 1)."""
     pair = np.zeros((2, len(users)), np.uint64)
-    rates = _two_rates(*stream, number)
-    share(divide, 64 * len(users), threads, *stream, number, users, *rates, pair, step=CHUNK)
+    share(divide, 64 * len(users), threads, *stream, number, users, pair, step=CHUNK)
     return pair
-
-
-@jit
-def _two_rates(key: np.uint64, sweep: np.uint64, number: np.uint64) -> tuple[float, float]:
-    """Draw where the first alone ends and where the second alone does."""
-    a = -log(uniform(key, sweep, _SPLIT, number, np.uint64(2)))
-    b = -log(uniform(key, sweep, _SPLIT, number, np.uint64(3)))
-    c = -log(uniform(key, sweep, _SPLIT, number, np.uint64(4)))
-    return a / (a + b + c), (a + b) / (a + b + c)
 
 
 @jit
 def divide(
     lo: int, hi: int, key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words,
-    to_first: float, to_second: float, pair: Words,
+    pair: Words,
 ) -> None:  # fmt: skip
     """Divide the users in a range of rows."""
+    a = -log(uniform(key, sweep, _SPLIT, number, np.uint64(2)))
+    b = -log(uniform(key, sweep, _SPLIT, number, np.uint64(3)))
+    c = -log(uniform(key, sweep, _SPLIT, number, np.uint64(4)))
+    to_first, to_second = a / (a + b + c), (a + b) / (a + b + c)
     index = np.uint64(size_of(users[: lo >> 6]))
     for w in range(lo >> 6, hi >> 6):
         left = users[w]
