@@ -96,7 +96,8 @@ def sample(
         Same seed, same draws, on any number of threads. None takes a fresh one, kept in
         ``posterior.settings.seed``.
     engine, threads
-        Where to compute (``"auto"`` or ``"cpu"``), and on how many threads (default: all cores).
+        Where to compute (``"auto"``, ``"cpu"`` or ``"gpu"``), and on how many threads (default:
+        all cores, which also check and pack large sparse data).
     out
         Folder for a run that survives a power cut: see :func:`load` and :func:`resume`.
     checkpoint

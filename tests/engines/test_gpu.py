@@ -1,6 +1,7 @@
 """What the GPU engine says when it cannot, and that its kernels compile for every device."""
 
 import logging
+import re
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import thali
 from host_device import HostDevice, compiler
 from thali.bits import PackedTensor
 from thali.data import BinaryTensor
-from thali.engines import base, choose
+from thali.engines import base, choose, vertical
 from thali.engines.device import OPTIONS, n_devices, source
 from thali.engines.gpu import GpuEngine
 from thali.errors import EngineUnavailable
@@ -105,3 +106,16 @@ def test_the_same_chain_by_name():
         target = Target.prepare(data, engine=name)
         ends.append([i for _, i in thali.sampler.chain(np.uint64(5), target, 5)])
     assert ends[0] == ends[1]
+
+
+def test_host_and_kernels_agree_on_the_layout():
+    """The numbers by which the host lays out work are those that the kernels define for CUDA."""
+    for_cuda = re.sub(r"#else\n.*?#endif", "", source(), flags=re.DOTALL)
+    defined = dict(
+        re.findall(r"^#define (\w+) +(\d+|\(2 \* GROUP\))", for_cuda, flags=re.MULTILINE)
+    )
+    names = ("VECTOR", "PART_PLANES", "SLOT_PLANES", "SHORT_PLANES", "SUM_PLANES", "COUNT_WARPS")
+    for name in (*names, "HEAD", "RECORD"):
+        assert int(defined[name]) == getattr(vertical, name)
+    assert defined["EIGHT"] == "(2 * GROUP)"
+    assert 2 * int(defined["GROUP"]) == vertical.EIGHT

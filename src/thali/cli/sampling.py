@@ -32,7 +32,7 @@ _ENGINE = click.option(
     "--engine",
     default="auto",
     show_default=True,
-    help="Where to compute: auto or cpu; the draws are the same.",
+    help="Where to compute: auto, cpu or gpu; the draws are the same.",
 )
 _CHECKPOINT = click.option(
     "--checkpoint",

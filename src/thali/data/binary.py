@@ -141,9 +141,8 @@ class BinaryTensor:
     ) -> Self:
         """Read a tensor from whatever the user has.
 
-        The input is never modified; a C-contiguous Boolean array, and the column numbers of
-        compressed rows of ones, are used without copying. Sparse matrices, and data frames of one
-        sparse type that fills with zero, give a sparse tensor.
+        The input is never modified; a C-contiguous Boolean array is used without copying. Sparse
+        matrices, and data frames of one sparse type that fills with zero, give a sparse tensor.
 
         Parameters
         ----------

@@ -1,7 +1,7 @@
 """Read zeros, ones and unknown entries from sparse matrices, on all cores.
 
-What is stored is looked at in blocks. Where it is all ones, as it mostly is, the caller's column
-numbers are used without a copy; nothing is ever made dense.
+What is stored is looked at in blocks, and the columns of the ones are copied, in 32 bits where
+these suffice; nothing is ever made dense.
 """
 
 from __future__ import annotations
@@ -67,15 +67,32 @@ def entries_of_sparse(matrix: Any) -> _Patterns:
         rows = _rows(compressed)
         is_all_ones, _ = _look(rows)
     if is_all_ones:
-        return Pattern(frozen(rows.indptr), frozen(rows.indices.view()), rows.shape), None
+        return Pattern(frozen(rows.indptr), frozen(_copied(rows)), rows.shape), None
     return _sorted_out(rows)
+
+
+def _copied(rows: _Rows) -> NDArray[Any]:
+    """Copy the column numbers: what is packed later must not change with the caller's matrix."""
+    columns = np.empty(len(rows.indices), _kind(rows.shape[1]))
+
+    def part(lo: int, hi: int) -> None:
+        columns[lo:hi] = rows.indices[lo:hi]
+
+    share(part, len(columns), available_cores(), step=_BLOCK)
+    return columns
+
+
+def _kind(n_columns: int) -> type[np.int32 | np.int64]:
+    return np.int32 if n_columns < 1 << 31 else np.int64
 
 
 def _rows(compressed: Any) -> _Rows:
     indptr = np.array(compressed.indptr, np.int64)
     n_stored = int(indptr[-1])
     shape = (int(compressed.shape[0]), int(compressed.shape[1]))
-    rows = _Rows(indptr, compressed.indices[:n_stored], compressed.data[:n_stored], shape)
+    indices = compressed.indices[:n_stored]
+    indices = indices.astype(indices.dtype.newbyteorder("="), copy=False)
+    rows = _Rows(indptr, indices, compressed.data[:n_stored], shape)
     n_least = min(len(rows.indices), len(rows.values))
     if indptr[0] != 0 or n_least < n_stored or (np.diff(indptr) < 0).any():
         raise _corrupt(shape)
@@ -174,7 +191,7 @@ def _sorted_out(rows: _Rows) -> _Patterns:
 
     def pattern(code: int) -> Pattern:
         kept = np.cumsum(counts[code])
-        columns = np.empty(kept[-1], indices.dtype)
+        columns = np.empty(kept[-1], _kind(shape[1]))
 
         def fill(lo: int, hi: int) -> None:
             for start, stop in rows.blocks(lo, hi):

@@ -148,10 +148,15 @@ def choose(
         from thali.engines.device import n_devices  # noqa: PLC0415
         from thali.engines.gpu import GpuEngine  # noqa: PLC0415
 
-        if name == "gpu" or n_devices():
-            gpu = GpuEngine(threads=threads)
-            log.info("engine: gpu, %s", gpu.device.name)
-            return gpu
+        try:
+            if name == "gpu" or n_devices():
+                gpu = GpuEngine(threads=threads)
+                log.info("engine: gpu, %s", gpu.device.name)
+                return gpu
+        except EngineUnavailable as error:
+            if name == "gpu":
+                raise
+            log.info("engine: not gpu (%s)", error)
     engine = CpuEngine(threads)
     if name == "auto":
         log.info("engine: cpu, %d threads", engine.threads)

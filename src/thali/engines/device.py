@@ -39,7 +39,7 @@ def n_devices() -> int:
 
 
 class CudaDevice:
-    """The current CUDA device."""
+    """The first CUDA device."""
 
     lanes = 32
     warps = 8
@@ -52,10 +52,16 @@ class CudaDevice:
                 "engine='cpu'."
             )
             raise EngineUnavailable(msg)
+        device = cupy.cuda.Device()
+        if device.id:  # chains run on threads of their own, where the first is current again
+            msg = (
+                f"the current CUDA device is number {device.id}; thali computes on number 0; "
+                f"start Python with CUDA_VISIBLE_DEVICES={device.id}."
+            )
+            raise EngineUnavailable(msg)
         self.xp: Any = cupy
         self._module = cupy.RawModule(code=source(), options=OPTIONS)
         self._kernels: dict[str, Any] = {}
-        device = cupy.cuda.Device()
         self.n_processors = int(device.attributes["MultiProcessorCount"])
         self.shared = int(device.attributes["MaxSharedMemoryPerBlockOptin"]) - (1 << 10)
         names = cupy.cuda.runtime.getDeviceProperties(device.id)["name"]

@@ -218,8 +218,8 @@ class GpuEngine(Resident):
         if needed > free:
             msg = (
                 f"{born} rows found components of their own at once, which need "
-                f"{needed / GB:.1f} GB where {free / GB:.1f} GB are free; start from fewer rows "
-                "or with more blocks."
+                f"{needed / GB:.1f} GB where {free / GB:.1f} GB are free; start with fewer rows "
+                "(Schedule(first_rows=…)) or use more blocks."
             )
             raise EngineUnavailable(msg)
         places = self.xp.flatnonzero(n_new).astype(i64)

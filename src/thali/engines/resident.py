@@ -65,7 +65,7 @@ class Resident:
     _unfoldings: list[tuple[Lines, Lines | None]]
 
     def __init__(self, device: Any = None, threads: int | None = None) -> None:
-        """Use the current CUDA device (tests pass another place to compute).
+        """Use the first CUDA device (tests pass another place to compute).
 
         Threads are the host's, for proposals of moves.
         """

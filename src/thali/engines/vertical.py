@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thali.bits.words import count_ones
+from thali.engines.resident import NULL, i64, u32, u64
 
 if TYPE_CHECKING:
     from thali.bits import Factor
@@ -34,9 +35,6 @@ _SMALL = 1 << 20
 
 _MOST_SHARED = 72 << 10
 """Bytes of shared memory of which so many blocks have room on a processor."""
-
-NULL = np.uint64(0)
-u32, i64, u64 = np.uint32, np.int64, np.uint64
 
 
 class VerticalUpdate:

@@ -108,4 +108,4 @@ def _target_of(rows: Index, target: Target) -> Target:
     try:
         return Target.prepare(tensor, target.model, schedule, target.engine)
     except EngineUnavailable:  # no room beside the data; few rows are quick anywhere
-        return Target.prepare(tensor, target.model, schedule, CpuEngine())
+        return Target.prepare(tensor, target.model, schedule, CpuEngine(target.engine.threads))

@@ -29,7 +29,8 @@ _CLASSES = {
 }
 
 _BEFORE = {"Schedule": {"first_rows": 0}}
-"""What a run did whose header does not name a setting: it was drawn before there was one."""
+"""What a run did whose header does not name a setting: it was drawn before there was one, and
+:func:`thali.load` says so (its random stream is another, so it is not resumed)."""
 
 
 @dataclass(frozen=True)
