@@ -103,7 +103,8 @@ def from_lists(matrix, engine, title):
     tensor = clock("checked: BinaryTensor.from_any", lambda: BinaryTensor.from_any(matrix))
     here = GpuEngine(engine.device)
     here.tensor = PackedTensor.from_tensor(tensor)
-    lines = clock("packed on the device", lambda: here.pack(tensor.ones), tensor.ones.indices.nbytes)
+    ones = tensor.ones
+    lines = clock("packed on the device", lambda: here.pack(ones), ones.indices.nbytes)
     width = n_words(matrix.shape[1])
     rows = clock("rows back to the host",
                  lambda: fetch_rows(engine.device, lines.words.view(cp.uint64), width),
