@@ -163,9 +163,14 @@ def test_geweke_with_moves(move, n):
     compare.assert_geweke(prior_samples(4 * n, MODEL), sampled, NAMES)
 
 
-@pytest.mark.parametrize("move", MOVES)
+@pytest.mark.parametrize(
+    "move", [MOVES[0], *(pytest.param(move, marks=pytest.mark.slow) for move in MOVES[1:])]
+)
 def test_geweke_rejects_a_wrong_ratio(move, monkeypatch):
-    """The same test, at the same length, rejects a move with a wrong acceptance ratio."""
+    """The same test, at the same length, rejects a move with a wrong acceptance ratio.
+
+    Most are slow here: test_moves.py rejects all of them quickly, by enumeration.
+    """
     mutants.wrong_ratio(move)(monkeypatch.setattr)
     sampled = chain_samples(3_000, MODEL, "parallel", 2, **{move: 3})
     assert compare.geweke_rejects(prior_samples(12_000, MODEL), sampled)

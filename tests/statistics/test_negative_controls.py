@@ -53,12 +53,13 @@ def compared(problem, kind, n_sweeps):
     return (*run(tensor, model, n_sweeps, kind=kind), expected)
 
 
-LONG = 100_000
-"""Comparisons of more sweeps are marked slow."""
+LONG, LONG_UNCHANGED = 100_000, 30_000
+"""Comparisons of more sweeps are marked slow; of the unchanged sampler sooner, because
+test_enumeration.py has the same models quickly."""
 
 
-def marked(arguments, n_sweeps, name):
-    return pytest.param(*arguments, id=name, marks=[pytest.mark.slow] if n_sweeps > LONG else [])
+def marked(arguments, n_sweeps, name, limit=LONG):
+    return pytest.param(*arguments, id=name, marks=[pytest.mark.slow] if n_sweeps > limit else [])
 
 
 @pytest.mark.parametrize("name", [marked((name,), c[3], name) for name, c in CONTROLS.items()])
@@ -78,7 +79,7 @@ def distinct():
         key = (id(problem), kind)
         if n_sweeps > longest.get(key, ((0, 0, 0), 0, ""))[1]:
             longest[key] = ((problem, kind, n_sweeps), n_sweeps, name)
-    return [marked(*case) for case in longest.values()]
+    return [marked(*case, LONG_UNCHANGED) for case in longest.values()]
 
 
 @pytest.mark.parametrize(("problem", "kind", "n_sweeps"), distinct())
