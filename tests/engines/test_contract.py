@@ -9,33 +9,17 @@ import pytest
 
 import oracle
 from chains import BROAD, NO_MOVES
-from host_device import HostDevice, compiler
+from places import GPU, place
 from thali.bits import Factor, PackedTensor, pack
 from thali.data import BinaryTensor
 from thali.engines.cpu import CpuEngine
-from thali.engines.device import n_devices
-from thali.engines.gpu import GpuEngine
 from thali.model import FixedRates, Model, PerComponent
 from thali.sampler import Schedule, Target, chain, step
 from thali.sampler.target import SCHEDULES
 from thali.streams import chain_key
 
-GPU = [pytest.param("gpu", marks=pytest.mark.gpu), "gpu kernels on the host"]
 PLACES = ["1 thread", "2 threads", *GPU]
 FORMS = ["horizontal", "vertical", *GPU]
-
-
-def place(name):
-    """Return an engine by the name of a parameter, or skip what this machine cannot do."""
-    if name == "gpu":
-        if n_devices() == 0:
-            pytest.skip("no CUDA device, or no CuPy to reach it")
-        return GpuEngine()
-    if name == "gpu kernels on the host":
-        if compiler() is None:
-            pytest.skip("no C++ compiler to build the kernels for the host")
-        return GpuEngine(HostDevice())
-    return CpuEngine(1, name) if name in FORMS else CpuEngine(int(name[0]))
 
 
 SHAPES = [(7, 70), (130, 5), (5, 6, 70), (3, 66, 4), (3, 4, 5, 6), (2, 3, 2, 67)]

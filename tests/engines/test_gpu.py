@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import thali
-from host_device import HostDevice, compiler
+from host_device import HostDevice
+from places import needs_compiler
 from thali.bits import PackedTensor
 from thali.data import BinaryTensor
 from thali.engines import base, choose, vertical
@@ -15,8 +16,6 @@ from thali.engines.device import OPTIONS, n_devices, source
 from thali.engines.gpu import GpuEngine
 from thali.errors import EngineUnavailable
 from thali.sampler import Schedule, Target
-
-needs_compiler = pytest.mark.skipif(compiler() is None, reason="no C++ compiler")
 
 
 def packed(shape):

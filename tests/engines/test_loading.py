@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from host_device import HostDevice, compiler
+from host_device import HostDevice
+from places import GPU, needs_compiler, place
 from thali.bits import PackedTensor, pack, unpack
 from thali.bits import tensor as tensor_module
 from thali.bits.words import n_words
@@ -22,13 +23,9 @@ SHAPES = [(1, 1), (1, 64), (3, 65), (70, 31), (33, 129), (2, 9000), (500, 7)]
 KINDS = ["sorted", "unsorted", "empty rows", "empty", "full", "unknown", "wide numbers"]
 
 
-@pytest.fixture(params=[pytest.param("gpu", marks=pytest.mark.gpu), "host"])
+@pytest.fixture(params=GPU)
 def engine(request):
-    if request.param == "gpu":
-        return GpuEngine()
-    if compiler() is None:
-        pytest.skip("no C++ compiler")
-    return GpuEngine(HostDevice())
+    return place(request.param)
 
 
 def made(shape, kind, seed=0):
@@ -127,7 +124,7 @@ def test_dense_tensors_still_load(engine):
     ],
     ids=["last", "cut", "words", "row"],
 )
-@pytest.mark.skipif(compiler() is None, reason="no C++ compiler")
+@needs_compiler
 def test_a_broken_kernel_is_found_out(edit, monkeypatch):
     """The comparison above rejects mistakes made on purpose."""
     monkeypatch.setattr(loading, "BLOCK", 1 << 8)

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy.special import expit, log_expit, logit, logsumexp
 
+from mutants import mutate
 from thali.bits.words import pack, unpack
+from thali.sampler import proposals
 from thali.sampler.anchors import propose_anchored
 from thali.sampler.compounds import propose_compound
 from thali.sampler.guided import propose_guided
@@ -65,6 +67,16 @@ def test_proposals_do_not_depend_on_threads(propose):
                 np.testing.assert_array_equal(one, another)
         n_possible += tried[0].is_possible
     assert n_possible > 1
+
+
+def test_a_range_that_forgets_the_rows_before_it_is_noticed():
+    """The same comparison rejects a division whose ranges all begin with the first number."""
+    edit = ("index = np.uint64(size_of(users[: lo >> 6]))", "index = np.uint64(0)")
+    wrong = mutate("thali.sampler.proposals", [edit])
+    users = pack(np.random.default_rng(1).random(N_ROWS) < 0.3)
+    for module, is_same in ((proposals, True), (wrong, False)):
+        pairs = [module.divided(STREAM, np.uint64(0), users, threads) for threads in (1, 2)]
+        assert np.array_equal(*pairs) == is_same
 
 
 @pytest.mark.parametrize("is_drawn", [True, False])

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import thali
-from host_device import HostDevice, compiler
+from host_device import HostDevice
+from places import GPU, needs_compiler, place
 from thali.bits import PackedTensor
 from thali.cli.progress import Lines
 from thali.engines.cpu import CpuEngine
-from thali.engines.device import n_devices
 from thali.engines.gpu import GpuEngine
 from thali.errors import EngineUnavailable, NotConverged
 from thali.model import FixedRates, Model, PerComponent
@@ -52,25 +52,7 @@ def first_rows(key, target):
 # --- where it computes -----------------------------------------------------------------------
 
 
-def place(name):
-    if name == "gpu" and n_devices() == 0:
-        pytest.skip("no CUDA device, or no CuPy to reach it")
-    if name == "host" and compiler() is None:
-        pytest.skip("no C++ compiler to build the kernels for the host")
-    engines = {
-        "1 thread": lambda: CpuEngine(1),
-        "2 threads": lambda: CpuEngine(2),
-        "vertical": lambda: CpuEngine(1, "vertical"),
-        "host": lambda: GpuEngine(HostDevice()),
-        "gpu": GpuEngine,
-    }
-    return engines[name]()
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["1 thread", "2 threads", "vertical", "host", pytest.param("gpu", marks=pytest.mark.gpu)],
-)
+@pytest.mark.parametrize("name", ["1 thread", "2 threads", "vertical", *GPU])
 @pytest.mark.parametrize("unknown", [0.0, 0.2])
 @pytest.mark.parametrize("density", [None, PerComponent(1.0, 4.0, n_values=4)])
 def test_start_does_not_depend_on_the_engine(name, unknown, density, monkeypatch):
@@ -90,7 +72,7 @@ def test_start_does_not_depend_on_the_engine(name, unknown, density, monkeypatch
     assert seen[0] == seen[1]
 
 
-@pytest.mark.skipif(compiler() is None, reason="no C++ compiler to build the kernels for the host")
+@needs_compiler
 def test_a_full_device_leaves_the_start_to_the_cpu():
     """If the data just fit, the first rows have no room beside them."""
     data = simulated((400, 90), 4).tensor
