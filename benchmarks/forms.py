@@ -1,7 +1,7 @@
 """Where the vertical kernel beats the horizontal one: ``./dev python benchmarks/forms.py``.
 
 Prints time of the horizontal form / time of the vertical form for one update of a factor of 10
-components, by number of rows and words a row. `engines/cpu.py` chooses by this table.
+components, by number of rows and words a row. `engines/cpu/engine.py` chooses by this table.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from time import perf_counter
 import numpy as np
 
 import thali
-from thali.engines.cpu import CpuEngine
+from thali.engines.cpu.engine import CpuEngine
 from thali.model import Model
 from thali.sampler import Target, step
 from thali.sampler.step import update_mode

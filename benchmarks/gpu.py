@@ -21,10 +21,10 @@ import numpy as np
 import thali
 from thali.bits import Factor, PackedTensor, Unfolding
 from thali.bits.words import n_words
-from thali.engines import device
-from thali.engines.cpu import CpuEngine
-from thali.engines.gpu import GpuEngine
-from thali.engines.resident import Lines, stride_of
+from thali.engines.cpu.engine import CpuEngine
+from thali.engines.gpu import device
+from thali.engines.gpu.device_memory import Lines, stride_of
+from thali.engines.gpu.engine import GpuEngine
 from thali.model import Model
 from thali.sampler import Schedule, Target, chain, start, step
 from thali.sampler.step import update_mode

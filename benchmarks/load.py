@@ -24,9 +24,9 @@ from thali.bits import PackedTensor, Unfolding
 from thali.bits.tensor import Unfoldings
 from thali.bits.words import n_words
 from thali.data import BinaryTensor
-from thali.engines.gpu import GpuEngine
-from thali.engines.loading import fetch_rows
-from thali.engines.resident import stride_of
+from thali.engines.gpu.device_memory import stride_of
+from thali.engines.gpu.engine import GpuEngine
+from thali.engines.gpu.loading import fetch_rows
 from thali.sampler import Target
 from thali.threads import available_cores, share
 

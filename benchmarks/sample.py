@@ -17,11 +17,14 @@ from pathlib import Path
 from time import perf_counter
 
 import thali
-from thali.engines import columns, cpu
-from thali.engines.cpu import CpuEngine
+from thali.engines.cpu import engine as cpu
+from thali.engines.cpu import vertical as columns
+from thali.engines.cpu.engine import CpuEngine
 from thali.errors import NotConverged
 from thali.model import marginals
-from thali.sampler import moves, residuals, seats
+from thali.sampler.moves import move as moves
+from thali.sampler.moves import own_component as seats
+from thali.sampler.moves import residual as residuals
 
 SHAPE, N_COMPONENTS, FLIPS = (301, 21_000), 10, 0.1
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 sys.path.insert(0, str(ROOT / "tests"))
 
-import ranks
+from support import ranks
 
 IMAGE = ROOT / "docs" / "images" / "calibration.svg"
 BAND = 1e-3

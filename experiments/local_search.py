@@ -22,7 +22,7 @@ import numpy as np
 
 from thali.bits import Factor
 from thali.bits.words import popcount, transpose
-from thali.engines.rows import cover_row, read_row
+from thali.engines.cpu.horizontal import cover_row, read_row
 from thali.model import Model, Noise
 from thali.sampler import Target
 from thali.sampler.step import update_mode

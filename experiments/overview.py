@@ -9,7 +9,7 @@ from _runs import ROOT
 from matplotlib.figure import Figure
 
 import thali
-from thali.data.files import read
+from thali.data.readers.files import read
 
 mpl.rcParams.update({"svg.hashsalt": "thali", "font.size": 8})
 posterior = thali.sample(read(ROOT / "examples" / "roles.csv"), seed=1)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import oracle
+from support import oracle
 from thali.decide import (
     LIMIT,
     SCALE,

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import thali
-from thali.data.files import read
+from thali.data.readers.files import read
 
 FOLDER = Path(__file__).parents[1] / "examples"
 SHORT = {"chains": 2, "warmup": 200, "draws": 50, "seed": 1}

@@ -11,9 +11,10 @@ import pytest
 from scipy import sparse
 
 import thali
-from thali.data import BinaryTensor, entries, stored
-from thali.data.cells import read_anndata
-from thali.data.files import read
+from thali.data import BinaryTensor, entries
+from thali.data.readers import cell_blocks
+from thali.data.readers.cells import read_anndata
+from thali.data.readers.files import read
 from thali.errors import EngineUnavailable
 from thali.trace import Settings
 
@@ -79,7 +80,7 @@ FORMS = {
 @pytest.mark.parametrize("masked", [False, True])
 def test_every_form_gives_the_same_bits(form, block, masked, monkeypatch):
     """Dense or sparse, by rows or columns, in blocks of any size, all or some genes."""
-    monkeypatch.setattr(stored, "_BLOCK_ENTRIES", block)
+    monkeypatch.setattr(cell_blocks, "_BLOCK_ENTRIES", block)
     genes = np.arange(80) % 4 > 0 if masked else None
     tensor = read_anndata(make(FORMS[form](counts())), None, genes, 0.0)
     np.testing.assert_array_equal(
@@ -95,7 +96,7 @@ def test_backed_files_give_the_same_bits(form, part, tmp_path, monkeypatch):
     """A file that stays on disk is read in blocks; of a view, what it shows."""
     make(FORMS[form](counts())).write_h5ad(tmp_path / "cells.h5ad")
     backed = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")
-    monkeypatch.setattr(stored, "_BLOCK_ENTRIES", 500)
+    monkeypatch.setattr(cell_blocks, "_BLOCK_ENTRIES", 500)
     expected = DATA.tensor
     if part == "view":
         backed, expected = backed[5:40, ::2], expected[5:40, ::2]

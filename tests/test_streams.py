@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-import oracle
+from support import oracle
 from thali.streams import (
     SITES_PER_MODE,
     Site,

@@ -34,7 +34,7 @@ _HOMES = {
     "Model": "thali.model",
     "Posterior": "thali.posterior",
     "load": "thali.inference",
-    "read": "thali.data.files",
+    "read": "thali.data.readers.files",
     "resume": "thali.inference",
     "sample": "thali.inference",
     "simulate": "thali.model.simulate",

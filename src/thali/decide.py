@@ -1,3 +1,5 @@
+# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
 """Random decisions in integers, so that every engine takes the same ones.
 
 Scores are log odds in units of 2**-24 (``int64``), probabilities are fractions of 2**64

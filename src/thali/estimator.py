@@ -24,7 +24,7 @@ from thali.data.binarize import binarize, unmask
 from thali.data.binary import own_names
 from thali.inference import DRAWS, WARMUP
 from thali.model import Noise
-from thali.posterior.membership import Components, log_scores, memberships, predictive
+from thali.posterior.new_rows import Components, log_scores, memberships, predictive
 
 if TYPE_CHECKING:
     import os

@@ -12,8 +12,8 @@ import numpy as np
 import thali
 from thali import inference
 from thali.bits import unpack
-from thali.data.cells import read_anndata
 from thali.data.entries import row_blocks
+from thali.data.readers.cells import read_anndata
 from thali.errors import require
 
 if TYPE_CHECKING:

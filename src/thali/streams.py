@@ -1,3 +1,5 @@
+# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
 """Counter-based random numbers: randomness is an address, not a stream.
 
 Every decision of the sampler reads the number at its own address

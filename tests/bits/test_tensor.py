@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-import oracle
+from support import oracle
 from thali.bits import Factor, PackedTensor, inner_mode, khatri_rao, pack, unpack
 from thali.bits import tensor as tensor_module
 from thali.bits.codes import outer_modes

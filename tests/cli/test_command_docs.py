@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from commands import FAST, without_time
+from support.commands import FAST, without_time
 from thali.cli import main
 from thali.posterior.answer import answer
 

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 import thali
-from commands import FAST, answer_of, without_time
+from support.commands import FAST, answer_of, without_time
 from thali.cli import progress
 from thali.cli.progress import Lines
-from thali.data.files import read as READ  # noqa: N812 - a constant: tests put others in its place
+from thali.data.readers.files import read as READ  # noqa: N812 - a constant: tests put others in its place
 from thali.progress import Progress
 from thali.trace import Run
 
@@ -138,7 +138,7 @@ def test_options_of_the_reader_are_passed_on(run, table, monkeypatch):
         given.append(options)
         return thali.BinaryTensor.from_any(thali.simulate((5, 4), 1).tensor)
 
-    monkeypatch.setattr("thali.data.files.read", read)
+    monkeypatch.setattr("thali.data.readers.files.read", read)
     assert run("fit", table, *FAST)[0] == 0
     more = ["--binarize", "2.5", "--missing", "?", "--missing", "-", "--transpose"]
     assert run("fit", table, *FAST, *more, "--layer", "counts", "--kind", "table")[0] == 0
@@ -267,7 +267,7 @@ def test_stopped_while_reading(run, table, monkeypatch):
     def read(path, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("thali.data.files.read", read)
+    monkeypatch.setattr("thali.data.readers.files.read", read)
     code, out, err = run("fit", table)
     assert (code, out) == (1, "")
     assert err.strip() == "thali: stopped; nothing was written."

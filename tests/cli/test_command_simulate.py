@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import thali
-from thali.data.files import read
+from thali.data.readers.files import read
 
 
 def as_floats(tensor):

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import thali
-from bad_files import BAD_FILES
-from commands import FAST
+from support.bad_files import BAD_FILES
+from support.commands import FAST
 from thali.cli import main
-from thali.cli.words import in_commands
+from thali.cli.messages import in_commands
 
 PYTHON = (
     r"Traceback|\b(resume|load|sample|to_datatree)\(|\bn_components\b|\b(kind|layer|missing|binarize)="

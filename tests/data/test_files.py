@@ -12,10 +12,11 @@ from scipy import sparse
 from scipy.io import mmwrite
 
 import thali
-from bad_files import BAD_FILES, MTX, tenx
+from support.bad_files import BAD_FILES, MTX, tenx
 from thali.bits import PackedTensor
-from thali.data import BinaryTensor, Packed, Pattern, arrays, stored, text
-from thali.data.files import read
+from thali.data import BinaryTensor, Packed, Pattern
+from thali.data.readers import arrays, cell_blocks, text
+from thali.data.readers.files import read
 
 VALUES = np.array([[0.0, 1.0, np.nan], [1.0, 1.0, 0.0]])
 
@@ -439,7 +440,7 @@ def test_10x_file(tmp_path):
 def test_anndata(tmp_path, make, ending, monkeypatch):
     """X or a layer of what anndata writes, dense or sparse."""
     anndata = pytest.importorskip("anndata")
-    for module in (stored, arrays):
+    for module in (cell_blocks, arrays):
         monkeypatch.setattr(module, "_BLOCK_ENTRIES", 5)
     counts = np.array([[0.0, 2.0, np.nan], [1.0, 0.0, 0.0], [0.0, 0.0, 7.0], [1.0, 1.0, 0.0]])
     frame = pd.DataFrame(index=["c1", "c2", "c3", "c4"])

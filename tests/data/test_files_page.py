@@ -4,7 +4,7 @@ import doctest
 import re
 from pathlib import Path
 
-from thali.data import files
+from thali.data.readers import files
 
 PAGE = Path(__file__).parents[2] / "docs" / "files.md"
 

@@ -10,9 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from bad_files import BAD_FILES, MTX
-from thali.data import BinaryTensor, build, text
-from thali.data.files import read
+from support.bad_files import BAD_FILES, MTX
+from thali.data import BinaryTensor, build
+from thali.data.readers import text
+from thali.data.readers.files import read
 
 # HDF5's own library may crash on altered files, so these are only cut off.
 HDF5 = ("h5ad", "h5")

@@ -21,7 +21,7 @@ BLOCKS = 24 * MEBI  # what reading needs beside its result, at most; measured: 8
 SCRIPT = """
 import sys
 import numpy as np
-from thali.data.files import read
+from thali.data.readers.files import read
 def peak():  # unlike ru_maxrss, it knows nothing of the process that started this one
     (line,) = [x for x in open("/proc/self/status") if x.startswith("VmHWM")]
     return int(line.split()[1]) * 1024

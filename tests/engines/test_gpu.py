@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 import thali
-from host_device import HostDevice
-from places import needs_compiler
+from support.host_device import HostDevice
+from support.places import needs_compiler
 from thali.bits import PackedTensor
 from thali.data import BinaryTensor
-from thali.engines import base, choose, vertical
-from thali.engines.device import OPTIONS, n_devices, source
-from thali.engines.gpu import GpuEngine
+from thali.engines import base, choose
+from thali.engines.gpu import vertical
+from thali.engines.gpu.device import OPTIONS, n_devices, source
+from thali.engines.gpu.engine import GpuEngine
 from thali.errors import EngineUnavailable
 from thali.sampler import Schedule, Target
 
@@ -76,8 +77,10 @@ def test_auto_falls_back_where_data_do_not_fit(room, name, monkeypatch, caplog):
     device = HostDevice()
     device.room = room
     monkeypatch.setattr(base, "LARGE", 1)
-    monkeypatch.setattr("thali.engines.device.n_devices", lambda: 1)
-    monkeypatch.setattr("thali.engines.gpu.GpuEngine", lambda threads: GpuEngine(device, threads))
+    monkeypatch.setattr("thali.engines.gpu.device.n_devices", lambda: 1)
+    monkeypatch.setattr(
+        "thali.engines.gpu.engine.GpuEngine", lambda threads: GpuEngine(device, threads)
+    )
     with caplog.at_level(logging.INFO, "thali"):
         assert Target.prepare(np.eye(3)).engine.name == name
     assert ("GB are free" in caplog.text) == (name == "cpu")

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from host_device import HostDevice
-from places import GPU, needs_compiler, place
+from support.host_device import HostDevice
+from support.places import GPU, needs_compiler, place
 from thali.bits import PackedTensor, pack, unpack
 from thali.bits import tensor as tensor_module
 from thali.bits.words import n_words
 from thali.data import BinaryTensor
-from thali.engines import loading, resident
-from thali.engines.cpu import CpuEngine
-from thali.engines.gpu import GpuEngine
+from thali.engines.cpu.engine import CpuEngine
+from thali.engines.gpu import device_memory, loading
+from thali.engines.gpu.engine import GpuEngine
 from thali.sampler import Target, chain
 
 SHAPES = [(1, 1), (1, 64), (3, 65), (70, 31), (33, 129), (2, 9000), (500, 7)]
@@ -93,7 +93,7 @@ def test_listed_entries_are_packed_on_the_device(shape, kind, block, engine, mon
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_packed_rows_travel_in_blocks(shape, kind, block, engine, monkeypatch):
     """Each row longer on the device than on the host."""
-    monkeypatch.setattr(resident, "_SMALL", 0)
+    monkeypatch.setattr(device_memory, "_SMALL", 0)
     if block is not None:
         monkeypatch.setattr(loading, "BLOCK", block)
         monkeypatch.setattr(loading, "_PART", 16)

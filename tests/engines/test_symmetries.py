@@ -9,7 +9,7 @@ from thali.bits import Factor, PackedTensor, khatri_rao
 from thali.data import BinaryTensor
 from thali.decide import fixed
 from thali.engines import RowUpdate
-from thali.engines.cpu import CpuEngine
+from thali.engines.cpu.engine import CpuEngine
 from thali.model import Model
 from thali.sampler import Target, chain
 from thali.streams import Stream, chain_key

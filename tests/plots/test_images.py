@@ -14,7 +14,7 @@ from matplotlib.testing.compare import compare_images
 from matplotlib.text import Text
 
 import thali
-from made import SHAPE, data, made
+from support.made import SHAPE, data, made
 
 mpl.use("agg")
 

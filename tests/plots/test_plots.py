@@ -10,7 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import thali
-from made import SHAPE, made
+from support.made import SHAPE, made
 from thali import views
 from thali.plots.canvas import COLOURS, UNKNOWN, difference_map, probability_map
 

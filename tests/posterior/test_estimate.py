@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from products import loop_product, make_draw, random_draws, random_tensor
+from support.products import loop_product, make_draw, random_draws, random_tensor
 from thali.bits import PackedTensor
 from thali.data import BinaryTensor
-from thali.engines.counters import TILE
-from thali.posterior import estimate, passes
+from thali.engines.cpu.counters import TILE
+from thali.posterior import batches, estimate
 from thali.posterior.coverage import SEGMENT
 from thali.posterior.estimate import point_estimate, row_mode
 
@@ -77,7 +77,7 @@ def test_many_draws_threads_and_batches(monkeypatch):
     tensor = packed(random_tensor(shape, rng))
     whole = point_estimate(draws, tensor, threads=1)
     assert whole.draw == best_draw(products, [d.state.n_components for d in draws], 1, 1, True)
-    monkeypatch.setattr(passes, "_BATCH_WORDS", 1)
+    monkeypatch.setattr(batches, "_BATCH_WORDS", 1)
     for threads in (2, 3):
         assert point_estimate(draws, tensor, threads=threads) == whole
 

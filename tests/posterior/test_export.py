@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import thali
-from chains import NO_MOVES
+from support.chains import NO_MOVES
 from thali import BinaryTensor
 from thali.bits import PackedTensor
 from thali.bits.tensor import unfold_back

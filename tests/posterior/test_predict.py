@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from products import make_draw, random_draws, random_tensor
+from support.products import make_draw, random_draws, random_tensor
 from thali.bits import PackedTensor
 from thali.data import BinaryTensor
-from thali.engines.counters import TILE
-from thali.posterior import passes, predict
+from thali.engines.cpu.counters import TILE
+from thali.posterior import batches, predict
 from thali.posterior.coverage import SEGMENT
 from thali.posterior.predict import log_scores, predictive, predictive_entries, unknown_entries
 
@@ -87,7 +87,7 @@ def test_threads_and_batches_change_nothing(shape, limit, monkeypatch):
     close(alone, expected_probabilities(draws, products))
     score = log_scores(draws, shape, tensor, threads=1)
     positions = all_positions(shape)
-    monkeypatch.setattr(passes, "_BATCH_WORDS", limit)
+    monkeypatch.setattr(batches, "_BATCH_WORDS", limit)
     for threads in (1, 2, 3, 20):
         assert np.array_equal(predictive(draws, shape, slice(None), threads=threads), alone)
         entries = predictive_entries(draws, shape, positions, threads=threads)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import thali
-from thali.engines.cpu import CpuEngine
+from thali.engines.cpu.engine import CpuEngine
 from thali.model import AsPublished, EqualRates, FixedRates, Model, PerComponent
 from thali.sampler import Schedule, Target, chain, step
 from thali.streams import chain_key

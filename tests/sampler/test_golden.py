@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import thali
-from chains import BROAD
+from support.chains import BROAD
 from thali.model import Model, PerComponent
 from thali.sampler import Schedule, Target, chain
 from thali.streams import chain_key

@@ -4,20 +4,20 @@ import numpy as np
 import pytest
 from scipy.special import expit, log_expit, logit, logsumexp
 
-from mutants import mutate
+from support.mutants import mutate
 from thali.bits.words import pack, unpack
-from thali.sampler import proposals
-from thali.sampler.anchors import propose_anchored
-from thali.sampler.compounds import propose_compound
-from thali.sampler.guided import propose_guided
-from thali.sampler.proposals import (
+from thali.sampler.moves import proposal as proposals
+from thali.sampler.moves.anchored import propose_anchored
+from thali.sampler.moves.compound import propose_compound
+from thali.sampler.moves.guided import propose_guided
+from thali.sampler.moves.proposal import (
     CHUNK,
     Proposal,
     chance_of,
     partner_of,
     propose_split_merge,
 )
-from thali.sampler.residuals import NOTHING, add_up, residual_users
+from thali.sampler.moves.residual import NOTHING, add_up, residual_users
 from thali.streams import Stream
 from thali.threads import share
 
@@ -72,7 +72,7 @@ def test_proposals_do_not_depend_on_threads(propose):
 def test_a_range_that_forgets_the_rows_before_it_is_noticed():
     """The same comparison rejects a division whose ranges all begin with the first number."""
     edit = ("index = np.uint64(size_of(users[: lo >> 6]))", "index = np.uint64(0)")
-    wrong = mutate("thali.sampler.proposals", [edit])
+    wrong = mutate("thali.sampler.moves.proposal", [edit])
     users = pack(np.random.default_rng(1).random(N_ROWS) < 0.3)
     for module, is_same in ((proposals, True), (wrong, False)):
         pairs = [module.divided(STREAM, np.uint64(0), users, threads) for threads in (1, 2)]

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import thali
-from host_device import HostDevice
-from places import GPU, needs_compiler, place
+from support.host_device import HostDevice
+from support.places import GPU, needs_compiler, place
 from thali.bits import PackedTensor
 from thali.cli.progress import Lines
-from thali.engines.cpu import CpuEngine
-from thali.engines.gpu import GpuEngine
+from thali.engines.cpu.engine import CpuEngine
+from thali.engines.gpu.engine import GpuEngine
 from thali.errors import EngineUnavailable, NotConverged
 from thali.model import FixedRates, Model, PerComponent
 from thali.sampler import Schedule, Target, chain, start
@@ -58,7 +58,7 @@ def first_rows(key, target):
 def test_start_does_not_depend_on_the_engine(name, unknown, density, monkeypatch):
     """Every state on the way is equal, over two stages; so are the sweeps that follow."""
     monkeypatch.setattr(MODULE, "_LEAST", 16)
-    monkeypatch.setattr("thali.engines.cpu._MIN_WORK", 0)
+    monkeypatch.setattr("thali.engines.cpu.engine._MIN_WORK", 0)
     data = simulated((400, 90), 4, unknown=unknown).tensor
     model = Model() if density is None else Model(density=density)
     seen = []

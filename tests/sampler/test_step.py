@@ -5,8 +5,8 @@ from math import lgamma, log
 import numpy as np
 import pytest
 
-import oracle
 import thali
+from support import oracle
 from thali.model import Beta, EqualRates, FixedRates, Gamma, Model, PerComponent, UnequalRates
 from thali.sampler import Schedule, Target, chain, step
 from thali.sampler.step import report

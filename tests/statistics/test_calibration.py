@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import ranks
+from support import ranks
 from thali.streams import Site, Stream, chain_key
 
 FEW, CLOSE = 40, 10

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-import compare
-import exact
-from chains import NO_MOVES, X32, X33, X222, X223, as_exact, hide, run
+from support import compare, exact
+from support.chains import NO_MOVES, X32, X33, X222, X223, as_exact, hide, run
 from thali.model import Beta, EqualRates, FixedRates, Gamma, Model, PerComponent, UnequalRates
 from thali.sampler import Schedule, Target, chain
 from thali.streams import chain_key

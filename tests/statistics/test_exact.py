@@ -8,9 +8,8 @@ import pytest
 import scipy.stats
 from scipy.integrate import quad
 
-import compare
-import exact
-from exact import Priors
+from support import compare, exact
+from support.exact import Priors
 
 X22 = np.array([[1, 0], [1, 1]])
 X32 = np.array([[1, 1], [1, 0], [0, 1]])

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-import compare
-import mutants
-from chains import NO_MOVES
+from support import compare, mutants
+from support.chains import NO_MOVES
 from thali.bits import Factor, PackedTensor
 from thali.bits.words import count_ones
 from thali.data import BinaryTensor

@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-import compare
-import exact
-import mutants
-from chains import NO_MOVES, X32, X33, as_exact, hide, run
+from support import compare, exact, mutants
+from support.chains import NO_MOVES, X32, X33, as_exact, hide, run
 from thali.model import (
     Beta,
     EqualRates,
@@ -33,7 +31,7 @@ LEARNED = (
 @pytest.fixture(autouse=True)
 def _two_stages(monkeypatch):
     """Three columns are enough for a first decision by one of them, then by all."""
-    monkeypatch.setattr("thali.sampler.moves._BLOCK", 1)
+    monkeypatch.setattr("thali.sampler.moves.move._BLOCK", 1)
 
 
 def compared(problem, n_sweeps, kind, **moves):
@@ -145,7 +143,7 @@ LEARNED_ALPHA = (
 
 def test_more_tries_for_more_components_are_exact(monkeypatch):
     """Their number may depend on alpha, which no move changes, not on the components."""
-    monkeypatch.setattr("thali.sampler.moves._FEW", 0.7)
+    monkeypatch.setattr("thali.sampler.moves.move._FEW", 0.7)
     compare.assert_matches(*compared(LEARNED_ALPHA, 8_000, "parallel", guided=1, residual=1))
     mutants.tries_by_what_they_change(monkeypatch.setattr)
     assert compare.rejects(*compared(LEARNED_ALPHA, 8_000, "parallel", guided=1, residual=1))

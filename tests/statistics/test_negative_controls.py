@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-import compare
-import exact
-import mutants
-from chains import X33, as_exact, hide, run
+from support import compare, exact, mutants
+from support.chains import X33, as_exact, hide, run
 from thali.model import FixedRates, Model, PerComponent, UnequalRates
 
 SHARED = (X33, ((0, 2),), Model(noise=FixedRates(0.1, 0.25), alpha=1.4, density=0.3))

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-import compare
-from chains import NO_MOVES
+from support import compare
+from support.chains import NO_MOVES
 from thali.bits import PackedTensor, Unfolding
 from thali.model import FixedRates, Gamma, Model
 from thali.sampler import Schedule, Target, chain

@@ -7,9 +7,8 @@ data, but simple: a cross-check.
 
 import numpy as np
 
-import compare
-import exact
-from chains import X33, as_exact, hide, run
+from support import compare, exact
+from support.chains import X33, as_exact, hide, run
 from thali.model import FixedRates, Model
 
 MODEL = Model(noise=FixedRates(0.1, 0.25), alpha=1.4, density=0.3)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from made import SHAPE, made
+from support.made import SHAPE, made
 from thali import views
 
 

@@ -1,3 +1,5 @@
+# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
 """Packed words: 64 entries in a ``uint64``, the lowest bit first."""
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from thali.cli.words import BAD_INPUT, FAILED, in_commands, tell
+from thali.cli.messages import BAD_INPUT, FAILED, in_commands, tell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

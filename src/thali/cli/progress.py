@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from thali.cli.words import tell
+from thali.cli.messages import tell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,9 +13,9 @@ import click
 from click.core import ParameterSource
 
 import thali
+from thali.cli.messages import FAILED, command, say, tell
 from thali.cli.output import refuse_page, write_page
 from thali.cli.progress import shown
-from thali.cli.words import FAILED, command, say, tell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -141,7 +141,7 @@ def fit(
         thali fit examples/animals.csv --out animals.run --report animals.html
         thali fit examples/animals.csv --components 10 --seed 1
     """  # noqa: D301 - the backslash is for click: it keeps the lines of the example apart
-    from thali.data.files import read  # noqa: PLC0415 - --help must stay fast
+    from thali.data.readers.files import read  # noqa: PLC0415 - --help must stay fast
 
     if report is not None:
         refuse_page(report, "--report", force=False, else_do="remove it first")

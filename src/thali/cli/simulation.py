@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import thali
+from thali.cli.messages import command, say
 from thali.cli.output import refuse_existing, whole_file
-from thali.cli.words import command, say
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

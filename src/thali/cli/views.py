@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import thali
+from thali.cli.messages import command, say, tell
 from thali.cli.output import (
     refuse_existing,
     refuse_page,
@@ -18,7 +19,6 @@ from thali.cli.output import (
     write_page,
 )
 from thali.cli.sampling import advice
-from thali.cli.words import command, say, tell
 
 if TYPE_CHECKING:
     from thali.posterior import Posterior

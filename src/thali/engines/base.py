@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Factor, Index, PackedTensor, Words
-    from thali.engines.blocks import Block
+    from thali.engines.cpu.order_components import Block
     from thali.model.births import BirthTables, MoveTables
     from thali.streams import Stream
 
@@ -138,15 +138,15 @@ def choose(
 
     A GPU is chosen if there is one and the data are large enough to gain from it.
     """
-    from thali.engines.cpu import CpuEngine  # noqa: PLC0415 - engines import this file
+    from thali.engines.cpu.engine import CpuEngine  # noqa: PLC0415 - engines import this file
 
     if name not in ENGINES:
         allowed = ", ".join(map(repr, ENGINES))
         msg = f"engine={name!r} was given; allowed are {allowed}; choose one of those."
         raise EngineUnavailable(msg)
     if name == "gpu" or (name == "auto" and n_entries >= LARGE and not is_serial):
-        from thali.engines.device import n_devices  # noqa: PLC0415
-        from thali.engines.gpu import GpuEngine  # noqa: PLC0415
+        from thali.engines.gpu.device import n_devices  # noqa: PLC0415
+        from thali.engines.gpu.engine import GpuEngine  # noqa: PLC0415
 
         try:
             if name == "gpu" or n_devices():

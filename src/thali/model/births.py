@@ -1,3 +1,5 @@
+# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
 """Single-row components of a row: how many, and what is in them (eq. 6 to 8).
 
 A row owns k components of its own with unknown codes. Of a column, all k are off with

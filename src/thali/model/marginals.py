@@ -1,3 +1,5 @@
+# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
 """Codes summed out: what columns say about who uses a component, whatever is in it.
 
 Given who uses some components and all that the others cover, the bits of these components are

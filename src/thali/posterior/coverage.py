@@ -1,7 +1,9 @@
+# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
 """What draws cover, in compiled code.
 
 Some draws at a time are laid one after another: packed codes, members and starts, as in
-:class:`thali.posterior.passes.Batch`. A kernel passes over the rows and combines the codes of the
+:class:`thali.posterior.batches.Batch`. A kernel passes over the rows and combines the codes of the
 components that each draw gives a row. Covers of eight
 draws are handled together: as eight one-bit numbers to count, or as the bits of a byte, which
 looks up the sum of eight numbers.
@@ -16,7 +18,7 @@ import numpy as np
 
 from thali._jit import jit
 from thali.bits.words import WORD, popcount
-from thali.engines.counters import TILE, add_eight, read_out
+from thali.engines.cpu.counters import TILE, add_eight, read_out
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,15 +12,15 @@ import numpy as np
 from thali.bits import khatri_rao
 from thali.bits.words import count_ones
 from thali.checks import positive
-from thali.engines.counters import TILE
-from thali.engines.cpu import CpuEngine
-from thali.posterior.coverage import count_covers, sum_counts
-from thali.posterior.passes import (
+from thali.engines.cpu.counters import TILE
+from thali.engines.cpu.engine import CpuEngine
+from thali.posterior.batches import (
     batches,
     check_passes,
     checked,
     unfolded_width,
 )
+from thali.posterior.coverage import count_covers, sum_counts
 from thali.threads import n_threads, share
 
 if TYPE_CHECKING:

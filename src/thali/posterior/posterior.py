@@ -172,8 +172,8 @@ class Posterior(Draws):
         >>> posterior.co_membership([0, 1, 2]).shape
         (3, 3)
         """
+        from thali.posterior.batches import row_numbers  # noqa: PLC0415
         from thali.posterior.diagnostics import co_membership  # noqa: PLC0415
-        from thali.posterior.passes import row_numbers  # noqa: PLC0415
 
         self._need_draws()
         if count("mode", mode) >= len(self.shape):
@@ -214,7 +214,7 @@ class Posterior(Draws):
         >>> bool(((clean > 0.5) == data.noise_free).all())
         True
         """
-        from thali.posterior.passes import row_numbers  # noqa: PLC0415
+        from thali.posterior.batches import row_numbers  # noqa: PLC0415
         from thali.posterior.predict import predictive  # noqa: PLC0415
 
         self._need_draws()

@@ -11,14 +11,14 @@ import numpy as np
 from thali.bits import PackedTensor, inner_mode, unpack
 from thali.bits.codes import outer_modes
 from thali.bits.words import WORD, count_ones, n_words, pack, transpose
-from thali.posterior.coverage import GROUP, add_entry_values, add_values, sum_logs
-from thali.posterior.passes import (
+from thali.posterior.batches import (
     batches,
     check_passes,
     checked,
     row_numbers,
     unfolded_width,
 )
+from thali.posterior.coverage import GROUP, add_entry_values, add_values, sum_logs
 from thali.threads import n_threads, share
 
 if TYPE_CHECKING:

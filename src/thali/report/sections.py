@@ -14,7 +14,7 @@ from thali.posterior.diagnostics import MAX_R_HAT, MIN_ESS_PER_CHAIN
 from thali.report.cards import cards_html
 from thali.report.charts import bars, trace
 from thali.report.facts import BY, agreement, details, mode_words, n_of, percent, quantity_words
-from thali.report.repeat import command, python_call
+from thali.report.reproduce import command, python_call
 from thali.trace.run import digest
 
 if TYPE_CHECKING:

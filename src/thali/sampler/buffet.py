@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from thali.bits import Factor
     from thali.engines.base import Births
-    from thali.engines.blocks import Block
+    from thali.engines.cpu.order_components import Block
     from thali.model.births import BirthTables
     from thali.sampler.state import State
     from thali.sampler.target import Target

@@ -22,7 +22,7 @@ import numpy as np
 
 from thali.bits import Factor, PackedTensor, Unfolding
 from thali.bits.words import n_words
-from thali.engines.cpu import CpuEngine
+from thali.engines.cpu.engine import CpuEngine
 from thali.errors import EngineUnavailable
 from thali.sampler.step import report, step, update_mode
 from thali.sampler.target import MANY, Target

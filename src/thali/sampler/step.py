@@ -12,7 +12,7 @@ from thali.decide import fixed
 from thali.engines.base import RowUpdate
 from thali.model.priors import log_bernoulli, log_buffet, log_repeats
 from thali.sampler.buffet import sweep_blocks, sweep_serial
-from thali.sampler.moves import move
+from thali.sampler.moves.move import move
 from thali.sampler.state import Info, State
 from thali.streams import Site, Stream, site_of
 

@@ -1,0 +1,1 @@
+"""File formats: from a path on disk to a labelled binary tensor."""

@@ -1,0 +1,190 @@
+"""Cells by genes: AnnData, live or in files (HDF5 or Zarr), and HDF5 files of 10x Genomics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thali.data.binary import BinaryTensor
+from thali.data.readers.arrays import refuse
+from thali.data.readers.cell_blocks import Reading, compressed, dense
+from thali.errors import require
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from anndata import AnnData
+    from numpy.typing import NDArray
+
+    from thali.data.entries import Entries
+    from thali.data.readers.options import Options
+
+    _Names = tuple[str, ...]
+
+_MODES = ("cell", "gene")
+
+
+def read_anndata(
+    adata: AnnData, layer: str | None, genes: NDArray[np.bool_] | None, threshold: float | None
+) -> BinaryTensor:
+    """Pack a matrix of AnnData in memory or backed by a file, and take the names along.
+
+    Parameters
+    ----------
+    adata, layer
+        Whose matrix, and which; None is X.
+    genes
+        Which genes to read; None reads all.
+    threshold
+        Numbers above are ones, and all must be finite and not negative; None is for zeros and
+        ones, with NaN for unknown.
+
+    Returns
+    -------
+    tensor
+        Cells x chosen genes, by name.
+    """
+    matrix, owner = _live_matrix(adata, layer)
+    axes = adata.obs_names, adata.var_names if genes is None else adata.var_names[genes]
+    names = tuple(map(str, axes[0])), tuple(map(str, axes[1]))
+    n_cells, n_genes = map(len, names)
+    if not n_cells or not n_genes:
+        msg = f"there are {n_cells} cells and {n_genes} genes to use; at least one each is needed."
+        raise ValueError(msg)
+    need = (
+        "allowed are 0, 1 and NaN for unknown; give binarize=, a number above which genes are on"
+        if threshold is None
+        else "finite numbers from 0 on are needed, such as counts; choose a layer= that has them, "
+        "or give binarize=None with zeros, ones and NaN for unknown"
+    )
+
+    def refusal(value: Any, row: int, column: int) -> ValueError:
+        at = f"cell {names[0][row]!r}, gene {names[1][column]!r}"
+        return ValueError(f"it holds {value} ({at}); {need}")
+
+    reading = Reading(threshold, refusal, genes, are_counts=threshold is not None)
+    try:
+        return BinaryTensor(*_entries(matrix, reading), _MODES, names)
+    except ValueError as error:
+        msg = f"{owner}: {str(error).rstrip('.')}."
+        raise ValueError(msg) from None
+
+
+def _live_matrix(adata: AnnData, layer: str | None) -> tuple[Any, str]:
+    """Find the matrix and its name; of a part of a file, AnnData loads that part."""
+    if layer is None:
+        matrix, owner = adata.X, "adata.X"
+    elif layer in adata.layers:
+        matrix, owner = adata.layers[layer], f"adata.layers[{layer!r}]"
+    else:
+        # From AnnData 0.13 on, X is among the layers, by the name None.
+        given = ", ".join(repr(name) for name in adata.layers if name is not None) or "none"
+        msg = f"layer={layer!r} was given; adata has {given}; choose one, or None for X."
+        raise ValueError(msg)
+    if matrix is None:
+        msg = f"{owner} is empty; give layer= with the name of a matrix."
+        raise ValueError(msg)
+    if matrix.dtype.kind not in "biuf":
+        msg = f"{owner} has type {matrix.dtype}; numbers are needed; convert it first."
+        raise TypeError(msg)
+    return matrix, owner
+
+
+def _entries(matrix: Any, reading: Reading) -> tuple[Entries, Entries | None]:
+    """Read a matrix that is dense, sparse in memory, or a sparse group of a file."""
+    if hasattr(matrix, "indptr") and hasattr(matrix, "sum_duplicates"):  # SciPy's
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()  # the caller's own
+            matrix.sum_duplicates()
+        n_listed = int(matrix.indptr[-1])  # the arrays may be longer than what they hold
+        parts = {"data": matrix.data[:n_listed], "indices": matrix.indices[:n_listed]}
+        parts["indptr"] = matrix.indptr
+        return compressed(parts, matrix.shape, reading, is_turned=matrix.format == "csc")
+    group = getattr(matrix, "group", matrix)  # behind what stands for a sparse matrix in a file
+    if hasattr(group, "shape"):
+        return dense(matrix, reading)
+    form = group.attrs.get("encoding-type", group.attrs.get("h5sparse_format", "csr"))
+    stored = group.attrs.get("shape", group.attrs.get("h5sparse_shape"))
+    shape = tuple(int(n) for n in stored)
+    return compressed(group, shape, reading, is_turned=str(form).startswith("csc"))
+
+
+def read_h5ad(path: Path, options: Options) -> BinaryTensor:
+    """Read the matrix, or a layer, of an AnnData file in blocks."""
+    h5py = require("h5py", "io")
+    with h5py.File(path, "r") as file:
+        return _annotated(file, options)
+
+
+def read_zarr(path: Path, options: Options) -> BinaryTensor:
+    """Read the same from a folder in Zarr's format."""
+    zarr = require("zarr", "anndata")
+    return _annotated(zarr.open_group(str(path), mode="r"), options)
+
+
+def read_10x(path: Path, options: Options) -> BinaryTensor:
+    """Read 10x Genomics' HDF5 file: it lists genes by cells, and cells become rows."""
+    h5py = require("h5py", "io")
+    with h5py.File(path, "r") as file:
+        groups = [file[name] for name in file if "indptr" in getattr(file[name], "keys", list)()]
+        if len(groups) != 1:
+            msg = (
+                f"it holds {len(groups)} matrices of 10x Genomics' form, and one was expected; "
+                "check that it is such a file"
+            )
+            raise ValueError(msg)
+        group = groups[0]
+        cells = _strings(group["barcodes"])
+        features = group["features"]["name"] if "features" in group else group["gene_names"]
+        n_genes, n_cells = (int(n) for n in group["shape"][:])
+        genes = _strings(features)
+        names = cells, genes
+        entries = compressed(group, (n_cells, n_genes), _reading(options, names))
+        return BinaryTensor(*entries, _MODES, names)
+
+
+def _annotated(root: Any, options: Options) -> BinaryTensor:
+    if "obs" not in root or "var" not in root:
+        msg = "it has no 'obs' and 'var'; check that anndata wrote it"
+        raise ValueError(msg)
+    matrix = _layer(root, options.layer)
+    names = _index(root["obs"]), _index(root["var"])
+    return BinaryTensor(*_entries(matrix, _reading(options, names)), _MODES, names)
+
+
+def _reading(options: Options, names: tuple[_Names, _Names]) -> Reading:
+    def refusal(value: Any, row: int, column: int) -> ValueError:
+        is_named = row < len(names[0]) and column < len(names[1])
+        at = f", cell {names[0][row]!r} and gene {names[1][column]!r}" if is_named else ""
+        return refuse(value, row, column, at)
+
+    return Reading(options.binarize, refusal)
+
+
+def _layer(root: Any, layer: str | None) -> Any:
+    layers = list(root["layers"]) if "layers" in root else []
+    if layer is None:
+        if "X" in root:
+            return root["X"]
+        msg = f"it has no X; give `layer`, one of {layers}"
+    elif layer in layers:
+        return root["layers"][layer]
+    else:
+        msg = f"layer={layer!r} was given; its layers are {layers}; choose one, or leave it out"
+    raise ValueError(msg)
+
+
+def _index(frame: Any) -> _Names:
+    """Return the labels of the rows of a stored data frame."""
+    if not hasattr(frame, "keys"):
+        msg = "it was written by a very old anndata; read it with anndata and write it anew"
+        raise ValueError(msg)
+    return _strings(frame[frame.attrs.get("_index", "_index")])
+
+
+def _strings(node: Any) -> _Names:
+    if hasattr(node, "keys"):  # strings with a mask
+        node = node["values"]
+    values = np.asarray(node[:]).tolist()
+    return tuple(v.decode() if isinstance(v, bytes) else str(v) for v in values)

@@ -1,0 +1,197 @@
+"""Read a file into a labelled binary tensor, by its extension."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from thali.data.convert import ADVICE
+from thali.data.readers import arrays, cells, matrices, pairs, parquet, tables
+from thali.data.readers.options import Options, reason
+from thali.errors import EngineUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from thali.data.binary import BinaryTensor
+
+_LISTS = (".basket", ".dat", ".txt")
+_READERS: dict[str, Callable[[Path, Options], BinaryTensor]] = {
+    ".npy": arrays.read_npy,
+    ".npz": arrays.read_npz,
+    ".mtx": matrices.read_mtx,
+    ".parquet": parquet.read_parquet,
+    ".h5ad": cells.read_h5ad,
+    ".h5": cells.read_10x,
+}
+_TEXT = (*tables.SEPARATORS, *_LISTS)
+
+
+def read(
+    path: str | Path,
+    *,
+    binarize: float | None = None,
+    missing: Sequence[str] = (),
+    transpose: bool = False,
+    layer: str | None = None,
+    kind: str | None = None,
+) -> BinaryTensor:
+    r"""Read a file of zeros, ones and unknown entries.
+
+    Files are read in blocks: beside the result, a bit an entry or less, no more than a few blocks
+    are held.
+
+    Parameters
+    ----------
+    path
+        A table (``.csv``, ``.tsv``), a list of pairs in one, baskets (``.basket``, ``.dat``,
+        ``.txt``), Matrix Market (``.mtx``); each also with ``.gz``; an array (``.npy``, ``.npz``),
+        ``.parquet``, AnnData (``.h5ad``, ``.zarr``), 10x Genomics (``.h5``, or the folder).
+    binarize
+        Entries above this number are ones; without it, anything but 0 and 1 is refused.
+    missing
+        Strings that mean unknown, beside an empty field, NA and NaN; for text.
+    transpose
+        Exchange rows and columns.
+    layer
+        Which layer of an AnnData file; by default its X.
+    kind
+        What a text or Parquet file holds, where its name and header leave it open: ``"table"``
+        (with column names), ``"matrix"`` (without), ``"pairs"`` or ``"baskets"``.
+
+    Returns
+    -------
+    tensor
+        The labelled tensor; matrices are packed, or a list of positions where that is smaller.
+
+    Raises
+    ------
+    ValueError
+        In one sentence: what is wrong with the file, and what to do.
+    FileNotFoundError
+        If there is no such file.
+    EngineUnavailable
+        If a library that the format needs is not installed.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "visits.csv")
+    ...     _ = path.write_text("user,item\nann,tea\nbob,tea\nann,milk\n")
+    ...     tensor = read(path)
+    >>> tensor
+    BinaryTensor(shape=(2, 2), known=4 of 4, ones=3)
+    >>> tensor.row_names
+    (('ann', 'bob'), ('tea', 'milk'))
+    """
+    path = Path(path)
+    if isinstance(missing, str):
+        missing = (missing,)
+    options = Options(binarize, tuple(missing), layer, kind)
+    options.check()
+    reader = _reader(path, options)
+    try:
+        tensor = reader(path, options)
+        return tensor.transposed() if transpose else tensor
+    except EngineUnavailable:
+        raise
+    except MemoryError:
+        msg = f"{path}: it does not fit into memory; use a larger machine or a part of the rows."
+        raise ValueError(msg) from None
+    except Exception as error:  # parsers of damaged files raise what they like
+        raise ValueError(_sentence(path, reason(error))) from error
+
+
+def _sentence(path: Path, why: str) -> str:
+    """Make one sentence that names the file."""
+    text = " ".join(why.replace(ADVICE, arrays.BINARIZE).split())
+    return f"{path}: {text.rstrip('.')}."
+
+
+def _reader(path: Path, options: Options) -> Callable[[Path, Options], BinaryTensor]:
+    """Choose by extension, and refuse options that the format does not have."""
+    suffix, is_packed = _extension(path)
+    if path.is_dir():
+        return _folder_reader(path, suffix, options)
+    is_text = suffix in _TEXT or (options.kind is not None and suffix not in _READERS)
+    if not is_text and (suffix not in _READERS or (is_packed and suffix != ".mtx")):
+        shown = f"{suffix}.gz" if is_packed else suffix
+        allowed = ", ".join((*_TEXT, *_READERS, ".zarr"))
+        msg = (
+            f"{path}: files ending in {shown!r} were not expected; allowed are {allowed}, and "
+            "text also with .gz; convert the file to one of those, or say its `kind`."
+        )
+        raise ValueError(msg)
+    if not path.is_file():
+        msg = f"{path}: there is no such file; check the path."
+        raise FileNotFoundError(msg)
+    kinds = () if not is_text else ("table", "matrix", "pairs", "baskets")
+    _check_options(path, options, ["table", "pairs"] if suffix == ".parquet" else kinds)
+    if options.layer is not None and suffix != ".h5ad":
+        _refuse_option(path, "layer", options.layer, "AnnData files")
+    if options.missing and not (is_text or suffix == ".mtx"):
+        _refuse_option(path, "missing", options.missing, "text")
+    return _read_text if is_text else _READERS[suffix]
+
+
+def _folder_reader(
+    path: Path, suffix: str, options: Options
+) -> Callable[[Path, Options], BinaryTensor]:
+    is_zarr = suffix == ".zarr"
+    if not is_zarr and matrices.find(path, "matrix.mtx") is None:
+        if (path / "header.json").is_file():
+            msg = (
+                f"{path}: it is the folder of a run, and data are expected; read the run with "
+                f"thali.load({str(path)!r}), or give a file of data."
+            )
+            raise ValueError(msg)
+        msg = (
+            f"{path}: it is a folder without a matrix.mtx; allowed are files, folders of 10x "
+            "Genomics, which have one, and .zarr; give the file in it, or another path."
+        )
+        raise ValueError(msg)
+    _check_options(path, options, ())
+    if options.layer is not None and not is_zarr:
+        _refuse_option(path, "layer", options.layer, "AnnData files")
+    if options.missing and is_zarr:
+        _refuse_option(path, "missing", options.missing, "text")
+    return cells.read_zarr if is_zarr else matrices.read_folder
+
+
+def _check_options(path: Path, options: Options, kinds: Sequence[str]) -> None:
+    if options.kind is not None and options.kind not in kinds:
+        _refuse_option(path, "kind", options.kind, "text and Parquet files, as far as it fits")
+
+
+def _refuse_option(path: Path, name: str, value: object, where: str) -> None:
+    msg = f"{path}: {name}={value!r} was given; it is for {where}; leave it out."
+    raise ValueError(msg)
+
+
+def _extension(path: Path) -> tuple[str, bool]:
+    suffix = path.suffix.lower()
+    if suffix == ".gz":
+        return path.with_suffix("").suffix.lower(), True
+    return suffix, False
+
+
+def _read_text(path: Path, options: Options) -> BinaryTensor:
+    """Read a table, pairs or baskets, as the kind, the extension or the header say."""
+    suffix, _ = _extension(path)
+    kind = options.kind
+    if kind == "baskets" or (kind is None and suffix in _LISTS):
+        return pairs.read_baskets(path, options)
+    separator = tables.SEPARATORS.get(suffix) or _separator(path)
+    if kind is None and pairs.looks_like_pairs(tables.first_line(path, separator)):
+        kind = "pairs"
+    if kind == "pairs":
+        return pairs.read_pairs(path, separator, options)
+    return tables.read_table(path, separator, options)
+
+
+def _separator(path: Path) -> str | None:
+    """Find what separates the fields of a table whose extension does not say it."""
+    line = " ".join(tables.first_line(path, "\n"))
+    return next((sign for sign in "\t," if sign in line), None)

@@ -1,0 +1,276 @@
+"""Files that list places by name: pairs of row and column, and baskets of items."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from thali.data.binarize import check_threshold
+from thali.data.binary import BinaryTensor
+from thali.data.build import Places
+from thali.data.readers.tables import first_line, split_file
+from thali.data.readers.text import Fields, blocks, by_length
+from thali.data.readers.text_values import BAD, UNKNOWN, ZERO, Spelling
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from thali.data.readers.options import Options
+
+_ROWS = {"row", "user", "cell", "sample", "object", "basket", "transaction", "source"}
+_COLUMNS = {"column", "col", "item", "gene", "feature", "attribute", "product", "target"}
+_VALUES = {"value", "entry", "rating", "count"}
+_HEADS = (_ROWS, _COLUMNS, _VALUES)
+
+
+class Names:
+    """Numbers names in the order in which they come; whole numbers are ordered in the end."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[bytes, int] = {}
+        self._order: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __contains__(self, name: str) -> bool:
+        return name.replace('"', '""').encode() in self._numbers
+
+    def number(self, fields: Fields) -> NDArray[np.int64]:
+        """Return the number of each field's name."""
+        parts = []
+        for which, texts in by_length(fields):
+            distinct, first, inverse = np.unique(texts, return_index=True, return_inverse=True)
+            parts.append((which, which[first], distinct.tolist(), inverse))
+        new = [
+            (int(at), name)
+            for _, first, distinct, _ in parts
+            for at, name in zip(first, distinct, strict=True)
+            if name not in self._numbers
+        ]
+        for _, name in sorted(new):
+            self._numbers[name] = len(self._numbers)
+        numbers = np.empty(len(fields.starts), np.int64)
+        for which, _, distinct, inverse in parts:
+            known = np.array([self._numbers[name] for name in distinct], np.int64)
+            numbers[which] = known[inverse]
+        return numbers if self._order is None else self._order[numbers]
+
+    def close(self) -> tuple[str, ...]:
+        """Fix the order, from now on that of the numbers, and return the names in it."""
+        try:
+            names = [name.decode().replace('""', '"') for name in self._numbers]
+        except UnicodeDecodeError:
+            msg = "one of its names is no UTF-8 text; save the file as UTF-8"
+            raise ValueError(msg) from None
+        order = np.arange(len(names))
+        if all(name.isascii() and name.isdigit() for name in names):
+            order = np.array(sorted(range(len(names)), key=lambda i: int(names[i])), np.int64)
+        self._order = np.argsort(order)
+        return tuple(names[i] for i in order)
+
+    def are_entries(self) -> bool:
+        """Whether no name is anything but 0 or 1."""
+        return set(self._numbers) <= {b"0", b"1"}
+
+
+def looks_like_pairs(header: list[str]) -> bool:
+    """Whether the names of the columns are those of pairs, such as user, item, rating."""
+    return len(header) in (2, 3) and all(
+        _stem(name) in heads for name, heads in zip(header, _HEADS, strict=False)
+    )
+
+
+def _stem(name: str) -> str:
+    stem = name.strip().lower()
+    if stem not in ("id", "_id"):
+        stem = stem.removesuffix("id").rstrip("_ ")
+    return stem.removesuffix("s")
+
+
+def read_pairs(path: Path, separator: str | None, options: Options) -> BinaryTensor:
+    """Read lines of row and column, and perhaps a value; what is not listed is zero."""
+    spelling = Spelling(options.binarize, options.missing)
+    header = first_line(path, separator)
+    n_fields = len(header)
+    if n_fields not in (2, 3):
+        msg = (
+            f"its first line has {n_fields} fields; pairs have 2, a row and a column, or 3 with a "
+            "value; check the separator"
+        )
+        raise ValueError(msg)
+    if n_fields == 2:
+        _refuse_numbers(options, "pairs of two columns, which", "add a column of values")
+    has_header = _has_header(header, spelling)
+
+    def columns() -> Iterator[list[Fields]]:
+        for at, part in enumerate(split_file(path, separator)):
+            yield _columns(part, n_fields, skip=has_header and at == 0)
+
+    is_guess = not looks_like_pairs(header)
+    return place_pairs(
+        columns, spelling, header if has_header else None, options, is_guess=is_guess
+    )
+
+
+def place_pairs(
+    columns: Callable[[], Iterator[list[Fields]]],
+    spelling: Spelling,
+    header: list[str] | None,
+    options: Options,
+    *,
+    is_guess: bool = False,
+) -> BinaryTensor:
+    """Make a matrix of pairs, which are gone through twice: for the names, then for the places.
+
+    So no more than a block of them is ever held, beside the names and the matrix. If the header is
+    a guess, none of its names may come again.
+    """
+    check_threshold(options.binarize, is_sparse=True)
+    modes = (Names(), Names())
+    n_listed = 0
+    for fields in columns():
+        for names, mode in zip(fields, modes, strict=False):
+            _check_named(names)
+            mode.number(names)
+        n_listed += len(fields[0].starts)
+    if not n_listed:
+        msg = "it has a header and no pairs; add them"
+        raise ValueError(msg)
+    if options.kind is None and all(mode.are_entries() for mode in modes):
+        msg = (
+            "its header is that of pairs and its lines hold only 0 and 1; say kind='pairs' or "
+            "kind='table'"
+        )
+        raise ValueError(msg)
+    if header is not None and is_guess:
+        _check_header(header, modes)
+    row_names = tuple(mode.close() for mode in modes)
+    places = Places((len(modes[0]), len(modes[1])), n_listed)
+    for fields in columns():
+        rows, others = (mode.number(names) for names, mode in zip(fields, modes, strict=False))
+        if len(fields) == 2:
+            places.add(rows, others, None)
+        else:
+            codes = _values(fields[2], spelling)
+            listed = codes != ZERO
+            places.add(rows[listed], others[listed], codes[listed] == UNKNOWN)
+    ones, unknown = places.entries()
+    mode_names = ("row", "column")
+    if header and header[0] and header[1] and header[0] != header[1]:
+        mode_names = (header[0], header[1])
+    return BinaryTensor(ones, unknown, mode_names, row_names)
+
+
+def _has_header(first: list[str], spelling: Spelling) -> bool:
+    """Whether a first line is a header: it is, unless it can be nothing but a pair."""
+    if looks_like_pairs(first):
+        return True
+    if len(first) == 3:
+        return not spelling.is_entry(first[2])
+    return not all(name.isascii() and name.isdigit() for name in first)
+
+
+def _check_header(header: list[str], modes: tuple[Names, Names]) -> None:
+    """Refuse a header with a name that comes again below it: it may be the first pair."""
+    again = [name for name, mode in zip(header, modes, strict=False) if name in mode]
+    if again:
+        msg = (
+            f"its first line is read as a header, and {again[0][:40]!r} comes again below it; "
+            "write a header such as 'row,column' above the first pair, or in place of this one"
+        )
+        raise ValueError(msg)
+
+
+def _columns(fields: Fields, n_fields: int, *, skip: bool) -> list[Fields]:
+    """Return each column of a block as fields of its own."""
+    is_bad = fields.counts != n_fields
+    if is_bad.any():
+        line = int(is_bad.argmax())
+        number = fields.block.line(int(fields.starts[fields.counts[:line].sum()]))
+        msg = (
+            f"line {number} has {int(fields.counts[line])} fields, the first line {n_fields}; "
+            "make all lines equally long"
+        )
+        raise ValueError(msg)
+    start = n_fields if skip else 0
+    return [
+        fields._replace(
+            starts=fields.starts[start + i :: n_fields], ends=fields.ends[start + i :: n_fields]
+        )
+        for i in range(n_fields)
+    ]
+
+
+def _check_named(fields: Fields) -> None:
+    is_empty = fields.starts == fields.ends
+    if is_empty.any():
+        line = fields.block.line(int(fields.starts[is_empty.argmax()]))
+        msg = f"line {line} names no row or no column; fill it in or delete the line"
+        raise ValueError(msg)
+
+
+def _values(fields: Fields, spelling: Spelling) -> NDArray[np.uint8]:
+    codes, _ = spelling.codes(fields)
+    if (codes == BAD).any():
+        bad = int((codes == BAD).argmax())
+        line = fields.block.line(int(fields.starts[bad]))
+        raise spelling.refusal(fields.texts(slice(bad, bad + 1))[0], f"line {line}")
+    return codes
+
+
+def read_baskets(path: Path, options: Options) -> BinaryTensor:
+    """Read one basket a line: the names of its items, separated by blanks or commas."""
+    _refuse_numbers(options, "baskets, which list items and", "say kind='matrix'")
+    separator = _basket_separator(path)
+    items = Names()
+    n_rows = n_listed = 0
+    widths: set[int] = set()
+    for fields, _ in _baskets(path, separator):
+        items.number(fields)
+        n_rows += len(fields.counts)
+        n_listed += len(fields.starts)
+        widths |= set(np.unique(fields.counts).tolist())
+    if not n_rows:
+        msg = "it is empty; check that it was written"
+        raise ValueError(msg)
+    if options.kind is None and items.are_entries() and len(widths) == 1:
+        msg = (
+            "its lines hold only 0 and 1; say kind='matrix' if these are entries, and "
+            "kind='baskets' if they name items"
+        )
+        raise ValueError(msg)
+    names = items.close()
+    places = Places((n_rows, len(items)), n_listed)
+    first = 0
+    for fields, rows in _baskets(path, separator):
+        places.add(first + rows, items.number(fields), None)
+        first += len(fields.counts)
+    ones, unknown = places.entries()
+    return BinaryTensor(ones, unknown, ("basket", "item"), (None, names))
+
+
+def _refuse_numbers(options: Options, what: str, else_do: str) -> None:
+    """Refuse options about values where there are none."""
+    if options.binarize is not None or options.missing:
+        name = "binarize" if options.binarize is not None else "missing"
+        msg = f"`{name}` was given for {what} hold no values; leave it out, or {else_do}"
+        raise ValueError(msg)
+
+
+def _basket_separator(path: Path) -> str | None:
+    """Return a comma if there is one anywhere: then names may hold blanks."""
+    comma = ord(",")
+    return "," if any((block.data == comma).any() for block in blocks(path)) else None
+
+
+def _baskets(path: Path, separator: str | None) -> Iterator[tuple[Fields, NDArray[np.int64]]]:
+    """Yield items that are not empty, and the number of the line of each within its block."""
+    for fields in split_file(path, separator):
+        rows = np.repeat(np.arange(len(fields.counts)), fields.counts)
+        keep = fields.starts < fields.ends  # a comma at the end of a line adds no item
+        yield fields._replace(starts=fields.starts[keep], ends=fields.ends[keep]), rows[keep]

@@ -1,0 +1,130 @@
+"""Parquet files: a table of entries, or pairs of row and column."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thali.data.binary import BinaryTensor
+from thali.data.build import pack_rows
+from thali.data.readers.arrays import refuse
+from thali.data.readers.pairs import looks_like_pairs, place_pairs
+from thali.data.readers.text import Fields, fields_of
+from thali.data.readers.text_values import Spelling
+from thali.errors import require
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from thali.data.readers.options import Options
+
+_BLOCK_ENTRIES = 1 << 20  # as in convert
+
+
+def read_parquet(path: Path, options: Options) -> BinaryTensor:
+    """Read a file in batches of rows."""
+    parquet = require("pyarrow.parquet", "io")
+    with parquet.ParquetFile(path) as file:
+        columns = [str(name) for name in file.schema_arrow.names]
+        if not columns or not file.metadata.num_rows:
+            msg = (
+                f"it has {len(columns)} columns and {file.metadata.num_rows} rows; at least one "
+                "of each is needed; check that it was written"
+            )
+            raise ValueError(msg)
+        if options.kind == "pairs" or (options.kind is None and looks_like_pairs(columns)):
+            return _pairs(file, columns, options)
+        return _table(file, columns, options)
+
+
+def _table(file: Any, columns: list[str], options: Options) -> BinaryTensor:
+    index = _index_column(file, columns)
+    entries = [name for name in columns if name != index]
+    if len(set(columns)) < len(columns):
+        msg = "two of its columns have the same name; give every column its own"
+        raise ValueError(msg)
+    if not entries:
+        msg = f"it has row names, {index!r}, and no column of entries; add one"
+        raise ValueError(msg)
+    for field in file.schema_arrow:  # asked for once, as it is made anew each time
+        if field.name != index:
+            _check_type(field.type, field.name)
+    names: list[str] = []
+    numbers = [number for number, name in enumerate(columns) if name != index]
+
+    def blocks() -> Iterator[tuple[NDArray[Any], NDArray[np.bool_] | None]]:
+        for batch in _batches(file, columns):
+            if index is not None:
+                names.extend(map(str, batch.column(columns.index(index)).to_pylist()))
+            parts = [batch.column(number) for number in numbers]
+            mask = np.zeros((batch.num_rows, len(parts)), np.bool_)
+            for at, part in enumerate(parts):
+                if part.null_count:
+                    mask[:, at] = part.is_null().to_numpy(zero_copy_only=False)
+            yield np.column_stack([_numbers(part) for part in parts]), mask
+
+    ones, unknown = pack_rows(
+        len(entries),
+        blocks(),
+        options.binarize,
+        lambda value, row, at: refuse(value, row, at, f" in column {entries[at]!r}"),
+    )
+    mode = "mode_0" if index is None or index.startswith("__index_level") else index
+    modes = (mode if mode != "mode_1" else "mode_0", "mode_1")
+    return BinaryTensor(ones, unknown, modes, (tuple(names) or None, tuple(entries)))
+
+
+def _index_column(file: Any, columns: list[str]) -> str | None:
+    """Return the column of row names: pandas' index, or a first column of text."""
+    pandas = file.schema_arrow.pandas_metadata or {}
+    index = [name for name in pandas.get("index_columns", []) if name in columns]
+    if len(index) > 1:
+        msg = f"its rows have {len(index)} names each, {index}; reset all but one"
+        raise ValueError(msg)
+    if index:
+        return str(index[0])
+    kind = str(file.schema_arrow.field(0).type)
+    return columns[0] if "string" in kind or "utf8" in kind else None
+
+
+def _check_type(kind: Any, name: str) -> None:
+    if not any(word in str(kind) for word in ("bool", "int", "float", "double", "null")):
+        msg = (
+            f"its column {name!r} has type {kind}; allowed are Booleans, integers and floats; "
+            "convert it"
+        )
+        raise ValueError(msg)
+
+
+def _numbers(part: Any) -> NDArray[Any]:
+    """Return a column as numbers; what is below a missing entry is arbitrary."""
+    if part.null_count:
+        return np.array([0.0 if v is None else v for v in part.to_pylist()], np.float64)
+    return np.asarray(part.to_numpy(zero_copy_only=False))
+
+
+def _batches(file: Any, columns: list[str]) -> Iterator[Any]:
+    return iter(file.iter_batches(batch_size=max(1, _BLOCK_ENTRIES // len(columns))))
+
+
+def _pairs(file: Any, columns: list[str], options: Options) -> BinaryTensor:
+    if len(columns) not in (2, 3):
+        msg = (
+            f"it has {len(columns)} columns; pairs have 2, a row and a column, or 3 with a value; "
+            "drop the others"
+        )
+        raise ValueError(msg)
+
+    def fields() -> Iterator[list[Fields]]:
+        for batch in _batches(file, columns):
+            yield [_texts(batch.column(i)) for i in range(len(columns))]
+
+    return place_pairs(fields, Spelling(options.binarize), columns, options)
+
+
+def _texts(part: Any) -> Fields:
+    return fields_of(["" if value is None else str(value) for value in part.to_pylist()])

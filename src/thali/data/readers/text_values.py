@@ -1,0 +1,135 @@
+"""Zeros, ones and unknown entries as they are written in text."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from thali.data.readers.text import Fields, by_length
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+ZERO, ONE, UNKNOWN, BAD = range(4)
+
+_UNKNOWN = {"", "na", "nan", "n/a", "#n/a", "<na>", "null", "none"}
+_WORDS = {"true": 1.0, "false": 0.0, "inf": math.inf, "infinity": math.inf}
+_DIGITS = b"0123456789"
+_LONGEST = 64  # bytes of a number; whatever is longer is none
+
+
+class Spelling:
+    """What counts as an entry: 0, 1, true, false, and unknown in its usual spellings.
+
+    Parameters
+    ----------
+    threshold
+        With one, every number is an entry, and those above it are ones.
+    missing
+        Further strings that mean unknown, exactly as they are written.
+    """
+
+    def __init__(self, threshold: float | None = None, missing: Sequence[str] = ()) -> None:
+        self.threshold = threshold
+        self.missing = frozenset(text.strip() for text in missing)
+        self._missing = [text.encode() for text in self.missing]
+        # The codes of single bytes; the zero byte stands for an empty field.
+        singles = ["", *map(chr, range(1, 256))]
+        self._singles = self._codes(np.array([self._value(text) for text in singles]))
+
+    def code(self, text: str) -> int:
+        """Read one entry: its code, or BAD."""
+        return int(self._codes(np.array([self._value(text)]))[0])
+
+    def is_entry(self, text: str) -> bool:
+        """Whether a text is an entry."""
+        return self.code(text) != BAD
+
+    def codes(self, fields: Fields) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+        """Read entries: their codes, and whether each is written as a word, true or false."""
+        lengths = fields.ends - fields.starts
+        codes = self._singles[fields.block.data[fields.starts] * (lengths > 0)]
+        is_word = np.zeros(len(codes), np.bool_)
+        longer = np.flatnonzero(lengths > 1)
+        rest = fields._replace(starts=fields.starts[longer], ends=fields.ends[longer])
+        for which, texts in by_length(rest):
+            at = longer[which]
+            codes[at] = BAD
+            if texts.dtype.itemsize <= _LONGEST:
+                values, is_word[at] = self._values(texts)
+                codes[at] = self._codes(values)
+        return codes, is_word
+
+    def _values(self, texts: NDArray[np.bytes_]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Read texts of one length as numbers: NaN is unknown, None of them is minus infinity."""
+        octets = texts.view(np.uint8).reshape(len(texts), -1)
+        is_digit = np.isin(octets, np.frombuffer(_DIGITS + b".eE+-", np.uint8))
+        is_plain = np.logical_and.reduce(is_digit, axis=1)
+        if self._missing:
+            is_plain &= ~np.isin(texts, self._missing)
+        values = np.empty(len(texts))
+        try:
+            values[is_plain] = texts[is_plain].astype(np.float64)
+        except ValueError:
+            is_plain[:] = False
+        is_word = np.zeros(len(texts), np.bool_)
+        distinct, inverse = np.unique(texts[~is_plain], return_inverse=True)
+        spelled = [text.decode("utf-8", "replace") for text in distinct.tolist()]
+        values[~is_plain] = np.array([self._value(text) for text in spelled], float)[inverse]
+        is_bool = [text.lower() in ("true", "false") for text in spelled]
+        is_word[~is_plain] = np.array(is_bool, bool)[inverse]
+        return values, is_word
+
+    def _value(self, text: str) -> float:
+        """Read a number; NaN is unknown, and minus infinity stands for what is none."""
+        text = text.strip()
+        lower = text.lower()
+        if text in self.missing or lower in _UNKNOWN:
+            return math.nan
+        if lower in _WORDS:
+            return _WORDS[lower]
+        try:
+            value = float(text) if text.isascii() and "_" not in text else -math.inf
+        except ValueError:
+            value = -math.inf
+        return value
+
+    def _codes(self, values: NDArray[np.float64]) -> NDArray[np.uint8]:
+        is_unknown = np.isnan(values)
+        if self.threshold is None:
+            codes = np.select([is_unknown, values == 0, values == 1], [UNKNOWN, ZERO, ONE], BAD)
+        else:
+            is_number = values > -math.inf
+            codes = np.where(is_number, values > self.threshold, BAD)
+            codes = np.where(is_unknown, UNKNOWN, codes)
+        return codes.astype(np.uint8)
+
+    def refusal(self, text: str, where: str, advice: str = "") -> ValueError:
+        """Say that a text is no entry, and what to do."""
+        shown, remedy = text[:40], "give `binarize`, a number above which everything is a one"
+        if self._value(text) == -math.inf:
+            shown, remedy = repr(shown), "replace it, or name it in `missing` if it is unknown"
+        allowed = "0, 1, true, false" if self.threshold is None else "numbers"
+        return ValueError(
+            f"it holds {shown} at {where}; allowed are {allowed}, and empty or NA for "
+            f"unknown; {remedy}{advice}"
+        )
+
+
+def whole_numbers(fields: Fields) -> NDArray[np.int64]:
+    """Read fields that hold digits alone; anything else, or a too large number, is -1."""
+    numbers = np.full(len(fields.starts), -1, np.int64)
+    digits = np.frombuffer(_DIGITS, np.uint8)
+    for which, texts in by_length(fields):
+        if texts.dtype.itemsize < 19:
+            octets = texts.view(np.uint8).reshape(len(texts), -1)
+            value = np.zeros(len(texts), np.int64)
+            for column in octets.T:
+                value = value * 10 + (column.astype(np.int64) - digits[0])
+            is_number = ((octets >= digits[0]) & (octets <= digits[-1])).all(axis=1)
+            numbers[which] = np.where(is_number, value, -1)
+    return numbers

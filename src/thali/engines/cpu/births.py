@@ -1,0 +1,319 @@
+# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
+# ruff: noqa: C901
+"""Single-row components, drawn from counts and tables (:mod:`thali.model.births`).
+
+Parallel decomposition: rows are independent; a call does a range of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from thali._jit import jit
+from thali.decide import (
+    LIMIT,
+    SUM_SHIFT,
+    categorical,
+    exp_neg,
+    is_accepted,
+    is_inverse_accepted,
+    multiply_high,
+)
+from thali.engines.cpu.horizontal import count_covered, count_known, cover_row, read_row
+from thali.streams import Site, uniform64
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thali.bits.words import Index, Words
+
+_ZERO = np.uint64(0)
+_ONE = np.uint64(1)
+_COUNT = np.uint64(Site.BIRTH_COUNT)
+_COVER = np.uint64(Site.BIRTH_COVER)
+_BITS = np.uint64(Site.BIRTH_BITS)
+_MOVE = np.uint64(Site.BIRTH_MOVE)
+_TWO = np.uint64(2)
+_THREE = np.uint64(3)
+_TOP_BIT = np.uint64(63)
+_COMPONENT_SHIFT = np.uint64(16)  # the number of a new component, above the site's own bits
+
+
+@jit
+def draw_count(
+    n_ones: np.int64,
+    n_zeros: np.int64,
+    count: NDArray[np.int64],
+    ceiling: np.int64,
+    scores: NDArray[np.int64],
+    key: np.uint64,
+    sweep: np.uint64,
+    row: np.uint64,
+) -> int:
+    """Draw how many single-row components a row owns, given its uncovered entries (eq. 8).
+
+    The table ends where no row can go; most rows can stop long before.
+    """
+    best = np.int64(0)
+    n = 0
+    while n < count.shape[0]:
+        rest = count[n, 0] + n_ones * ceiling + n_zeros * count[n, 2]
+        if n > 0 and rest < best - LIMIT and count[n, 0] < count[n - 1, 0]:
+            break
+        scores[n] = count[n, 0] + n_ones * count[n, 1] + n_zeros * count[n, 2]
+        best = max(best, scores[n])
+        n += 1
+    if n == 1:
+        return 0
+    return categorical(scores, n, uniform64(key, sweep, _COUNT, row, _ZERO))
+
+
+@jit
+def draw_codes(
+    ones: Words,
+    covered: Words,
+    n_columns: int,
+    n_new: int,
+    cover: NDArray[np.uint64],
+    first: NDArray[np.uint64],
+    plain: np.uint64,
+    key: np.uint64,
+    sweep: np.uint64,
+    row: np.uint64,
+    codes: Words,
+) -> tuple[int, int]:
+    """Draw the codes of all new components of a row jointly.
+
+    Columns are independent. A column that is covered or unknown takes its bits from the prior;
+    elsewhere one draw decides whether any of the new components has it, and if so the bits are
+    drawn one after another given that at least one is on.
+
+    Parameters
+    ----------
+    ones, covered
+        The row's data, and its covered or unknown columns.
+    codes
+        ``(n_new, n_words)``, zeros; receives the bits.
+
+    Returns
+    -------
+    gained
+        Number of ones and of zeros newly covered.
+    """
+    tp = 0
+    fp = 0
+    for column in range(n_columns):
+        w = column >> 6
+        bit = _ONE << np.uint64(column & 63)
+        index = np.uint64(column)
+        is_free = covered[w] & bit == _ZERO
+        is_one = ones[w] & bit != _ZERO
+        if is_free:
+            limit = cover[n_new, 0] if is_one else cover[n_new, 1]
+            if uniform64(key, sweep, _COVER, row, index) >= limit:
+                continue
+            if is_one:
+                tp += 1
+            else:
+                fp += 1
+        must = is_free  # one of the components left has to be on
+        for j in range(n_new):
+            if must and j == n_new - 1:
+                is_on = True
+            else:
+                site = _BITS | (np.uint64(j) << _COMPONENT_SHIFT)
+                limit = first[n_new - j] if must else plain
+                is_on = uniform64(key, sweep, site, row, index) < limit
+            if is_on:
+                codes[j, w] |= bit
+                must = False
+    return tp, fp
+
+
+@jit
+def draw_births(
+    ones: Words,
+    known: Words,
+    n_columns: int,
+    rows: Index,
+    lo: int,
+    hi: int,
+    codes: Words,
+    factor: Words,
+    count: NDArray[np.int64],
+    ceiling: np.int64,
+    key: np.uint64,
+    sweep: np.uint64,
+    n_new: Index,
+    covered: NDArray[np.int64],
+) -> tuple[int, int, int]:
+    """Count what some rows cover and draw how many single-row components each owns.
+
+    Returns the sums of what was written: new components, covered ones, covered zeros.
+    """
+    born = 0
+    all_tp = 0
+    all_fp = 0
+    width = codes.shape[1]
+    once = np.empty(width, np.uint64)
+    twice = np.empty(width, np.uint64)
+    active = np.empty(codes.shape[0], np.bool_)
+    scores = np.empty(count.shape[0], np.int64)
+    for i in range(lo, hi):
+        row = rows[i]
+        read_row(factor, i, active)
+        base = cover_row(known, row, codes, active, once, twice)
+        tp, fp = count_covered(once, ones[row], base)
+        n_ones, n_zeros = count_known(ones[row], n_columns, known.shape[0] > 0, base)
+        n_new[i] = draw_count(
+            n_ones - tp, n_zeros - fp, count, ceiling, scores, key, sweep, np.uint64(row)
+        )
+        covered[i, 0] = tp
+        covered[i, 1] = fp
+        born += n_new[i]
+        all_tp += tp
+        all_fp += fp
+    return born, all_tp, all_fp
+
+
+@jit
+def draw_birth_codes(
+    ones: Words,
+    known: Words,
+    n_columns: int,
+    rows: Index,
+    lo: int,
+    hi: int,
+    codes: Words,
+    factor: Words,
+    cover: NDArray[np.uint64],
+    first: NDArray[np.uint64],
+    plain: NDArray[np.uint64],
+    key: np.uint64,
+    sweep: np.uint64,
+    n_new: Index,
+    density: Index,
+    covered: NDArray[np.int64],
+    offsets: Index,
+    new_codes: Words,
+) -> None:
+    """Draw the codes of the new single-row components of some rows.
+
+    ``density`` says which of the tabulated densities a row's new components have.
+    """
+    width = codes.shape[1]
+    once = np.empty(width, np.uint64)
+    twice = np.empty(width, np.uint64)
+    active = np.empty(codes.shape[0], np.bool_)
+    for i in range(lo, hi):
+        if n_new[i] == 0:
+            continue
+        row = rows[i]
+        read_row(factor, i, active)
+        cover_row(known, row, codes, active, once, twice)
+        tp, fp = draw_codes(
+            ones[row],
+            once,
+            n_columns,
+            n_new[i],
+            cover[density[i]],
+            first[density[i]],
+            plain[density[i]],
+            key,
+            sweep,
+            np.uint64(row),
+            new_codes[offsets[i] : offsets[i] + n_new[i]],
+        )
+        covered[i, 0] += tp
+        covered[i, 1] += fp
+
+
+@jit
+def move_singles(
+    ones: Words,
+    known: Words,
+    n_columns: int,
+    rows: Index,
+    lo: int,
+    hi: int,
+    codes: Words,
+    factor: Words,
+    is_single: NDArray[np.bool_],
+    count: NDArray[np.int64],
+    odds: NDArray[np.int64],
+    key: np.uint64,
+    sweep: np.uint64,
+    n_new: Index,
+    density: Index,
+    has_died: NDArray[np.bool_],
+    covered: NDArray[np.int64],
+) -> None:
+    """Try the birth or the death of one single-row component in some rows (eq. 13).
+
+    The component's code and density are summed out. With M the sum over the tabulated densities
+    and ``odds[j]`` the log of rate / j, a birth is accepted with probability min(1, M rate/(j+1)),
+    a death with min(1, j/(M rate)), where j counts the row's own components.
+
+    Parameters
+    ----------
+    is_single
+        Components with one user only.
+    count
+        ``(n_densities, 3)``: log prior of a density; log factor of an uncovered one, zero.
+    n_new, density, has_died, covered
+        Results: births (0 or 1) and their density by row, deaths by component, covered ones and
+        zeros by row (a new component's own not included).
+    """
+    n_components, width = codes.shape
+    once = np.empty(width, np.uint64)
+    twice = np.empty(width, np.uint64)
+    active = np.empty(n_components, np.bool_)
+    own = np.empty(n_components, np.int64)
+    scores = np.empty(count.shape[0], np.int64)
+    for i in range(lo, hi):
+        row = rows[i]
+        address = np.uint64(row)
+        read_row(factor, i, active)
+        n_own = 0
+        for component in range(n_components):
+            if active[component] and is_single[component]:
+                own[n_own] = component
+                n_own += 1
+        is_birth = uniform64(key, sweep, _MOVE, address, _ZERO) >> _TOP_BIT == _ONE
+        victim = -1
+        if not is_birth and n_own > 0:
+            r = uniform64(key, sweep, _MOVE, address, _ONE)
+            victim = own[np.int64(multiply_high(r, np.uint64(n_own)))]
+            active[victim] = False
+        base = cover_row(known, row, codes, active, once, twice)
+        tp, fp = count_covered(once, ones[row], base)
+        if is_birth or victim >= 0:
+            n_ones, n_zeros = count_known(ones[row], n_columns, known.shape[0] > 0, base)
+            best = np.int64(-(2**62))
+            for g in range(count.shape[0]):
+                scores[g] = (
+                    count[g, 0] + (n_ones - tp) * count[g, 1] + (n_zeros - fp) * count[g, 2]
+                )
+                best = max(best, scores[g])
+            total = _ZERO
+            for g in range(count.shape[0]):
+                total += exp_neg(best - scores[g]) >> SUM_SHIFT
+            log_ratio = best + odds[n_own + is_birth]
+            r = uniform64(key, sweep, _MOVE, address, _TWO)
+            if is_birth:
+                if is_accepted(log_ratio, total, r):
+                    n_new[i] = 1
+                    density[i] = categorical(
+                        scores, count.shape[0], uniform64(key, sweep, _MOVE, address, _THREE)
+                    )
+            elif is_inverse_accepted(log_ratio, total, r):
+                has_died[victim] = True
+            else:
+                active[victim] = True
+                base = cover_row(known, row, codes, active, once, twice)
+                tp, fp = count_covered(once, ones[row], base)
+        covered[i, 0] = tp
+        covered[i, 1] = fp

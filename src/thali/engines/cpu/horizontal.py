@@ -1,0 +1,250 @@
+# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
+# ruff: noqa: FBT001
+"""The row kernel, horizontal form: one row at a time, population counts along its columns.
+
+Parallel decomposition: a call does rows ``lo … hi-1`` of a work order; threads get disjoint
+ranges and their own ``after``. Words are the inner loop.
+
+For a row, two bit planes say which columns its active components cover at least once
+(``once``) and at least twice (``twice``). The columns that component l alone decides are
+``codes[l] & ~(twice if l is on else once)``. Unknown entries count as covered twice from the
+start, so they never enter a count.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from thali._jit import jit
+from thali.bits.words import popcount
+from thali.decide import gibbs_bit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thali.bits.words import Index, Words
+
+_ZERO = np.uint64(0)
+_ONE = np.uint64(1)
+
+
+@jit
+def reset_planes(known: Words, row: int, once: Words, twice: Words) -> np.uint64:
+    """Cover nothing but unknown entries; return how many bits that is."""
+    base = _ZERO
+    if known.shape[0] == 0:
+        once[:] = _ZERO
+        twice[:] = _ZERO
+    else:
+        line = known[row]
+        for w in range(once.shape[0]):
+            unknown = ~line[w]
+            base += popcount(unknown)
+            once[w] = unknown
+            twice[w] = unknown
+    return base
+
+
+@jit
+def add_code(code: Words, once: Words, twice: Words) -> None:
+    """Cover the columns of one more component."""
+    for w in range(code.shape[0]):
+        twice[w] |= once[w] & code[w]
+        once[w] |= code[w]
+
+
+@jit
+def count_free(code: Words, covered: Words, ones: Words) -> tuple[np.uint64, np.uint64]:
+    """Count the uncovered columns of a component, and the ones among them."""
+    n_free = _ZERO
+    n_ones = _ZERO
+    for w in range(code.shape[0]):
+        free = code[w] & ~covered[w]
+        n_free += popcount(free)
+        n_ones += popcount(free & ones[w])
+    return n_free, n_ones
+
+
+@jit
+def count_covered(once: Words, ones: Words, base: np.uint64) -> tuple[np.int64, np.int64]:
+    """Count covered ones and covered zeros of a row."""
+    covered = _ZERO
+    tp = _ZERO
+    for w in range(once.shape[0]):
+        covered += popcount(once[w])
+        tp += popcount(once[w] & ones[w])
+    return np.int64(tp), np.int64(covered - base - tp)
+
+
+@jit
+def count_known(
+    ones: Words, n_columns: int, has_unknown: bool, base: np.uint64
+) -> tuple[np.int64, np.int64]:
+    """Count the ones and the zeros of a row; ``base`` is what :func:`reset_planes` returned."""
+    n_ones = _ZERO
+    for w in range(ones.shape[0]):
+        n_ones += popcount(ones[w])
+    n_known = np.int64(64 * ones.shape[0]) - np.int64(base) if has_unknown else n_columns
+    return np.int64(n_ones), n_known - np.int64(n_ones)
+
+
+@jit
+def add_two_codes(code: Words, other: Words, once: Words, twice: Words) -> None:
+    """Cover the columns of two more components: one pass over the planes instead of two."""
+    for w in range(code.shape[0]):
+        either = code[w] | other[w]
+        twice[w] |= (once[w] & either) | (code[w] & other[w])
+        once[w] |= either
+
+
+@jit
+def cover_row(
+    known: Words, row: int, codes: Words, active: NDArray[np.bool_], once: Words, twice: Words
+) -> np.uint64:
+    """Fill the planes from the active components of a row; return the unknown bits."""
+    base = _ZERO
+    is_filled = False
+    waiting = -1
+    for component in range(codes.shape[0]):
+        if not active[component]:
+            continue
+        if waiting < 0:
+            waiting = component
+            continue
+        if is_filled or known.shape[0] > 0:
+            if not is_filled:
+                base = reset_planes(known, row, once, twice)
+            add_two_codes(codes[waiting], codes[component], once, twice)
+        else:  # the first two of a row without unknown entries: nothing to read
+            code = codes[waiting]
+            other = codes[component]
+            for w in range(once.shape[0]):
+                once[w] = code[w] | other[w]
+                twice[w] = code[w] & other[w]
+        is_filled = True
+        waiting = -1
+    if not is_filled:
+        base = reset_planes(known, row, once, twice)
+    if waiting >= 0:
+        add_code(codes[waiting], once, twice)
+    return base
+
+
+@jit
+def read_row(factor: Words, position: int, active: NDArray[np.bool_]) -> None:
+    """Read which components a row has."""
+    shift = np.uint64(position & 63)
+    for component in range(factor.shape[0]):
+        active[component] = (factor[component, position >> 6] >> shift) & _ONE != _ZERO
+
+
+@jit
+def update_rows(
+    ones: Words,
+    known: Words,
+    rows: Index,
+    lo: int,
+    hi: int,
+    codes: Words,
+    is_held: NDArray[np.bool_],
+    weights: NDArray[np.int64],
+    singles: Index,
+    prior: NDArray[np.int64],
+    key: np.uint64,
+    sweep: np.uint64,
+    site: np.uint64,
+    before: Words,
+    after: Words,
+) -> tuple[int, int]:
+    """Draw the entries of some rows of a factor from their conditional (eq. 10 and 15).
+
+    Parameters
+    ----------
+    ones, known
+        Unfolding of the mode, ``(n_rows, n_words)``; ``known`` has no rows if all are known.
+    rows, lo, hi
+        Row numbers of the work order and the range to do.
+    codes
+        ``(n_components, n_words)``, in visiting order.
+    is_held
+        Components that keep their value.
+    weights
+        ``(n_singles + 1, 2)``: scores of a one and of a zero newly covered, by the number of
+        the row's integrated single-row components, which ``singles`` gives for each row.
+    prior
+        Prior log odds of every component.
+    key, sweep, site
+        Address of the random numbers.
+    before, after
+        The factor restricted to ``rows``, packed; ``after`` starts as zeros.
+
+    Returns
+    -------
+    gained
+        Change of the number of covered ones and of covered zeros.
+    """
+    n_components, width = codes.shape
+    once = np.empty(width, np.uint64)
+    twice = np.empty(width, np.uint64)
+    active = np.empty(n_components, np.bool_)
+    tp_gained = 0
+    fp_gained = 0
+    for i in range(lo, hi):
+        row = rows[i]
+        data = ones[row]
+        one_weight = weights[singles[i], 0]
+        zero_weight = weights[singles[i], 1]
+        read_row(before, i, active)
+        cover_row(known, row, codes, active, once, twice)
+        for component in range(n_components):
+            was_on = active[component]
+            is_on = was_on
+            if not is_held[component]:
+                code = codes[component]
+                # Written out (here and in scan.py): as a helper it costs a tenth of the time.
+                if was_on:
+                    n_free, n_ones = count_free(code, twice, data)
+                else:
+                    n_free, n_ones = count_free(code, once, data)
+                c1 = np.int64(n_ones)
+                c0 = np.int64(n_free) - c1
+                score = prior[component] + one_weight * c1 + zero_weight * c0
+                is_on = gibbs_bit(score, key, sweep, site, np.uint64(row), np.uint64(component))
+                active[component] = is_on
+                if is_on and not was_on:
+                    add_code(code, once, twice)
+                    tp_gained += c1
+                    fp_gained += c0
+                elif was_on and not is_on:
+                    # `twice` does not say what a third component covers: start again.
+                    cover_row(known, row, codes, active, once, twice)
+                    tp_gained -= c1
+                    fp_gained -= c0
+            if is_on:
+                after[component, i >> 6] |= _ONE << np.uint64(i & 63)
+    return tp_gained, fp_gained
+
+
+@jit
+def count_rows(
+    ones: Words,
+    known: Words,
+    rows: Index,
+    lo: int,
+    hi: int,
+    codes: Words,
+    factor: Words,
+    counts: NDArray[np.int64],
+) -> None:
+    """Count covered ones and zeros of some rows, without changing anything."""
+    n_components, width = codes.shape
+    once = np.empty(width, np.uint64)
+    twice = np.empty(width, np.uint64)
+    active = np.empty(n_components, np.bool_)
+    for i in range(lo, hi):
+        read_row(factor, i, active)
+        base = cover_row(known, rows[i], codes, active, once, twice)
+        counts[i, 0], counts[i, 1] = count_covered(once, ones[rows[i]], base)

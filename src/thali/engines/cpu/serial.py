@@ -1,0 +1,199 @@
+# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
+# ruff: noqa: C901, FBT001, PLR0912, PLR0915
+"""The serial schedule: one compiled scan over the rows of a buffet factor.
+
+Algorithm 1 of Rukat & Yau (2018), corrected: components are visited in a fresh random order in
+every row, the row's own components are removed only after its shared ones were updated (or
+integrated out from the start), and new codes are drawn jointly. Nothing here is parallel: a
+row's prior odds depend on all other rows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from thali._jit import jit
+from thali.decide import gibbs_bit, multiply_high
+from thali.engines.cpu.births import draw_codes, draw_count
+from thali.engines.cpu.horizontal import (
+    add_code,
+    count_covered,
+    count_free,
+    count_known,
+    cover_row,
+)
+from thali.streams import Site, uniform64
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thali.bits.words import Index, Words
+
+_ZERO = np.uint64(0)
+_ONE = np.uint64(1)
+_ROW_BITS = np.uint64(Site.ROW_BITS)
+_ORDER = np.uint64(Site.ORDER)
+
+
+@jit
+def shuffle(order: Index, n: int, key: np.uint64, sweep: np.uint64, row: np.uint64) -> None:
+    """Fill ``order`` with a uniformly random order of ``0 … n-1``."""
+    for i in range(n):
+        order[i] = i
+    for i in range(n - 1, 0, -1):
+        r = uniform64(key, sweep, _ORDER, row, np.uint64(i))
+        j = np.int64(multiply_high(r, np.uint64(i + 1)))
+        order[i], order[j] = order[j], order[i]
+
+
+@jit
+def drop_components(
+    keep: NDArray[np.bool_], n: int, factor: Words, codes: Words, sizes: Index
+) -> int:
+    """Move the kept ones of the first ``n`` components to the front; return how many there are."""
+    to = 0
+    for component in range(n):
+        if keep[component]:
+            if to != component:
+                factor[to] = factor[component]
+                codes[to] = codes[component]
+                sizes[to] = sizes[component]
+            to += 1
+    for component in range(to, n):
+        factor[component] = _ZERO
+        codes[component] = _ZERO
+    return to
+
+
+@jit
+def scan_rows(
+    ones: Words,
+    known: Words,
+    n_columns: int,
+    factor: Words,
+    codes: Words,
+    sizes: Index,
+    n_components: int,
+    row: int,
+    pending: int,
+    is_integrated: bool,
+    odds: NDArray[np.int64],
+    weights: NDArray[np.int64],
+    count: NDArray[np.int64],
+    ceiling: np.int64,
+    cover: NDArray[np.uint64],
+    first: NDArray[np.uint64],
+    plain: np.uint64,
+    key: np.uint64,
+    sweep: np.uint64,
+    covered: Index,
+) -> tuple[int, int, int]:
+    """Update rows from ``row`` on, until the end or until there is no room for new components.
+
+    Parameters
+    ----------
+    factor, codes, sizes
+        Buffet factor, other factor and users of each component; the first ``n_components`` are
+        in use, the rest is room.
+    row, pending
+        Where to begin; ``pending`` > 0 new components of that row were drawn already and only
+        lack room.
+    is_integrated
+        Whether the row's own components are integrated out (else: held) while its shared
+        entries are drawn.
+    odds
+        ``odds[m]``: log odds of a component with m other users.
+    covered
+        Totals of covered ones and zeros of the rows done; added to.
+
+    Returns
+    -------
+    n_components, row, pending
+        As the arguments; ``row`` is the number of rows when the scan is done.
+    """
+    n_rows, width = ones.shape
+    room = factor.shape[0]
+    once = np.empty(width, np.uint64)
+    twice = np.empty(width, np.uint64)
+    order = np.empty(room, np.int64)
+    active = np.zeros(room, np.bool_)
+    keep = np.empty(room, np.bool_)
+    scores = np.empty(count.shape[0], np.int64)
+    while row < n_rows:
+        data = ones[row]
+        address = np.uint64(row)
+        w = row >> 6
+        bit = _ONE << np.uint64(row & 63)
+        n_new = pending
+        if pending == 0:
+            n_single = 0
+            for component in range(n_components):
+                active[component] = factor[component, w] & bit != _ZERO
+                keep[component] = not (active[component] and sizes[component] == 1)
+                n_single += not keep[component]
+            if is_integrated and n_single > 0:
+                n_components = drop_components(keep, n_components, factor, codes, sizes)
+                for component in range(n_components):
+                    active[component] = factor[component, w] & bit != _ZERO
+                keep[:n_components] = True
+            one_weight = weights[n_single if is_integrated else 0, 0]
+            zero_weight = weights[n_single if is_integrated else 0, 1]
+            shuffle(order, n_components, key, sweep, address)
+            used = codes[:n_components]
+            cover_row(known, row, used, active, once, twice)
+            for i in range(n_components):
+                component = order[i]
+                if not keep[component]:
+                    continue
+                was_on = active[component]
+                code = codes[component]
+                if was_on:
+                    free, free_ones = count_free(code, twice, data)
+                else:
+                    free, free_ones = count_free(code, once, data)
+                c1 = np.int64(free_ones)
+                c0 = np.int64(free) - c1
+                score = odds[sizes[component] - was_on] + one_weight * c1 + zero_weight * c0
+                is_on = gibbs_bit(score, key, sweep, _ROW_BITS, address, np.uint64(i))
+                if is_on == was_on:
+                    continue
+                active[component] = is_on
+                factor[component, w] ^= bit
+                if is_on:
+                    sizes[component] += 1
+                    add_code(code, once, twice)
+                else:
+                    sizes[component] -= 1
+                    cover_row(known, row, used, active, once, twice)
+            if not is_integrated:
+                n_components = drop_components(keep, n_components, factor, codes, sizes)
+        for component in range(n_components):
+            active[component] = factor[component, w] & bit != _ZERO
+        base = cover_row(known, row, codes[:n_components], active, once, twice)
+        tp, fp = count_covered(once, data, base)
+        if pending == 0:
+            n_ones, n_zeros = count_known(data, n_columns, known.shape[0] > 0, base)
+            n_new = draw_count(
+                n_ones - tp, n_zeros - fp, count, ceiling, scores, key, sweep, address
+            )
+            if n_components + n_new > room:
+                return n_components, row, n_new
+        if n_new > 0:
+            new = codes[n_components : n_components + n_new]
+            tp_new, fp_new = draw_codes(
+                data, once, n_columns, n_new, cover, first, plain, key, sweep, address, new
+            )
+            tp += tp_new
+            fp += fp_new
+            for component in range(n_components, n_components + n_new):
+                factor[component, w] |= bit
+                sizes[component] = 1
+            n_components += n_new
+        covered[0] += tp
+        covered[1] += fp
+        pending = 0
+        row += 1
+    return n_components, row, 0

@@ -1,0 +1,359 @@
+# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
+# ruff: noqa: C901
+"""The row kernel, vertical form: 64 rows in a word, one component after another.
+
+Parallel decomposition: a call does rows ``lo … hi-1`` (``lo`` a multiple of 64); words of 64
+rows are the inner loop, ``TILE`` of them at a time.
+
+For component l only the columns that l uses are visited. There, the rows that l alone decides
+are ``~(OR of the column's other components) & known``; these words are summed into bit-sliced
+counters by carry-save adders, eight columns at a time. There is no population count, the work
+is proportional to the ones of the codes, and short rows are no special case. The bits drawn
+are those of :mod:`thali.engines.cpu.horizontal`: same counts, same random numbers.
+
+All working storage is one array ``s`` addressed by unsigned offsets: Numba then emits no
+wrap-around tests and LLVM sees that the planes do not overlap, so that the loops vectorise.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from thali._jit import jit
+from thali.bits.words import count_ones, popcount, transpose64
+from thali.decide import LIMIT, is_unlikely
+from thali.engines.cpu.counters import TILE, add_eight, read_out
+from thali.streams import uniform64
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thali.bits.words import Index, Words
+
+_T = np.uint64(TILE)
+
+MAX_COLUMNS = 1 << 15
+"""Counters have 16 planes: two bytes of counts."""
+
+_PLANES = np.uint64(16)
+_FREE = np.uint64(0)  # eight words of free rows, one per column of the group
+_ONES = np.uint64(8) * _T  # the same, only where the datum is one
+_FREE_SUM = np.uint64(16) * _T  # bit-sliced counter of _FREE
+_ONES_SUM = _FREE_SUM + _PLANES * _T  # bit-sliced counter of _ONES
+_NONE = _ONES_SUM + _PLANES * _T  # zeros
+_BITS = _NONE + _T  # the factor, a line per component; then the data, a line per column
+
+_0, _1, _2, _3, _8 = (np.uint64(k) for k in (0, 1, 2, 3, 8))
+
+
+@jit
+def list_columns(codes: Words) -> tuple[Index, Index]:
+    """List the columns of every component (compressed sparse rows)."""
+    indptr = np.zeros(codes.shape[0] + 1, np.int64)
+    indptr[1:] = np.cumsum(count_ones(codes))
+    columns = np.empty(indptr[-1], np.int64)
+    k = 0
+    for component in range(codes.shape[0]):
+        for w in range(codes.shape[1]):
+            word = codes[component, w]
+            while word != _0:
+                lowest = word & (~word + _1)
+                columns[k] = w * 64 + np.int64(popcount(lowest - _1))
+                k += 1
+                word ^= lowest
+    return indptr, columns
+
+
+@jit
+def list_visits(codes: Words, is_held: NDArray[np.bool_]) -> tuple[Words, Words]:
+    """List, for every component, its columns and the other components of each.
+
+    Returns
+    -------
+    visits
+        For each visit: a number of triples, the offset of the column's data, and the offsets of
+        the other components in triples, filled up with the offset of a line of zeros.
+    starts
+        ``(n_components, 2)``: where a component's visits begin, and how many there are.
+    """
+    n_components, width = codes.shape
+    indptr, columns = list_columns(codes)
+    first = np.zeros(width * 64 + 1, np.int64)  # the components of each column, the same way
+    for column in columns:
+        first[column + 1] += 1
+    length = 0
+    for column in columns:
+        length += 2 + 3 * max(1, (first[column + 1] + 1) // 3)
+    first = np.cumsum(first)
+    users = np.empty(columns.shape[0], np.int64)
+    fill = first.copy()
+    for component in range(n_components):
+        for k in range(indptr[component], indptr[component + 1]):
+            users[fill[columns[k]]] = component
+            fill[columns[k]] += 1
+    data = _BITS + np.uint64(n_components) * _T
+    visits = np.full(length, _NONE, np.uint64)
+    starts = np.zeros((n_components, 2), np.uint64)
+    at = 0
+    for component in range(n_components):
+        if is_held[component]:
+            continue
+        starts[component, 0] = at
+        starts[component, 1] = indptr[component + 1] - indptr[component]
+        for column in columns[indptr[component] : indptr[component + 1]]:
+            n_triples = max(1, (first[column + 1] - first[column] + 1) // 3)
+            visits[at] = n_triples
+            visits[at + 1] = data + np.uint64(column) * _T
+            other = at + 2
+            for k in range(first[column], first[column + 1]):
+                if users[k] != component:
+                    visits[other] = _BITS + np.uint64(users[k]) * _T
+                    other += 1
+            at += 2 + 3 * n_triples
+    return visits, starts
+
+
+@jit
+def _visit(
+    s: Words, visits: Words, at: np.uint64, slot: np.uint64, n: np.uint64, unknown: np.uint64
+) -> np.uint64:
+    """Put a column's free rows, and those with a one, into a slot; return the next visit."""
+    n_triples = visits[at]
+    x = visits[at + _1]
+    at += _2
+    free = _FREE + slot * _T
+    ones = _ONES + slot * _T
+    for k in range(n_triples):
+        a = visits[at]
+        b = visits[at + _1]
+        c = visits[at + _2]
+        at += _3
+        if k == _0:
+            for t in range(n):
+                s[free + t] = s[a + t] | s[b + t] | s[c + t]
+        else:
+            for t in range(n):
+                s[free + t] |= s[a + t] | s[b + t] | s[c + t]
+    for t in range(n):
+        word = ~s[free + t]
+        s[free + t] = word
+        s[ones + t] = word & s[x + t]
+    if unknown != _0:  # offset from a column's data to its unknown entries
+        x += unknown
+        for t in range(n):
+            s[free + t] &= ~s[x + t]
+    return at
+
+
+@jit
+def _load_lines(
+    source: Words, across: Words, rows: Index, start: int, stop: int, s: Words, to: np.uint64
+) -> None:
+    """Put the data of up to ``64 * TILE`` rows into ``s``, a line of words per column."""
+    n_tiles = (stop - start + 63) >> 6
+    if across.shape[0] > 0:  # all rows in their natural order: the other unfolding has the lines
+        first = start >> 6
+        for column in range(across.shape[0]):
+            line = across[column]
+            for t in range(n_tiles):
+                s[to + np.uint64(t)] = line[first + t]
+            to += _T
+        return
+    square = np.empty(64, np.uint64)
+    for t in range(n_tiles):
+        height = min(64, stop - start - 64 * t)
+        for w in range(source.shape[1]):
+            for i in range(height):
+                square[i] = source[rows[start + 64 * t + i], w]
+            square[height:] = _0
+            transpose64(square)
+            line = to + np.uint64(w * 64) * _T + np.uint64(t)
+            for i in range(64):
+                s[line] = square[i]
+                line += _T
+
+
+@jit
+def _count_component(
+    s: Words, visits: Words, at: np.uint64, left: np.uint64, n: np.uint64, unknown: np.uint64
+) -> np.uint64:
+    """Count a component's free columns of all rows; return how many planes the counts take."""
+    n_planes = _3
+    while (_1 << n_planes) <= left:
+        n_planes += _1
+    for k in range(n_planes * _T):
+        s[_FREE_SUM + k] = _0
+        s[_ONES_SUM + k] = _0
+    while left > _0:
+        n_slots = min(_8, left)
+        for slot in range(n_slots):
+            at = _visit(s, visits, at, slot, n, unknown)
+        for k in range(n_slots * _T, _8 * _T):
+            s[_FREE + k] = _0
+            s[_ONES + k] = _0
+        add_eight(s, _FREE, _FREE_SUM, n, n_planes)
+        add_eight(s, _ONES, _ONES_SUM, n, n_planes)
+        left -= n_slots
+    return n_planes
+
+
+@jit
+def _draw_component(
+    s: Words,
+    n_planes: np.uint64,
+    n_rows: int,
+    prior: np.int64,
+    weights: NDArray[np.int64],
+    singles: Index,
+    rows: Index,
+    key: np.uint64,
+    sweep: np.uint64,
+    site: np.uint64,
+    index: np.uint64,
+    counts: NDArray[np.int32],
+    open_rows: Index,
+    uniforms: Words,
+    drawn: Words,
+) -> None:
+    """Draw one component's bits of ``n_rows`` rows from their counts."""
+    free_counts = np.zeros(16, np.uint64)
+    ones_counts = np.zeros(16, np.uint64)
+    free_bytes = free_counts.view(np.uint8)
+    ones_bytes = ones_counts.view(np.uint8)
+    has_singles = weights.shape[0] > 1
+    one_weight = weights[0, 0]
+    zero_weight = weights[0, 1]
+    n_open = 0
+    for t in range(np.uint64((n_rows + 63) >> 6)):
+        read_out(s, _FREE_SUM, t, n_planes, free_counts)
+        read_out(s, _ONES_SUM, t, n_planes, ones_counts)
+        first = 64 * np.int64(t)
+        word = _0
+        is_open = _0
+        for i in range(min(64, n_rows - first)):
+            k = ((i & 7) << 3) | (i >> 3)
+            c1 = np.int64(ones_bytes[k])
+            c0 = np.int64(free_bytes[k]) - c1
+            if n_planes > _8:
+                high = np.int64(ones_bytes[64 + k]) << 8
+                c1 += high
+                c0 += (np.int64(free_bytes[64 + k]) << 8) - high
+            if has_singles:
+                one_weight = weights[singles[first + i], 0]
+                zero_weight = weights[singles[first + i], 1]
+            score = prior + one_weight * c1 + zero_weight * c0
+            counts[first + i, 0] = c1
+            counts[first + i, 1] = c0
+            word |= np.uint64(score >= 0) << np.uint64(i)
+            is_open |= np.uint64(abs(score) < LIMIT) << np.uint64(i)
+        drawn[np.int64(t)] = word
+        while is_open != _0:
+            lowest = is_open & (~is_open + _1)
+            is_open ^= lowest
+            open_rows[n_open] = first + np.int64(popcount(lowest - _1))
+            n_open += 1
+    # The few rows whose counts leave something to chance, drawn together: their random numbers
+    # are independent work for the processor.
+    for u in range(n_open):
+        uniforms[u] = uniform64(key, sweep, site, np.uint64(rows[open_rows[u]]), index)
+    for u in range(n_open):
+        i = open_rows[u]
+        single = singles[i] if has_singles else 0
+        score = prior + weights[single, 0] * counts[i, 0] + weights[single, 1] * counts[i, 1]
+        drawn[i >> 6] ^= np.uint64(is_unlikely(score, uniforms[u])) << np.uint64(i & 63)
+
+
+@jit
+def update_columns(
+    ones: Words,
+    known: Words,
+    across_ones: Words,
+    across_known: Words,
+    rows: Index,
+    lo: int,
+    hi: int,
+    codes: Words,
+    is_held: NDArray[np.bool_],
+    weights: NDArray[np.int64],
+    singles: Index,
+    prior: NDArray[np.int64],
+    key: np.uint64,
+    sweep: np.uint64,
+    site: np.uint64,
+    before: Words,
+    after: Words,
+    visits: Words,
+    starts: Words,
+) -> tuple[int, int]:
+    """Do what :func:`thali.engines.cpu.horizontal.update_rows` does, 64 rows at a time.
+
+    ``across_ones`` and ``across_known`` are the unfolding of the other mode when the work order
+    is all rows of a matrix, else they have no rows. ``visits, starts`` come from
+    :func:`list_visits`.
+    """
+    n_components, width = codes.shape
+    data = _BITS + np.uint64(n_components) * _T
+    unknown = np.uint64(0)
+    if known.shape[0] > 0:
+        unknown = np.uint64(width * 64) * _T
+    s = np.zeros(np.int64(data + np.uint64(width * 64) * _T + unknown), np.uint64)
+    counts = np.empty((64 * TILE, 2), np.int32)
+    open_rows = np.empty(64 * TILE, np.int64)
+    uniforms = np.empty(64 * TILE, np.uint64)
+    drawn = np.empty(TILE, np.uint64)
+    tp_gained = 0
+    fp_gained = 0
+    for start in range(lo, hi, 64 * TILE):
+        stop = min(hi, start + 64 * TILE)
+        n_tiles = (stop - start + 63) >> 6
+        n = np.uint64(n_tiles)
+        _load_lines(ones, across_ones, rows, start, stop, s, data)
+        if unknown != _0:
+            _load_lines(known, across_known, rows, start, stop, s, data + unknown)
+            for k in range(unknown):
+                s[data + unknown + k] = ~s[data + unknown + k]
+        for component in range(n_components):
+            line = _BITS + np.uint64(component) * _T
+            for t in range(n):
+                s[line + t] = before[component, (start >> 6) + np.int64(t)]
+        for component in range(n_components):
+            line = _BITS + np.uint64(component) * _T
+            if is_held[component]:
+                for t in range(n):
+                    after[component, (start >> 6) + np.int64(t)] = s[line + t]
+                continue
+            n_planes = _count_component(
+                s, visits, starts[component, 0], starts[component, 1], n, unknown
+            )
+            _draw_component(
+                s,
+                n_planes,
+                stop - start,
+                prior[component],
+                weights,
+                singles[start:stop],
+                rows[start:stop],
+                key,
+                sweep,
+                site,
+                np.uint64(component),
+                counts,
+                open_rows,
+                uniforms,
+                drawn,
+            )
+            for t in range(n_tiles):
+                changed = s[line + np.uint64(t)] ^ drawn[t]
+                while changed != _0:
+                    lowest = changed & (~changed + _1)
+                    changed ^= lowest
+                    i = 64 * t + np.int64(popcount(lowest - _1))
+                    sign = 1 if drawn[t] & lowest != _0 else -1
+                    tp_gained += sign * counts[i, 0]
+                    fp_gained += sign * counts[i, 1]
+                s[line + np.uint64(t)] = drawn[t]
+                after[component, (start >> 6) + t] = drawn[t]
+    return tp_gained, fp_gained

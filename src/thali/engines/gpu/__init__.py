@@ -1,0 +1,1 @@
+"""The GPU engine: CUDA kernels, and the device they run on."""

@@ -1,0 +1,333 @@
+# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
+# ruff: noqa: C901, PLR0912, PLR0915
+"""The posterior of one row's memberships: all its states, or a Markov chain through them.
+
+Parallel decomposition: a call does all rows it is given, one after another; threads get
+different rows. Nothing is carried from one row to the next.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from thali._jit import jit
+from thali.bits.words import popcount
+from thali.decide import SCALE, is_unlikely
+from thali.engines.cpu.horizontal import add_code, count_free, cover_row
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thali.bits import Index, Words
+
+_ZERO = np.uint64(0)
+_ONE = np.uint64(1)
+
+
+@jit
+def add_at_bits(words: Words, classes: Index, step: int, counts: Index) -> None:
+    """Add a step to the class of every column that is on."""
+    for w in range(words.shape[0]):
+        word = words[w]
+        while word != _ZERO:
+            position = 64 * w + np.int64(popcount((word & (~word + _ONE)) - _ONE))
+            if position < classes.shape[0]:  # unknown entries include the padding
+                counts[classes[position]] += step
+            word &= word - _ONE
+
+
+@jit
+def sum_subsets(values: NDArray[np.float64]) -> None:
+    """Replace the value of every set (a number, bit l for element l) by the sum over its subsets.
+
+    Notes
+    -----
+    ``values[m] = sum(values[p] for p in range(size) if p & m == p)``, in n / 2 additions a set
+    of n elements.
+    """
+    size = values.shape[0]
+    half = 1
+    while half < size:
+        for start in range(0, size, 2 * half):
+            lower = values[start : start + half]
+            upper = values[start + half : start + 2 * half]
+            for i in range(half):
+                upper[i] += lower[i]
+        half *= 2
+
+
+@jit
+def enumerate_rows(
+    ones: Words,
+    known: Words,
+    classes: Index,
+    class_sizes: Index,
+    prior: NDArray[np.float64],
+    one_weight: float,
+    zero_weight: float,
+    members: NDArray[np.float64],
+    covered: NDArray[np.float64],
+) -> None:
+    """Sum over all states of every row.
+
+    Parameters
+    ----------
+    ones, known
+        Packed rows; ``known`` has no rows if all entries are known.
+    classes, class_sizes
+        The set of components that have a column, for every column, and the columns of every set.
+    prior
+        Log prior weight of every state.
+    one_weight, zero_weight
+        Log-likelihood gained by covering a one, and a zero (eq. 4).
+    members
+        Result, ``(n_rows, n_components)``.
+    covered
+        Result, ``(n_rows, n_columns)``; not computed if it has no columns.
+
+    Notes
+    -----
+    A state z covers the columns of all classes but those within its complement. Its log weight is
+    therefore ``prior[z] + total - sum(score[p] for p within ~z)``: one sum over subsets gives
+    all states, however many columns there are.
+    """
+    size = prior.shape[0]
+    n_components = members.shape[1]
+    n_known = np.empty(size, np.int64)
+    n_ones = np.empty(size, np.int64)
+    scores = np.empty(size, np.float64)
+    chances = np.empty(size, np.float64)
+    unknown = np.empty(ones.shape[1], np.uint64)
+    for row in range(ones.shape[0]):
+        n_known[:] = class_sizes
+        n_ones[:] = 0
+        if known.shape[0] > 0:
+            for w in range(unknown.shape[0]):
+                unknown[w] = ~known[row, w]
+            add_at_bits(unknown, classes, -1, n_known)
+        add_at_bits(ones[row], classes, 1, n_ones)
+        scores[0] = 0.0
+        for p in range(1, size):
+            scores[p] = one_weight * n_ones[p] + zero_weight * (n_known[p] - n_ones[p])
+        sum_subsets(scores)
+        best = -np.inf
+        for z in range(size):
+            chances[z] = prior[z] - scores[size - 1 - z]  # without the total, the same for all
+            best = max(best, chances[z])
+        total = 0.0
+        for z in range(size):
+            chances[z] = np.exp(chances[z] - best)
+            total += chances[z]
+        for z in range(size):
+            chances[z] /= total
+        if covered.shape[1] > 0:
+            scores[:] = chances
+            sum_subsets(scores)
+            for column in range(covered.shape[1]):
+                outside = scores[size - 1 - classes[column]]
+                covered[row, column] = min(max(1.0 - outside, 0.0), 1.0)
+        # Sum out one component after another, the highest first.
+        half = size // 2
+        for component in range(n_components - 1, -1, -1):
+            on = 0.0
+            for z in range(half):
+                on += chances[half + z]
+                chances[z] += chances[half + z]
+            members[row, component] = min(on, 1.0)
+            half //= 2
+
+
+@jit
+def count_planes(planes: Words, column: int) -> int:
+    """Read a number whose binary digits lie in different planes."""
+    number = 0
+    shift = np.uint64(column & 63)
+    for digit in range(planes.shape[0]):
+        number += np.int64((planes[digit, column >> 6] >> shift) & _ONE) << digit
+    return number
+
+
+@jit
+def score(
+    code: Words,
+    covered: Words,
+    data: Words,
+    prior: np.int64,
+    one_weight: np.int64,
+    zero_weight: np.int64,
+) -> np.int64:
+    """Return the log odds of one more component, where some columns are covered (eq. 10)."""
+    n_free, n_ones = count_free(code, covered, data)
+    c1 = np.int64(n_ones)
+    return prior + one_weight * c1 + zero_weight * (np.int64(n_free) - c1)
+
+
+@jit
+def start_greedily(
+    known: Words,
+    row: int,
+    data: Words,
+    codes: Words,
+    prior: NDArray[np.int64],
+    one_weight: np.int64,
+    zero_weight: np.int64,
+    active: NDArray[np.bool_],
+    once: Words,
+    twice: Words,
+) -> None:
+    """Switch on the component that gains most, again and again, until none gains."""
+    active[:] = False
+    cover_row(known, row, codes, active, once, twice)
+    while True:
+        best = -1
+        best_score = np.int64(0)
+        for component in range(codes.shape[0]):
+            if not active[component]:
+                odds = score(
+                    codes[component], once, data, prior[component], one_weight, zero_weight
+                )
+                if odds > best_score:
+                    best = component
+                    best_score = odds
+        if best < 0:
+            return
+        active[best] = True
+        add_code(codes[best], once, twice)
+
+
+@jit
+def sample_rows(
+    ones: Words,
+    known: Words,
+    codes: Words,
+    prior: NDArray[np.int64],
+    one_weight: np.int64,
+    zero_weight: np.int64,
+    uniforms: NDArray[np.uint64],
+    partners: Index,
+    swap_uniforms: NDArray[np.uint64],
+    warmup: int,
+    members: NDArray[np.float64],
+    covered: NDArray[np.float64],
+) -> None:
+    """Average the conditional probabilities along a chain of every row (eq. 10).
+
+    A sweep draws every membership given the others. Then it draws for every component and a
+    random partner, if the row has one of them, which one it has: where two components explain a
+    row equally well, single bits would seldom find from one to the other.
+
+    Parameters
+    ----------
+    ones, known
+        Packed rows; ``known`` has no rows if all entries are known.
+    codes
+        ``(n_components, n_words)``.
+    prior, one_weight, zero_weight
+        Prior log odds, and what covering a one and a zero gains, as scores.
+    uniforms, partners, swap_uniforms
+        ``(n_sweeps, n_components)``, the same for all rows: the random numbers of the bits, the
+        partners and the random numbers of the exchanges.
+    warmup
+        Sweeps that do not count.
+    members
+        Result, ``(n_rows, n_components)``.
+    covered
+        Result, ``(n_rows, n_columns)``; not computed if it has no columns.
+    """
+    n_components, width = codes.shape
+    n_sweeps = uniforms.shape[0]
+    once = np.empty(width, np.uint64)
+    twice = np.empty(width, np.uint64)
+    union = np.empty(width, np.uint64)
+    n_counted = n_sweeps - warmup
+    n_digits = 1
+    while n_counted >> n_digits > 0:
+        n_digits += 1
+    planes = np.empty((n_digits, width), np.uint64)  # in how many sweeps a column was covered
+    active = np.empty(n_components, np.bool_)
+    scores = np.empty(n_components, np.int64)
+    chances = np.empty(n_components, np.float64)
+    gains = np.empty((n_components, n_components), np.int64)
+    sums = np.empty(n_components, np.float64)
+    # Most rows seldom change: what was computed for a state stays valid as long as it lasts.
+    version = 0
+    scored = np.full(n_components, -1)
+    gained = np.full((n_components, n_components), -1)
+    for row in range(ones.shape[0]):
+        data = ones[row]
+        start_greedily(
+            known, row, data, codes, prior, one_weight, zero_weight, active, once, twice
+        )
+        version += 1
+        united = -1
+        planes[:] = _ZERO
+        sums[:] = 0.0
+        for sweep in range(n_sweeps):
+            for component in range(n_components):
+                was_on = active[component]
+                code = codes[component]
+                if scored[component] != version:
+                    covers = twice if was_on else once
+                    odds = score(code, covers, data, prior[component], one_weight, zero_weight)
+                    scores[component] = odds
+                    chances[component] = 1.0 / (1.0 + np.exp(-odds / SCALE))
+                    scored[component] = version
+                odds = scores[component]
+                is_on = (odds >= 0) != is_unlikely(odds, uniforms[sweep, component])
+                if sweep >= warmup:
+                    sums[component] += chances[component]
+                if is_on == was_on:
+                    continue
+                version += 1
+                scored[component] = version  # its own value is not part of its odds
+                active[component] = is_on
+                if is_on:
+                    add_code(code, once, twice)
+                else:
+                    cover_row(known, row, codes, active, once, twice)
+            for component in range(n_components):
+                partner = partners[sweep, component]
+                if active[component] == active[partner]:
+                    continue
+                on, off = (component, partner) if active[component] else (partner, component)
+                if gained[on, off] != version:
+                    kept = score(codes[on], twice, data, prior[on], one_weight, zero_weight)
+                    active[on] = False
+                    cover_row(known, row, codes, active, once, twice)
+                    new = score(codes[off], once, data, prior[off], one_weight, zero_weight)
+                    active[on] = True
+                    add_code(codes[on], once, twice)
+                    gains[on, off] = new - kept
+                    gained[on, off] = version
+                # Not Metropolis: exchanges that are always accepted would undo each other.
+                gain = gains[on, off]
+                if (gain >= 0) == is_unlikely(gain, swap_uniforms[sweep, component]):
+                    continue
+                version += 1
+                active[on] = False
+                active[off] = True
+                cover_row(known, row, codes, active, once, twice)
+            if covered.shape[1] == 0 or sweep < warmup:
+                continue
+            if united != version:
+                united = version
+                union[:] = _ZERO
+                for component in range(n_components):
+                    if active[component]:
+                        for w in range(width):
+                            union[w] |= codes[component, w]
+            for w in range(width):
+                carry = union[w]
+                digit = 0
+                while carry != _ZERO:
+                    moved = planes[digit, w] & carry
+                    planes[digit, w] ^= carry
+                    carry = moved
+                    digit += 1
+        for component in range(n_components):
+            members[row, component] = sums[component] / n_counted
+        for column in range(covered.shape[1]):
+            covered[row, column] = count_planes(planes, column) / n_counted

@@ -1,0 +1,1 @@
+"""Moves of whole components: one file for each."""

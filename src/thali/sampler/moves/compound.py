@@ -1,0 +1,179 @@
+# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
+# ruff: noqa: FBT001
+"""Birth and death of compounds, compiled: components used by what others have in common.
+
+What several components all contain tends to settle in one of its own, used by everybody who uses
+any of them; what the rows with all of several components contain in another. Such a component is
+less probable than none. But to leave it bit by bit, a column must first be in all the others,
+where nothing holds it as long as the compound covers it.
+"""
+
+from __future__ import annotations
+
+from math import log
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from thali._jit import jit
+from thali.sampler.moves.proposal import (
+    atoms,
+    impossible,
+    joined,
+    log_guess_of,
+    log_rate,
+    pick,
+    size_of,
+    three_uniforms,
+)
+from thali.streams import Site, uniform
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from thali.bits import Index, Words
+    from thali.streams import Stream
+
+_ONE = np.uint64(1)
+_ZERO = np.uint64(0)
+_COMPOUND = np.uint64(Site.COMPOUND)
+_COMPOUND_ROWS = np.uint64(Site.COMPOUND_ROWS)
+
+MOST_PARTS = 5
+"""A compound of more parts is not tried: their codes are summed over 2^parts patterns."""
+
+_MOSTLY = 0.9
+
+
+def propose_compound(
+    stream: Stream, number: np.uint64, users: Words, n_rows: int, alpha: float, threads: int
+) -> tuple[Any, ...]:
+    """Add a component used by the union or by the intersection of others, or delete such a one.
+
+    The parts of a compound are those that lie in it (union), or in which it lies (intersection),
+    up to a tenth of the smaller set. So a death knows the parts, and a birth draws them at random
+    and is possible only if a death would find the same. The rows inside the union or intersection
+    of the parts join at one rate, those outside at another, both uniform: eq. 20 with two classes.
+    """
+    is_union, gone, parts, rates, inside = _some_parts(*stream, number, users)
+    if len(parts) == 0:
+        return impossible(users)
+    if gone < len(users):
+        compound = users[gone]
+    else:
+        compound = joined(stream, _COMPOUND_ROWS, number, inside, inside, rates, n_rows, threads)
+    return _compound(
+        *stream, number, users, n_rows, alpha, is_union, parts, gone, inside, compound
+    )
+
+
+@jit
+def _some_parts(
+    key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words
+) -> tuple[bool, int, Index, NDArray[np.float64], Words]:
+    """Draw the parts of a new compound, or one to delete (n: none) and see what its parts are.
+
+    No parts: nothing is possible. Rates: of rows outside and inside the parts to join, where
+    :func:`thali.sampler.moves.proposal.join` looks them up. Last, the rows inside.
+    """
+    n = users.shape[0]
+    is_birth = uniform(key, sweep, _COMPOUND, number, np.uint64(0)) < 0.5
+    is_union = uniform(key, sweep, _COMPOUND, number, np.uint64(1)) < 0.5
+    inside = uniform(key, sweep, _COMPOUND, number, np.uint64(3))
+    outside = uniform(key, sweep, _COMPOUND, number, np.uint64(4))
+    rates = np.array([outside, 0.0, 0.0, inside])
+    parts = np.empty(MOST_PARTS, np.int64)
+    rows = np.zeros(users.shape[1], np.uint64)
+    u = uniform(key, sweep, _COMPOUND, number, np.uint64(2))
+    if not is_birth:
+        if n < 2:
+            return is_union, n, parts[:0], rates, rows
+        gone = pick(u, n)
+        n_parts = _parts(users, gone, users[gone], is_union, parts)
+        if n_parts == 0 or n_parts > MOST_PARTS:
+            return is_union, n, parts[:0], rates, rows
+        return is_union, gone, parts[:n_parts], rates, _inside(users, parts[:n_parts], is_union)
+    n_parts = 1 + pick(u, MOST_PARTS)
+    if n_parts > n:
+        return is_union, n, parts[:0], rates, rows
+    for i in range(n_parts):  # distinct, in increasing order
+        v = uniform(key, sweep, _COMPOUND, number, np.uint64(5 + i))
+        part = pick(v, n - i)
+        j = i
+        for k in range(i):
+            part += part >= parts[k]
+        while j > 0 and parts[j - 1] > part:
+            parts[j] = parts[j - 1]
+            j -= 1
+        parts[j] = part
+    return is_union, n, parts[:n_parts], rates, _inside(users, parts[:n_parts], is_union)
+
+
+@jit
+def _inside(users: Words, parts: Index, is_union: bool) -> Words:
+    """Return the rows that use some of the parts, or all of them."""
+    rows = users[parts[0]].copy()
+    for i in range(1, parts.shape[0]):
+        rows = rows | users[parts[i]] if is_union else rows & users[parts[i]]
+    return rows
+
+
+@jit
+def _compound(
+    key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int, alpha: float,
+    is_union: bool, parts: Index, gone: int, inside: Words, compound: Words,
+) -> tuple:  # type: ignore[type-arg]  # fmt: skip
+    """Propose a compound with these users, or its deletion if it is there."""
+    n, width = users.shape
+    n_parts = parts.shape[0]
+    is_birth = gone == n
+    n_small = n if is_birth else n - 1
+    if is_birth:
+        found = np.empty(MOST_PARTS, np.int64)
+        if _parts(users, gone, compound, is_union, found) != n_parts:
+            return impossible(users)
+        for i in range(n_parts):
+            if found[i] != parts[i]:
+                return impossible(users)
+    n_users, n_inside = size_of(compound), size_of(inside)
+    if n_users == 0:
+        return impossible(users)
+    n_both = size_of(inside & compound)
+    log_guess = log_guess_of(n_inside, n_both) + log_guess_of(n_rows - n_inside, n_users - n_both)
+    log_parts = -log(MOST_PARTS)  # of n_parts, then of which they are
+    for i in range(n_parts):
+        log_parts -= log(n_small - i) - log(i + 1)
+    ratio = log(alpha) + log_rate(n_users, n_rows) - log(n_small + 1) - log_guess - log_parts
+    concerned = np.empty(n_parts + 1, np.int64)
+    concerned[:n_parts] = parts[:n_parts]
+    concerned[n_parts] = gone
+    sets = np.empty((n_parts + 1, width), np.uint64)
+    for i in range(n_parts):
+        sets[i] = users[parts[i]]
+    sets[n_parts] = compound
+    classes, members = atoms(sets)
+    uniforms = three_uniforms(key, sweep, _COMPOUND, number, 5 + MOST_PARTS)
+    if is_birth:
+        few = concerned[:n_parts]
+        return True, few, classes, members[:n_parts], members, sets, ratio, uniforms
+    after = sets[:n_parts]
+    return True, concerned, classes, members, members[:n_parts], after, -ratio, uniforms
+
+
+@jit
+def _parts(users: Words, but: int, compound: Words, is_union: bool, parts: Index) -> int:
+    """List the parts of a compound, as far as there is room; return their number."""
+    n_parts = 0
+    size = size_of(compound)
+    for component in range(users.shape[0]):
+        if component == but:
+            continue
+        least = size_of(users[component]) if is_union else size
+        if size_of(users[component] & compound) > _MOSTLY * least:
+            if n_parts < parts.shape[0]:
+                parts[n_parts] = component
+            n_parts += 1
+    return n_parts

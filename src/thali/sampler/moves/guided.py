@@ -1,0 +1,120 @@
+# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
+"""Birth and death of components that follow two others, compiled (eq. 20 and 21)."""
+
+from __future__ import annotations
+
+from math import log
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from thali._jit import jit
+from thali.sampler.moves.proposal import (
+    impossible,
+    joined,
+    log_guess_of,
+    log_rate,
+    pick,
+    size_of,
+    three_uniforms,
+)
+from thali.streams import Site, uniform
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from thali.bits import Words
+    from thali.streams import Stream
+
+_ONE = np.uint64(1)
+_GUIDED = np.uint64(Site.GUIDED)
+_GUIDED_ROWS = np.uint64(Site.GUIDED_ROWS)
+_IN_A, _IN_B, _IN_C = 0b1010101, 0b1100110, 0b1111000
+"""Classes of rows that use a component, of a, b, ab, c, ac, bc, abc in this order."""
+
+
+def propose_guided(
+    stream: Stream, number: np.uint64, users: Words, n_rows: int, alpha: float, threads: int
+) -> tuple[Any, ...]:
+    """Add a component whose users follow those of two others, or delete one."""
+    first, second, gone, rates = _two_to_follow(*stream, number, len(users))
+    if first < 0:
+        return impossible(users)
+    if gone < len(users):
+        c = users[gone]
+    else:
+        c = joined(stream, _GUIDED_ROWS, number, users[first], users[second], rates, n_rows,
+                   threads)  # fmt: skip
+    return _guided(*stream, number, users, n_rows, alpha, first, second, gone, c)
+
+
+@jit
+def _two_to_follow(
+    key: np.uint64, sweep: np.uint64, number: np.uint64, n: int
+) -> tuple[int, int, int, NDArray[np.float64]]:
+    """Draw which two, which component is deleted (n: none), and how many join a new one."""
+    rates = np.empty(4)
+    for i in range(4):
+        rates[i] = uniform(key, sweep, _GUIDED, number, np.uint64(4 + i))
+    is_birth = uniform(key, sweep, _GUIDED, number, np.uint64(0)) < 0.5
+    if n < (1 if is_birth else 2):
+        return -1, -1, n, rates
+    gone = n
+    n_small = n
+    if not is_birth:
+        gone = pick(uniform(key, sweep, _GUIDED, number, np.uint64(3)), n)
+        n_small = n - 1
+    first = pick(uniform(key, sweep, _GUIDED, number, np.uint64(1)), n_small)
+    second = pick(uniform(key, sweep, _GUIDED, number, np.uint64(2)), n_small)
+    return first + (first >= gone), second + (second >= gone), gone, rates
+
+
+@jit
+def _guided(
+    key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int, alpha: float,
+    first: int, second: int, gone: int, c: Words,
+) -> tuple:  # type: ignore[type-arg]  # fmt: skip
+    """Propose a component with these users, or its deletion if it is there."""
+    n, width = users.shape
+    is_birth = gone == n
+    n_small = n if is_birth else n - 1
+    a = users[first]
+    b = users[second]
+    quarters = np.empty((4, width), np.uint64)
+    for w in range(width):
+        quarters[0, w] = ~(a[w] | b[w])
+        quarters[1, w] = a[w] & ~b[w]
+        quarters[2, w] = b[w] & ~a[w]
+        quarters[3, w] = a[w] & b[w]
+    if n_rows & 63:
+        quarters[0, width - 1] &= (_ONE << np.uint64(n_rows & 63)) - _ONE
+    n_joined = size_of(c)
+    if n_joined == 0:
+        return impossible(users)
+    classes = np.empty((7, width), np.uint64)
+    log_guess = 0.0
+    for i in range(4):
+        inside = quarters[i] & c
+        log_guess += log_guess_of(size_of(quarters[i]), size_of(inside))
+        classes[3 + i] = inside
+        if i > 0:
+            classes[i - 1] = quarters[i] & ~c
+    ratio = log(alpha) + log_rate(n_joined, n_rows) - log(n_small + 1) - log_guess
+    if first == second:
+        old = np.array([first, gone])
+        members = np.array([_IN_A, _IN_C])
+    else:
+        old = np.array([first, second, gone])
+        members = np.array([_IN_A, _IN_B, _IN_C])
+    n_old = old.shape[0] - 1
+    after = np.empty((n_old + is_birth, width), np.uint64)
+    for i in range(n_old):
+        after[i] = users[old[i]]
+    uniforms = three_uniforms(key, sweep, _GUIDED, number, 8)
+    if is_birth:
+        after[n_old] = c
+        return True, old[:n_old], classes, members[:n_old], members, after, ratio, uniforms
+    return True, old, classes, members, members[:n_old], after, -ratio, uniforms

@@ -1,0 +1,61 @@
+"""What the page says draws the same again does."""
+
+import shlex
+
+import pytest
+
+import thali
+import thali.cli
+from thali.model import Beta, FixedRates, Gamma, Model, PerComponent
+from thali.report.reproduce import command, python_call
+from thali.sampler import Schedule
+from thali.trace import Settings
+
+MODELS = [
+    Model(),
+    Model(n_components=3, noise="equal"),
+    Model(noise=FixedRates(0.1, 0.05), alpha=Gamma(2.0, 3.0), density=PerComponent(1.0, 4.0)),
+    Model(alpha=1.5, density=(Beta(1.0, 2.0),)),
+    Model(n_components=2, density=(0.5, Beta(2.0, 2.0))),
+]
+SCHEDULES = [Schedule(warmup=30), Schedule("serial", warmup=0), Schedule(warmup=9, blocks=7)]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=range(len(MODELS)))
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=range(len(SCHEDULES)))
+@pytest.mark.parametrize("thin", [1, 4])
+def test_call_gives_the_same_settings(monkeypatch, model, schedule, thin):
+    """The call on the page makes the settings of the run."""
+    settings = Settings((5, 6), model, schedule, 2**63 + 1, 2, 9, thin)
+    given = {}
+    monkeypatch.setattr(thali, "sample", lambda data, **own: given.update(own), raising=False)
+    exec(python_call(settings), {"data": None})
+    told = {name: given.pop(name) for name in ("n_components", "noise", "alpha", "density")
+            if name in given}  # fmt: skip
+    kind = given.pop("schedule", "parallel")
+    kind = kind if isinstance(kind, Schedule) else Schedule(kind)
+    warmup = given.pop("warmup")
+    same = Settings((5, 6), Model(**told), thali.inference._schedule(kind, warmup), **given)
+    assert same == settings
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES[:2], ids=range(2))
+@pytest.mark.parametrize("model", MODELS[:2], ids=range(2))
+def test_command_has_these_options(model, schedule):
+    """The command line takes the command on the page and means the same."""
+    settings = Settings((5, 6), model, schedule, 11, 3, 40)
+    words = shlex.split(command(settings))
+    assert words[:2] == ["thali", "fit"]
+    context = thali.cli.main.commands["fit"].make_context("fit", words[2:])
+    meant = context.params
+    assert meant["components"] == model.n_components
+    assert (meant["noise"], meant["schedule"]) == (model.noise, schedule.kind)
+    assert (meant["chains"], meant["warmup"]) == (3, schedule.warmup)
+    assert (meant["draws"], meant["seed"]) == (40, 11)
+
+
+def test_no_command_for_what_it_cannot_do():
+    """A prior or schedule of one's own, and thinning, are for Python."""
+    assert command(Settings((5, 6), MODELS[2], SCHEDULES[0], 1, 2, 9)) is None
+    assert command(Settings((5, 6), MODELS[0], SCHEDULES[2], 1, 2, 9)) is None
+    assert command(Settings((5, 6), MODELS[0], SCHEDULES[0], 1, 2, 9, 3)) is None

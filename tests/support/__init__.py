@@ -1,0 +1,1 @@
+"""What tests share: an oracle, exact answers, broken twins, made-up data."""

@@ -1,0 +1,296 @@
+"""Known mistakes, each made in our own code by changing its text.
+
+A negative control should be the real sampler with one thing wrong. So nothing wrong is shipped:
+a mutant is a module whose source was edited in one place, compiled afresh and put in the place of
+the original for one test. An edit that does not match exactly once is an error, so that controls
+cannot rot silently.
+"""
+
+import inspect
+import types
+from dataclasses import replace
+from importlib import import_module as module
+
+import numba
+
+
+def mutate(name, edits, **replaced):
+    """Return a copy of a module with edited text; ``replaced`` overrides what it imported."""
+    original = module(name)
+    source = inspect.getsource(original)
+    for old, new in edits:
+        assert source.count(old) == 1, f"{source.count(old)} places in {name} read {old!r}"
+        source = source.replace(old, new)
+    source = source.replace("from thali._jit import jit\n", "")
+    mutant = types.ModuleType(name)
+    mutant.__dict__.update(jit=numba.njit(nogil=True), __file__=original.__file__)
+    for name_, value in replaced.items():  # before and after: definitions may use them at once
+        mutant.__dict__[name_] = value
+    exec(compile(source, f"<mutant of {name}>", "exec"), mutant.__dict__)
+    mutant.__dict__.update(replaced)
+    return mutant
+
+
+def printed_power(patch):
+    """The paper's q^L' for the probability that all new codes of a column are zero."""
+    edits = [
+        (
+            "none_on = (1.0 - density) ** k\n"
+            "        some_on = -math.expm1(k * math.log1p(-density))",
+            "none_on = density**k\n        some_on = 1.0 - density**k",
+        )
+    ]
+    mutant = mutate("thali.model.births", edits)
+    patch(module("thali.sampler.buffet"), "birth_tables", mutant.birth_tables)
+
+
+def codes_one_after_another(patch):
+    """New codes drawn column after column, each as if the later ones were absent."""
+    edits = [
+        (
+            """            limit = cover[n_new, 0] if is_one else cover[n_new, 1]
+            if uniform64(key, sweep, _COVER, row, index) >= limit:
+                continue
+            if is_one:
+                tp += 1
+            else:
+                fp += 1
+""",
+            "            pass\n",
+        ),
+        ("            if must and j == n_new - 1:\n", "            if False:\n"),
+        (
+            "limit = first[n_new - j] if must else plain",
+            "limit = (cover[1, 0] if is_one else cover[1, 1]) if must else plain",
+        ),
+        (
+            "                codes[j, w] |= bit\n                must = False\n",
+            "                codes[j, w] |= bit\n"
+            "                tp += must and is_one\n"
+            "                fp += must and not is_one\n"
+            "                must = False\n",
+        ),
+    ]
+    births = mutate("thali.engines.cpu.births", edits)
+    scan = mutate(
+        "thali.engines.cpu.serial",
+        [("from thali.engines.cpu.births import draw_codes, draw_count\n", "")],
+        draw_codes=births.draw_codes,
+        draw_count=births.draw_count,
+    )
+    patch(module("thali.engines.cpu.engine"), "serial", scan)
+    patch(module("thali.engines.cpu.engine"), "birth_kernels", births)
+
+
+def deleted_inside_the_loop(patch):
+    """A row's own components deleted while its shared ones are still being updated."""
+    edits = [
+        (
+            "                if not keep[component]:\n                    continue\n",
+            "                if not keep[component]:\n"
+            "                    active[component] = False\n"
+            "                    cover_row(known, row, used, active, once, twice)\n"
+            "                    continue\n",
+        )
+    ]
+    patch(module("thali.engines.cpu.engine"), "serial", mutate("thali.engines.cpu.serial", edits))
+
+
+def creation_order(patch):
+    """Components visited in the order of their creation.
+
+    Both places must change: the shuffle before the other factor's update would destroy that order.
+    """
+    edits = [("        j = np.int64(multiply_high(r, np.uint64(i + 1)))\n", "        j = i\n")]
+    patch(module("thali.engines.cpu.engine"), "serial", mutate("thali.engines.cpu.serial", edits))
+    edits = [
+        (
+            "stream.permutation(site_of(Site.ORDER, mode), state.n_components)",
+            "np.arange(state.n_components)",
+        )
+    ]
+    patch(module("thali.sampler.chain"), "step", mutate("thali.sampler.step", edits).step)
+
+
+def poisson_at_the_total(patch):
+    """Poisson probability of L + L' instead of L' new components."""
+    edits = [
+        (
+            "n_ones - tp, n_zeros - fp, count, ceiling,",
+            "n_ones - tp, n_zeros - fp, _shifted(count, n_components), ceiling,",
+        ),
+        (
+            "@jit\ndef scan_rows(",
+            """@jit
+def _shifted(count, n):
+    out = count[: count.shape[0] - n].copy()
+    for k in range(out.shape[0]):
+        out[k, 0] = count[k + n, 0] - count[n, 0]
+    return out
+
+
+@jit
+def scan_rows(""",
+        ),
+    ]
+    patch(module("thali.engines.cpu.engine"), "serial", mutate("thali.engines.cpu.serial", edits))
+
+
+def dropped_in_a_parallel_phase(patch):
+    """Components without a user outside the block updated too, and dropped when they empty."""
+    edits = [
+        ("is_held=block.is_held", "is_held=np.zeros(len(block.sizes), np.bool_)"),
+        (
+            "    return _add(state, users, births), births.covered",
+            "    state = _add(state, users, births)\n"
+            "    return state.take(state.factors[0].sizes() > 0), births.covered",
+        ),
+    ]
+    mutant = mutate("thali.sampler.buffet", edits)
+    patch(module("thali.sampler.step"), "sweep_blocks", mutant.sweep_blocks)
+
+
+def wrong_move_ratio(patch):
+    """A death weighed as if the row owned one component more than it does."""
+    edits = [("odds[n_own + is_birth]", "odds[n_own + 1]")]
+    patch(
+        module("thali.engines.cpu.engine"),
+        "birth_kernels",
+        mutate("thali.engines.cpu.births", edits),
+    )
+
+
+def forgotten_singles(patch):
+    """Shared entries drawn as if the row's integrated components were not there."""
+    edits = [("singles=block.singles", "singles=None")]
+    mutant = mutate("thali.sampler.buffet", edits)
+    patch(module("thali.sampler.step"), "sweep_blocks", mutant.sweep_blocks)
+
+
+def forgotten_prior(patch):
+    """Entries drawn from the likelihood alone."""
+    edits = [("score = prior[component] + one_weight", "score = one_weight")]
+    patch(
+        module("thali.engines.cpu.engine"),
+        "horizontal",
+        mutate("thali.engines.cpu.horizontal", edits),
+    )
+
+
+def swapped_counts(patch):
+    """The rate of spurious ones drawn from the counts of dropped ones, and the other way round."""
+    edits = [
+        (
+            "draw_rate(a0 + counts.fn, b0 + counts.tn, ",
+            "draw_rate(a0 + counts.fp, b0 + counts.tp, ",
+        ),
+        (
+            "draw_rate(a1 + counts.fp, b1 + counts.tp, ",
+            "draw_rate(a1 + counts.fn, b1 + counts.tn, ",
+        ),
+    ]
+    draw = mutate("thali.model.noise", edits).UnequalRates.draw
+    patch(module("thali.model.noise").UnequalRates, "draw", draw)
+
+
+WRONG_RATIOS = {  # module, what it says, what it should not say
+    "split_merge": ("proposal", "        - log_how\n", ""),
+    "anchored": ("anchored", "return chosen - largest - log(total)", "return 0.0"),
+    "partner": ("proposal", "log(n_one + 1) + log(chance)", "log(n_one + 1) - log(n_one)"),
+    "guided": ("guided", " - log(n_small + 1) - log_guess", " - log(n_small + 1)"),
+    "compound": ("compound", " - log_guess - log_parts", " - log_parts"),
+    "reseat": ("own_component", "log(alpha) - log(n + 1) if is_birth", "log(alpha) if is_birth"),
+    # The seed row that was drawn, not all that could have been.
+    "residual": ("residual", "largest + log(total) - log(n_rows)", "largest - log(n_rows)"),
+}  # fmt: skip
+
+
+def wrong_ratio(mistake):
+    """A move whose proposal probability is left out of the acceptance ratio, or is wrong."""
+
+    def patched(patch):
+        moves = module("thali.sampler.moves.move")
+        where, *edit = WRONG_RATIOS[mistake]
+        mutant = mutate(f"thali.sampler.moves.{where}", [edit])
+        name = "split_merge" if mistake == "partner" else mistake
+        kind = moves._BUFFET[name]
+        if where in ("residual", "seats"):
+            wrong = getattr(mutant, name)
+        else:
+            wrong = replace(kind, propose=getattr(mutant, kind.propose.__name__))
+        patch(moves, "_BUFFET", moves._BUFFET | {name: wrong})
+
+    return patched
+
+
+def wrong_exchange(patch):
+    """A merge and a split at a fixed number of components, whose divisions are not weighed."""
+    divisions = (
+        "        + log_division(users[first], users[second])\n"
+        "        - log_division(pair[0], pair[1])\n"
+    )
+    edits = [(divisions, "")]
+    moves = module("thali.sampler.moves.move")
+    propose = mutate("thali.sampler.moves.exchange", edits).propose_exchange
+    wrong = replace(moves._FINITE["split_merge"], propose=propose)
+    patch(moves, "_FINITE", moves._FINITE | {"split_merge": wrong})
+
+
+def wrong_replacement(patch):
+    """A component replaced as if what replaces it were always proposed."""
+    edits = [("score - rest.weigh(old_users, old_code)", "score")]
+    moves = module("thali.sampler.moves.move")
+    wrong = mutate("thali.sampler.moves.residual", edits).replacement
+    patch(moves, "_FINITE", moves._FINITE | {"residual": wrong})
+
+
+def short_sight(patch, *edits):
+    """Show anchors one word of columns and let one user say more: still exact."""
+    moves = module("thali.sampler.moves.move")
+    short = [("_WORDS = 8", "_WORDS = 1"), ("_ROWS = 256", "_ROWS = 1")]
+    propose = mutate("thali.sampler.moves.anchored", [*short, *edits]).propose_anchored
+    kind = replace(moves._BUFFET["anchored"], propose=propose)
+    patch(moves, "_BUFFET", moves._BUFFET | {"anchored": kind})
+
+
+def one_seat(patch, *edits):
+    """Draw one other entry of a row together with its own components: still exact."""
+    moves = module("thali.sampler.moves.move")
+    mutant = mutate(
+        "thali.sampler.moves.own_component", [("MOST_SEATS = 8", "MOST_SEATS = 1"), *edits]
+    )
+    patch(moves, "_BUFFET", moves._BUFFET | {"reseat": mutant.reseat})
+
+
+def one_word_first(patch, *edits):
+    """Decide about a row's own component by one word of columns, then by all: still exact."""
+    moves = module("thali.sampler.moves.move")
+    mutant = mutate("thali.sampler.moves.own_component", [("_WORDS = 16", "_WORDS = 1"), *edits])
+    patch(moves, "_BUFFET", moves._BUFFET | {"reseat": mutant.reseat})
+
+
+def chosen_seat(patch):
+    """The entry that is drawn chosen by what the row uses: a choice with no way back."""
+    choice = "        j = i + pick(v, n_shared - i)\n"
+    used = (
+        choice + "        for other in range(i, n_shared):\n"
+        "            if users[shared[other], w] & bit != _ZERO:\n"
+        "                j = other\n"
+    )
+    one_seat(patch, (choice, used))
+
+
+def tries_by_what_they_change(patch):
+    """As many tries as there are components, a number that the tries change."""
+    edits = [("buffet.expected(state.alpha, target.tensor.shape[0])", "float(state.n_components)")]
+    mutant = mutate("thali.sampler.moves.move", [*edits, ("_FEW = 10", "_FEW = 0.7")])
+    patch(module("thali.sampler.step"), "move", mutant.move)
+
+
+def block_counted_twice(patch):
+    """The columns of the first decision of a move count again in the second."""
+    edits = [
+        ("+ after.gain(before) - part", "+ after.gain(before)"),
+        ("_BLOCK = 128", "_BLOCK = 1"),
+    ]
+    patch(module("thali.sampler.step"), "move", mutate("thali.sampler.moves.move", edits).move)
