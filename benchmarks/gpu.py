@@ -19,7 +19,7 @@ import cupy as cp
 import numpy as np
 
 import thali
-from thali.bits import Factor, PackedTensor, Unfolding
+from thali.bits import Factor, PackedTensor, Totals, Unfolding
 from thali.bits.words import n_words
 from thali.engines.cpu.engine import CpuEngine
 from thali.engines.gpu import device
@@ -27,8 +27,8 @@ from thali.engines.gpu.device_memory import Lines, stride_of
 from thali.engines.gpu.engine import GpuEngine
 from thali.model import Model
 from thali.sampler import Schedule, Target, chain, start, step
+from thali.sampler.schedule import MOVES
 from thali.sampler.step import update_mode
-from thali.sampler.target import MOVES
 from thali.streams import Stream, chain_key
 
 KEY = chain_key(0)
@@ -115,7 +115,7 @@ def made_on_device(shape, n_components, spurious=0.02, dropped=0.4, seed=1, *, o
         for i, n in enumerate(shape)
     ]
     engine = GpuEngine()
-    users, codes = (engine.lines(f.words, f.n_rows) for f in factors)
+    users, codes = (engine.lines(f) for f in factors)
     out = cp.zeros((shape[0], 2 * stride_of(shape[1])), cp.uint32)
     MODULE.get_function("data")(
         (-(-out.shape[1] // 256), 65535), (256,),
@@ -123,7 +123,7 @@ def made_on_device(shape, n_components, spurious=0.02, dropped=0.4, seed=1, *, o
          np.int64(shape[0]), np.int64(shape[1]), spurious, dropped, np.uint32(seed), out,
          np.int64(out.shape[1])),
     )  # fmt: skip
-    lines = Lines(out, shape[1])
+    lines = Lines(out, shape[1], engine.device)
     n_ones = int(engine.sizes(lines)[:, 0].sum())
     widths = [n_words(shape[1]), n_words(shape[0])]
     unfoldings = [
@@ -132,9 +132,10 @@ def made_on_device(shape, n_components, spurious=0.02, dropped=0.4, seed=1, *, o
     ]
     tensor = PackedTensor(shape, tuple(unfoldings), int(np.prod(shape)), n_ones)
     loaded = GpuEngine(engine.device)
-    loaded.tensor = tensor
-    loaded._unfoldings = [(lines, None)]
-    loaded.turn_matrix()
+    loaded.tensor, loaded._unfoldings = tensor, [(lines, None)]
+    most_ones = int(engine.sizes(lines)[:, 0].max())
+    loaded.totals = Totals(shape, tensor.n_known, n_ones, most_ones)
+    loaded.transpose_matrix(shape)
     if on_host:
         unfoldings = [
             Unfolding(from_device(u.words.view(cp.uint64)[:, :w]), None)
@@ -163,8 +164,8 @@ class Loaded(GpuEngine):
 def target_of(engine, tensor, model, schedule):
     loaded = Loaded(engine.device)
     loaded.tensor, loaded._unfoldings = tensor, engine._unfoldings
-    most_ones = int(engine.sizes(engine._unfoldings[0][0])[:, 0].max())
-    return Target(tensor, loaded, model, model.priors(2), schedule, most_ones)
+    loaded.totals = engine.totals
+    return Target(loaded, model, model.priors(2), schedule)
 
 
 def start_of(target, factors):
@@ -269,7 +270,7 @@ def wrong_entries(shape, engine, truth, found, n_rows=20_000):
     """Return the share of entries whose noise-free value is not recovered, on the first rows."""
     words = []
     for factors in (truth, found):
-        users, codes = (engine.lines(f.words, f.n_rows) for f in factors)
+        users, codes = (engine.lines(f) for f in factors)
         out = cp.zeros((n_rows, 2 * stride_of(shape[1])), cp.uint32)
         MODULE.get_function("data")(
             (-(-out.shape[1] // 256), n_rows), (256,),
@@ -278,7 +279,7 @@ def wrong_entries(shape, engine, truth, found, n_rows=20_000):
              np.uint32(1), out, np.int64(out.shape[1])),
         )  # fmt: skip
         words.append(out)
-    different = Lines(words[0] ^ words[1], shape[1])
+    different = Lines(words[0] ^ words[1], shape[1], engine.device)
     return engine.sizes(different)[:, 0].sum() / (n_rows * shape[1])
 
 
@@ -347,8 +348,7 @@ def on_cpu(shape, n_components, times, part, whole):
     jobs.append(("(c)", whole, lambda s, t: step(KEY, s, t)[0]))
     for (name, (target, state), job), time in zip(jobs, times, strict=True):
         engine = CpuEngine()
-        cpu = Target(tensor, engine.load(tensor), target.model, target.priors, QUIET,
-                     target.most_ones)  # fmt: skip
+        cpu = Target(engine.load(tensor), target.model, target.priors, QUIET)
         job(state, cpu)
         began = perf_counter()
         after = job(state, cpu)

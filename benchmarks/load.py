@@ -28,7 +28,7 @@ from thali.engines.gpu.device_memory import stride_of
 from thali.engines.gpu.engine import GpuEngine
 from thali.engines.gpu.loading import fetch_rows
 from thali.sampler import Target
-from thali.threads import available_cores, share
+from thali.threads import available_cores, parallel_for
 
 POOL = cp.get_default_memory_pool()
 
@@ -57,7 +57,7 @@ def made(n_rows, n_columns, density, index):
     indptr = np.zeros(n_rows + 1, np.int64)
     np.cumsum(rng.integers(mean // 2, mean + mean // 2, n_rows, endpoint=True), out=indptr[1:])
     indices = np.empty(indptr[-1], index)
-    share(fill, n_rows, available_cores(), indptr, n_columns, indices)
+    parallel_for(fill, n_rows, available_cores(), indptr, n_columns, indices)
     return compressed(np.ones(len(indices), np.int8), indices, indptr, (n_rows, n_columns))
 
 
@@ -95,10 +95,10 @@ def from_lists(matrix, engine, title):
     target = clock(
         "all: Target.prepare(matrix, engine)", lambda: Target.prepare(matrix, engine=engine)
     )
-    n_entries = float(np.prod(target.tensor.shape))
+    n_entries = float(np.prod(target.shape))
     print(f"  device memory {POOL.total_bytes() / 1e9:.2f} GB, "
           f"{8 * POOL.total_bytes() / n_entries:.2f} bits an entry")  # fmt: skip
-    first = target.tensor.unfoldings[0].ones
+    first = target.engine.tensor.unfoldings[0].ones
     del target
     tensor = clock("checked: BinaryTensor.from_any", lambda: BinaryTensor.from_any(matrix))
     here = GpuEngine(engine.device)
@@ -107,12 +107,12 @@ def from_lists(matrix, engine, title):
     lines = clock("packed on the device", lambda: here.pack(ones), ones.indices.nbytes)
     width = n_words(matrix.shape[1])
     rows = clock("rows back to the host",
-                 lambda: fetch_rows(engine.device, lines.words.view(cp.uint64), width),
+                 lambda: fetch_rows(engine.device, lines.words.view(cp.uint64), width, here.threads),
                  first.nbytes)  # fmt: skip
     here._unfoldings = [(lines, None)]
-    clock("turned on the device", here.turn_matrix)
+    clock("transposed on the device", lambda: here.transpose_matrix(matrix.shape))
     here.tensor.put(Unfolding(rows, None))
-    clock("the longest row found", lambda: here.tensor.most_ones)
+    clock("the longest row found", here.tensor.totals)
     return first, tensor
 
 

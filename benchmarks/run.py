@@ -23,8 +23,8 @@ from thali.bits.words import popcount
 from thali.data import BinaryTensor
 from thali.model import Model
 from thali.sampler import Schedule, Target, step
+from thali.sampler.schedule import MOVES
 from thali.sampler.step import report, update_hyperparameters, update_mode
-from thali.sampler.target import MOVES
 from thali.streams import Stream, chain_key
 
 SHAPE, N_COMPONENTS = (301, 21_000), 10

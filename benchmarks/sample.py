@@ -12,30 +12,28 @@ import argparse
 import platform
 import tempfile
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
 import thali
 from thali.engines.cpu import engine as cpu
-from thali.engines.cpu import vertical as columns
-from thali.engines.cpu.engine import CpuEngine
+from thali.engines.cpu import vertical
+from thali.engines.host import HostRows
 from thali.errors import NotConverged
 from thali.model import marginals
-from thali.sampler.moves import move as moves
-from thali.sampler.moves import own_component as seats
-from thali.sampler.moves import residual as residuals
+from thali.sampler.moves import own_component, residual, tries
+from thali.sampler.moves.move import SumOut
 
 SHAPE, N_COMPONENTS, FLIPS = (301, 21_000), 10, 0.1
 
 
 COMPILED = {
-    CpuEngine: ["_share"],
-    columns: ["list_visits"],
+    HostRows: ["share_work", "free_in_window", "over_rows"],
+    vertical: ["list_visits"],
     marginals: ["_gain", "_draw"],
-    cpu: ["arrange"],
-    residuals: ["code_like", "share"],
-    seats: ["draw_seats", "own_codes"],
+    cpu: ["order_components"],
+    residual: ["code_like"],
+    own_component: ["choose_row", "draw_entries", "draw_codes"],
 }
 """What the sampler calls, by where it looks it up."""
 
@@ -73,10 +71,10 @@ def main():
         for name in names:
             clocks.append(Clock(getattr(module, name)))
             setattr(module, name, clocks[-1])
-    for name, kind in moves._BUFFET.items():
-        if hasattr(kind, "propose"):
-            clocks.append(Clock(kind.propose))
-            moves._BUFFET[name] = replace(kind, propose=clocks[-1])
+    for move in tries.BUFFET.values():
+        if isinstance(move, SumOut):
+            clocks.append(Clock(type(move).propose))
+            type(move).propose = clocks[-1]
     print(f"{platform.machine()}, {options.threads} threads, {SHAPE}, 200 sweeps")
     for seed in range(options.rounds):
         for clock in clocks:

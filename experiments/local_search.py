@@ -26,6 +26,7 @@ from thali.engines.cpu.horizontal import cover_row, read_row
 from thali.model import Model, Noise
 from thali.sampler import Target
 from thali.sampler.step import update_mode
+from thali.sites import Site
 from thali.streams import Stream, chain_key
 
 COLD = 30.0  # log odds of a right entry: none loses against the coin
@@ -54,7 +55,7 @@ def cold_target(tensor, n_components):
 def loss(state, target, cost):
     """Count the wrong known entries of a state, those wrongly covered at a cost."""
     tp, fp = state.covered
-    return target.tensor.n_ones - tp + cost * fp
+    return target.totals.n_ones - tp + cost * fp
 
 
 def n_wrong(state, target):
@@ -64,7 +65,7 @@ def n_wrong(state, target):
 
 def greedy(target, seed=0):
     """Return a state grown from nothing, one component after another."""
-    nothing = [np.zeros((n, target.model.n_components), np.bool_) for n in target.tensor.shape]
+    nothing = [np.zeros((n, target.model.n_components), np.bool_) for n in target.shape]
     state = target.initial(chain_key(seed), nothing)
     return swap(np.random.default_rng(seed), state, target, CYCLES[0][0])
 
@@ -75,8 +76,8 @@ def search(target, state, seconds, seed=0):
     Worse states are accepted as in annealing: with a chance that falls with their loss and
     with time.
     """
-    key, rng = chain_key(seed), np.random.default_rng(seed)
-    scale = target.tensor.n_ones / state.n_components
+    chain, rng = chain_key(seed), np.random.default_rng(seed)
+    scale = target.totals.n_ones / state.n_components
     best, least = state, n_wrong(state, target)
     start, swaps = process_time(), 0
     while least > 0 and (spent := (process_time() - start) / seconds) < 1.0:
@@ -85,7 +86,8 @@ def search(target, state, seconds, seed=0):
         state = state._replace(noise=Noise(exp(-COLD), exp(-COLD * cost)))
         temperature = scale * hot * (COOL / hot) ** phase
         swaps += 1
-        tried = swap(rng, state, target, cost)._replace(sweep=swaps)
+        key = Stream(chain, np.uint64(swaps)).bits(Site.SEARCH, 1)[0]  # numbers of this swap alone
+        tried = swap(rng, state, target, cost)._replace(sweep=0)
         for _ in range(SWEEPS):
             before = tried.covered
             tried = descend(key, tried, target)
@@ -104,7 +106,7 @@ def descend(key, state, target):
     stream = Stream(key, np.uint64(state.sweep))
     for mode in range(2):
         state = update_mode(stream, state, target, mode)
-    return state._replace(sweep=state.sweep + (1 << 32))  # apart from the numbers of swaps
+    return state._replace(sweep=state.sweep + 1)
 
 
 def swap(rng, state, target, cost):
@@ -117,9 +119,9 @@ def swap(rng, state, target, cost):
     for side in words:
         side[chosen] = 0
     for component in chosen:
-        for side, line in zip(words, grown(rng, target.tensor, *words, cost), strict=True):
+        for side, line in zip(words, grown(rng, target.engine.tensor, *words, cost), strict=True):
             side[component] = line
-    factors = tuple(f._replace(words=w) for f, w in zip(state.factors, words, strict=True))
+    factors = tuple(Factor(w, f.n_rows) for f, w in zip(state.factors, words, strict=True))
     return target.recount(state._replace(factors=factors))
 
 

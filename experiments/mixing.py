@@ -31,10 +31,10 @@ from _runs import (
 from matplotlib.figure import Figure
 
 import thali
-from thali.bits import PackedTensor
+from thali.bits import PackedTensor, khatri_rao
 from thali.data import BinaryTensor
+from thali.engines.cpu.engine import CpuEngine
 from thali.model.simulate import balanced_density
-from thali.posterior.estimate import confusion_of
 from thali.sampler import Schedule, Target, chain
 from thali.streams import chain_key
 
@@ -159,8 +159,9 @@ def wide(task):
 
 def error(state, truth):
     """Return the fraction of entries before bit flips that a state predicts wrongly."""
-    counts = confusion_of(state.factors, truth, threads=1)
-    return (counts.fp + counts.fn) / truth.n_known
+    codes = khatri_rao(state.factors, 0)
+    tp, fp = CpuEngine(1).load(truth).count(0, None, codes, state.factors[0]).sum(axis=0)
+    return (truth.n_ones - tp + fp) / truth.n_known
 
 
 PARTS = {"starts": (arrive, 50), "unequal": (unequal, 20), "wide": (wide, 20)}  # and seeds

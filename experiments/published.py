@@ -55,7 +55,7 @@ def sampled(target, seconds):
     the prior's, cover everything, and no chain finds the way back.
     """
     best, kept = None, []
-    tensor, k = target.tensor, target.model.n_components
+    tensor, k = target.engine.tensor, target.model.n_components
     density = (1.0 - (1.0 - tensor.n_ones / tensor.n_known) ** (1.0 / k)) ** 0.5
     for number in range(CHAINS):
         key, rng = chain_key(0, number), np.random.default_rng(number)
@@ -69,7 +69,7 @@ def sampled(target, seconds):
             if process_time() - start > seconds / CHAINS:
                 break
         kept += draws[len(draws) // 2 :]
-    confusion = point_estimate(kept, target.tensor, threads=1).confusion
+    confusion = point_estimate(kept, target.engine.tensor, threads=1).confusion
     return best, confusion.fp + confusion.fn
 
 
@@ -79,7 +79,7 @@ def measure(path, k, seconds):
     start = process_time()
     target = Target.prepare(tensor, Model(k, "equal"), threads=1)
     drawn, estimate = sampled(target, SHARE * seconds)
-    cold = cold_target(target.tensor, k)
+    cold = cold_target(target.engine.tensor, k)
     # With many components, the draws of so short a chain can be worse than a greedy start.
     state = min(drawn, greedy(cold), key=lambda state: n_wrong(state, cold))
     found = search(cold, state, seconds - (process_time() - start))

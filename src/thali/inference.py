@@ -19,9 +19,8 @@ from thali.model.simulate import Simulated
 from thali.posterior import Posterior
 from thali.progress import Reporter
 from thali.sampler import Schedule, Target
-from thali.streams import VERSION
-from thali.threads import n_threads
-from thali.trace import Kept, Run, Settings
+from thali.sites import VERSION
+from thali.trace import MemoryStore, Run, Settings
 from thali.trace.files import only_writer
 from thali.trace.run import Names, digest
 from thali.workers import run_chains
@@ -124,7 +123,7 @@ def sample(
     >>> int(posterior.n_components_table().idxmax())
     3
     """
-    tensor, names = _packed(data)
+    tensor, names = _packed(data, threads)
     given: dict[str, Any] = {"alpha": alpha, "density": density}
     model = Model(n_components, noise, **{k: v for k, v in given.items() if v is not None})
     settings = Settings(
@@ -140,7 +139,7 @@ def sample(
     reporter = Reporter(progress)
     target, n_workers = _prepare(tensor, settings, engine, threads)
     if out is None:
-        stores = [Kept(settings) for _ in range(chains)]
+        stores = [MemoryStore(settings) for _ in range(chains)]
         is_interrupted = run_chains(target, settings, stores, n_workers, reporter)
         return _finish(settings, tensor, names, stores, is_interrupted)
     run = Run.create(out, settings, tensor, names)
@@ -253,7 +252,7 @@ def resume(
         raise TraceMismatch(msg)
     _expect(run.settings, settings)
     tensor, names = run.data()
-    if data is not None and digest(_packed(data)[0]) != run.header["digest"]:
+    if data is not None and digest(_packed(data, threads)[0]) != run.header["digest"]:
         msg = f"the data given are not those of {run.folder}; resume needs none, leave them out."
         raise TraceMismatch(msg)
     if draws is not None:
@@ -285,13 +284,9 @@ def _prepare(
     Chains side by side use threads better than rows side by side; what is left over goes to rows.
     On small data a sweep is mostly Python, which threads cannot share: one thread takes turns.
     """
-    total = n_threads(threads)
+    target = Target.prepare(tensor, settings.model, settings.schedule, engine, threads)
     is_large = prod(settings.shape) >= _LARGE
-    n_workers = min(settings.chains, total) if is_large else 1
-    target = Target.prepare(tensor, settings.model, settings.schedule, engine, total // n_workers)
-    if target.engine.name == "gpu":  # chains take turns, each with all threads
-        target.engine.threads, n_workers = total, 1
-    return target, n_workers
+    return target, target.engine.serve_chains(settings.chains) if is_large else 1
 
 
 def _go_on(
@@ -341,7 +336,7 @@ def _schedule(schedule: str | Schedule, warmup: int) -> Schedule:
     return Schedule(schedule, warmup=warmup)
 
 
-def _packed(data: Any) -> tuple[PackedTensor, Names]:
+def _packed(data: Any, threads: int | None) -> tuple[PackedTensor, Names]:
     """Pack the data, and take their names along."""
     if isinstance(data, PackedTensor):
         return data, Names(*own_names(data, len(data.shape)))
@@ -349,7 +344,8 @@ def _packed(data: Any) -> tuple[PackedTensor, Names]:
         msg = "simulated data with their truth were given; pass their `.tensor` alone."
         raise TypeError(msg)
     tensor = BinaryTensor.from_any(data)
-    return PackedTensor.from_tensor(tensor), Names(tensor.mode_names, tensor.row_names)
+    packed = PackedTensor.from_tensor(tensor, threads)
+    return packed, Names(tensor.mode_names, tensor.row_names)
 
 
 def _expect(settings: Settings, given: dict[str, Any]) -> None:

@@ -12,68 +12,17 @@ The generator is Philox 4x32-10 (Salmon, Moraes, Dror & Shaw 2011).
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from thali._jit import inlined, jit
 from thali.checks import is_integer
+from thali.sites import Site
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-
-class Site(IntEnum):
-    """Where a random number is used. Numbers are part of every saved chain: never reuse one."""
-
-    ROW_BITS = 1  # entry (row, component) of a factor
-    BIRTH_COUNT = 2  # how many single-row components a row owns
-    BIRTH_COVER = 3  # whether a column is in at least one of a row's new components
-    BIRTH_BITS = 4  # the new components themselves
-    BIRTH_MOVE = 5  # birth or death of one single-row component, with its own density
-    ORDER = 6  # visiting order of the components
-    BLOCKS = 7  # partition of the rows
-    STICKS = 8  # weights of the Beta process
-    ALPHA = 9
-    DENSITY = 10
-    NOISE = 11
-    START = 12  # starting factors of the finite model
-    CHAIN = 13  # keys of chains
-    SIMULATION = 14  # keys of simulated data: a chain of the same seed shares no number with them
-    FACTOR = 15  # simulated: entries of a factor
-    DISHES = 16  # simulated: which known dishes a customer takes
-    NEW_DISHES = 17  # simulated: how many new ones
-    FLIPS = 18  # simulated: the data given the factors
-    UNKNOWN = 19  # simulated: which entries are unknown
-    MEMBERSHIP = 20  # memberships of new rows, given components
-    REPLICATE = 21  # replicated data, given a draw
-
-    SPLIT = 22  # split or merge: what is tried, and whether it is accepted
-    SPLIT_ROWS = 23  # where every user goes
-    SPLIT_CODES = 24  # what is in the components concerned
-    GUIDED = 25  # guided birth or death, likewise
-    GUIDED_ROWS = 26
-    GUIDED_CODES = 27
-    RESIDUAL = 28  # residual birth or death, likewise
-    RESIDUAL_ROWS = 29
-    RESIDUAL_CODES = 30
-    COMPOUND = 31  # birth or death of a compound, likewise
-    COMPOUND_ROWS = 32
-    COMPOUND_CODES = 33
-    SEAT = 34  # a row's own component against its other entries, likewise
-    SEAT_ORDER = 35
-    ANCHORED = 36  # split or merge by what fits two rows, likewise
-    ANCHORED_ROWS = 37
-    ANCHORED_CODES = 38
-    FIRST_ROWS = 39  # which rows a chain of many starts with, and the key of what they draw
-
-
-VERSION = 4
-"""Of the random stream: raised whenever the same seed gives another chain than before."""
-
-SITES_PER_MODE = 64
-"""Sites of mode m are shifted by m * SITES_PER_MODE, so modes never share an address."""
 
 _MASK = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
@@ -167,11 +116,6 @@ class Stream(NamedTuple):
     def permutation(self, site: int, n: int, row: int = 0) -> NDArray[np.intp]:
         """Return a uniformly random order of ``0 … n-1``."""
         return np.argsort(self.bits(site, n, row), kind="stable")
-
-
-def site_of(site: Site, mode: int) -> int:
-    """Return the number of a site in a given mode."""
-    return int(site) + SITES_PER_MODE * mode
 
 
 def chain_key(seed: int, chain: int = 0) -> np.uint64:

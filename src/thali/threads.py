@@ -26,12 +26,12 @@ def n_threads(threads: int | None) -> int:
     return available_cores() if threads is None else count("threads", threads, least=1)
 
 
-def share(
+def parallel_for(
     kernel: Callable[..., Any], n_rows: int, threads: int, *arguments: Any, step: int = 1
 ) -> list[Any]:
-    """Run a kernel over ranges of rows, its first two arguments, one range a thread.
+    """Run a kernel on threads, each on one range of rows, the kernel's first two arguments.
 
-    Ranges are multiples of ``step`` long.
+    Ranges are multiples of ``step`` long. Returns the results in the order of the ranges.
     """
     n_steps = -(-n_rows // step)
     n_parts = min(threads, n_steps)

@@ -12,10 +12,11 @@ from support.chains import BROAD, NO_MOVES
 from support.places import GPU, place
 from thali.bits import Factor, PackedTensor, pack
 from thali.data import BinaryTensor
+from thali.engines import Cover
 from thali.engines.cpu.engine import CpuEngine
 from thali.model import FixedRates, Model, PerComponent
 from thali.sampler import Schedule, Target, chain, step
-from thali.sampler.target import SCHEDULES
+from thali.sampler.schedule import SCHEDULES
 from thali.streams import chain_key
 
 PLACES = ["1 thread", "2 threads", *GPU]
@@ -75,7 +76,7 @@ def assert_same(engine, kind, values, known, start, noise_kind, *, n_sweeps, see
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_finite_model(shape, has_unknown, engine, monkeypatch):
     """Arities 2 to 4, rows shorter and longer than a word, masks, threads, both kernel forms."""
-    monkeypatch.setattr("thali.engines.cpu.engine._MIN_WORK", 0)
+    monkeypatch.setattr("thali.engines.host._MIN_WORK", 0)
     noise = "equal" if has_unknown else "unequal"
     values, known, start = make(shape, 3, seed=len(shape), has_unknown=has_unknown)
     assert_same(place(engine), "finite", values, known, start, noise, n_sweeps=2)
@@ -102,7 +103,7 @@ KINDS += [pytest.param("parallel", "gpu", marks=pytest.mark.gpu), ("parallel", G
 )
 def test_buffet(shape, noise, blocks, kind, has_unknown, engine, monkeypatch):
     """Both schedules, odd blocks, births and deaths included."""
-    monkeypatch.setattr("thali.engines.cpu.engine._MIN_WORK", 0)
+    monkeypatch.setattr("thali.engines.host._MIN_WORK", 0)
     values, known, start = make(shape, 3, seed=shape[0], has_unknown=has_unknown)
     start[0][0] = True  # no empty component to start with
     assert_same(
@@ -114,7 +115,7 @@ def test_buffet(shape, noise, blocks, kind, has_unknown, engine, monkeypatch):
 @pytest.mark.parametrize(("shape", "blocks"), [((9, 70), 2), ((67, 5), 5)])
 def test_own_densities(shape, blocks, engine, monkeypatch):
     """Every component with its own density: births and deaths one at a time."""
-    monkeypatch.setattr("thali.engines.cpu.engine._MIN_WORK", 0)
+    monkeypatch.setattr("thali.engines.host._MIN_WORK", 0)
     values, known, start = make(shape, 3, seed=shape[0], has_unknown=True)
     start[0][0] = True
     prior = PerComponent(1.0, 2.0, n_values=4)
@@ -201,7 +202,7 @@ def factors_of(state):
 )
 def test_chain_does_not_depend_on_threads_forms_or_interruptions(model, kind, monkeypatch):
     """Six sweeps are three and three, on any number of threads and in either form."""
-    monkeypatch.setattr("thali.engines.cpu.engine._MIN_WORK", 0)
+    monkeypatch.setattr("thali.engines.host._MIN_WORK", 0)
     values, _, _ = make((300, 90), 4, seed=9, has_unknown=False)
     key = chain_key(11)
     schedule = Schedule(kind, warmup=3, hold=2)
@@ -281,7 +282,7 @@ def _last(target):
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_threads_survive_fork_and_pickle(method, monkeypatch):
     """A child has none of its parent's threads; it makes its own and draws the same chain."""
-    monkeypatch.setattr("thali.engines.cpu.engine._MIN_WORK", 0)
+    monkeypatch.setattr("thali.engines.host._MIN_WORK", 0)
     target = Target.prepare(make((40, 50), 3, seed=1, has_unknown=False)[0], engine=CpuEngine(2))
     expected = _last(target)
     with warnings.catch_warnings():
@@ -293,9 +294,9 @@ def test_threads_survive_fork_and_pickle(method, monkeypatch):
 @pytest.mark.parametrize("engine", PLACES)
 @pytest.mark.parametrize("has_unknown", [False, True])
 @pytest.mark.parametrize("mode", [0, 1])
-def test_tally(mode, has_unknown, engine, monkeypatch):
+def test_count_by_class(mode, has_unknown, engine, monkeypatch):
     """Free ones and zeros of every row by class of columns, against plain loops."""
-    monkeypatch.setattr("thali.engines.cpu.engine._MIN_WORK", 0)
+    monkeypatch.setattr("thali.engines.host._MIN_WORK", 0)
     values, known, start = make((9, 70), 3, seed=6, has_unknown=has_unknown)
     rng = np.random.default_rng(2)
     tensor = PackedTensor.from_tensor(BinaryTensor.from_any(as_input(values, known)))
@@ -304,9 +305,8 @@ def test_tally(mode, has_unknown, engine, monkeypatch):
     rows = (2, values.shape[mode] - 1)
     loaded = place(engine).load(tensor)
     is_counted = np.array([True, False, True])
-    counts = loaded.tally(
-        mode, rows, factors[1 - mode].words, factors[mode], is_counted, pack(classes)
-    )
+    cover = Cover(factors[1 - mode], factors[mode], is_counted)
+    counts = loaded.count_by_class(mode, rows, cover, pack(classes))
     covered = (start[0][:, is_counted].astype(int) @ start[1][:, is_counted].T.astype(int)) > 0
     for i, row in enumerate(range(*rows)):
         for k in range(3):

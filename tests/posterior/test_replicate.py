@@ -14,7 +14,8 @@ from thali.posterior import replicate
 from thali.posterior.diagnostics import sample_pairs
 from thali.posterior.replicate import check, default_statistics
 from thali.sampler import State
-from thali.streams import Site, Stream, simulation_key
+from thali.sites import Site
+from thali.streams import Stream, simulation_key
 from thali.trace import Draw
 
 NOISE = Noise(0.1, 0.2)

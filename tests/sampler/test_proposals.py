@@ -19,7 +19,7 @@ from thali.sampler.moves.proposal import (
 )
 from thali.sampler.moves.residual import NOTHING, add_up, residual_users
 from thali.streams import Stream
-from thali.threads import share
+from thali.threads import parallel_for
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -88,7 +88,7 @@ def test_users_of_what_is_left_are_weighed_chunk_by_chunk(is_drawn):
     found = []
     for threads in (1, 2, 3):
         users, sums = np.zeros_like(given) if is_drawn else given, np.empty((4, 4))
-        share(
+        parallel_for(
             residual_users, N_ROWS, threads, *STREAM, np.uint64(0), is_drawn, users, rate,
             counts, sizes, odds, float(w1), float(w0), sums, step=CHUNK,
         )  # fmt: skip

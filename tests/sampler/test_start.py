@@ -20,7 +20,8 @@ from thali.engines.gpu.engine import GpuEngine
 from thali.errors import EngineUnavailable, NotConverged
 from thali.model import FixedRates, Model, PerComponent
 from thali.sampler import Schedule, Target, chain, start
-from thali.streams import Site, Stream, chain_key, start_key
+from thali.sites import Site
+from thali.streams import Stream, chain_key, start_key
 from thali.trace import Settings
 
 MODULE = importlib.import_module("thali.sampler.start")  # not the function of that name

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from support import ranks
-from thali.streams import Site, Stream, chain_key
+from thali.sites import Site
+from thali.streams import Stream, chain_key
 
 FEW, CLOSE = 40, 10
 """Data sets and sweeps between draws of the quick test, which sees gross mistakes only."""

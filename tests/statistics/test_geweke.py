@@ -10,7 +10,7 @@ from thali.bits.words import count_ones
 from thali.data import BinaryTensor
 from thali.model import Beta, Gamma, Model, PerComponent, UnequalRates
 from thali.sampler import Schedule, State, Target, step
-from thali.sampler.target import MOVES
+from thali.sampler.schedule import MOVES
 from thali.streams import chain_key
 
 N_ROWS, N_COLUMNS = 4, 5

@@ -15,7 +15,7 @@ from thali.model import (
     UnequalRates,
 )
 from thali.sampler import Schedule, Target, chain
-from thali.sampler.target import MOVES
+from thali.sampler.schedule import MOVES
 from thali.streams import chain_key
 
 FIXED = (X33, ((0, 2),), Model(noise=FixedRates(0.1, 0.25), alpha=1.4, density=0.3))

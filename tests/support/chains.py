@@ -5,7 +5,7 @@ import numpy as np
 from support import exact
 from thali.model import Beta, EqualRates, FixedRates, Gamma, PerComponent, UnequalRates
 from thali.sampler import Schedule, Target, chain
-from thali.sampler.target import MOVES
+from thali.sampler.schedule import MOVES
 from thali.streams import chain_key
 
 X33 = np.array([[1, 1, 0], [1, 0, 1], [0, 1, 1]])

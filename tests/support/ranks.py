@@ -20,8 +20,9 @@ from support import mutants
 from thali.errors import NotConverged
 from thali.model import Beta, Gamma, UnequalRates
 from thali.sampler import Schedule
-from thali.sampler.target import MOVES
-from thali.streams import Site, Stream, simulation_key
+from thali.sampler.schedule import MOVES
+from thali.sites import Site
+from thali.streams import Stream, simulation_key
 from thali.threads import available_cores
 
 SHAPE = (12, 10)

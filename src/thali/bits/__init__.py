@@ -1,15 +1,18 @@
 """Stage 2: packed words. Data, factors and their Boolean products, 64 entries a word."""
 
 from thali.bits.codes import inner_mode, khatri_rao
+from thali.bits.counts import Confusion, Counts, Totals
 from thali.bits.factor import Factor
-from thali.bits.tensor import Confusion, PackedTensor, Unfolding
+from thali.bits.tensor import PackedTensor, Unfolding
 from thali.bits.words import Index, Words, pack, unpack
 
 __all__ = [
     "Confusion",
+    "Counts",
     "Factor",
     "Index",
     "PackedTensor",
+    "Totals",
     "Unfolding",
     "Words",
     "inner_mode",

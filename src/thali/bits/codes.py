@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thali._jit import jit
+from thali.bits.factor import Factor
+from thali.bits.words import WORD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from thali.bits.factor import Factor
     from thali.bits.words import Words
 
 
@@ -43,7 +44,7 @@ def _spread(outer: NDArray[np.bool_], inner: Words, out: Words) -> None:
                     out[component, o * width + w] = inner[component, w]
 
 
-def khatri_rao(factors: Sequence[Factor], skip: int) -> Words:
+def khatri_rao(factors: Sequence[Factor], skip: int) -> Factor:
     """Combine all factors but one into packed codes.
 
     Column ``(d, m, …)`` of the unfolding is switched on by component ``l`` iff every other
@@ -59,7 +60,8 @@ def khatri_rao(factors: Sequence[Factor], skip: int) -> Words:
     Returns
     -------
     codes
-        ``(n_components, n_words)``, columns ordered as in :class:`thali.bits.Unfolding`.
+        A factor whose rows are the columns of the unfolding, padding included, ordered as in
+        :class:`thali.bits.Unfolding`.
 
     Notes
     -----
@@ -67,7 +69,7 @@ def khatri_rao(factors: Sequence[Factor], skip: int) -> Words:
     ``einsum("dl,ml->ldm", u, v).reshape(L, -1)``.
     """
     if len(factors) == 2:
-        return factors[1 - skip].words
+        return factors[1 - skip]
     shape = [factor.n_rows for factor in factors]
     inner = factors[inner_mode(shape, skip)].words
     outer = np.ones((inner.shape[0], 1), np.bool_)
@@ -77,4 +79,4 @@ def khatri_rao(factors: Sequence[Factor], skip: int) -> Words:
         outer = (outer[:, :, None] & bits[:, None, :]).reshape(len(outer), n_columns)
     out = np.zeros((inner.shape[0], outer.shape[1] * inner.shape[1]), np.uint64)
     _spread(outer, inner, out)
-    return out
+    return Factor(out, WORD * out.shape[1])

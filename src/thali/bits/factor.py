@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -12,21 +12,69 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Factor(NamedTuple):
-    """One binary factor, ``(n_rows, n_components)``, a component to a line of words.
+class Handle(Protocol):
+    """A factor's packed lines in the memory of a device."""
+
+    @property
+    def n_lines(self) -> int:
+        """Number of lines: the components of the factor."""
+
+    def to_host(self) -> Words:
+        """Copy the lines to the host."""
+
+
+class Factor:
+    """One binary factor, ``(n_rows, n_components)``, with one line of words per component.
 
     Packing along the rows makes a component contiguous: adding, dropping and reordering
     components are row operations on ``words``, and for a matrix the packed factor *is* the
     codes that update the other mode.
+
+    Parameters
+    ----------
+    words
+        ``(n_components, n_words)``; None if only a device has them: they are then copied to the
+        host when somebody asks for them.
+    n_rows
+        Number of rows, the meaningful bits of a line.
+    handle
+        The same lines on the device of an engine, which need not travel there again.
     """
 
-    words: Words
-    n_rows: int
+    __slots__ = ("_words", "handle", "n_rows")
+
+    def __init__(self, words: Words | None, n_rows: int, handle: Handle | None = None) -> None:
+        assert words is not None or handle is not None
+        self._words = words
+        self.n_rows = n_rows
+        self.handle = handle
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Factor, (self.words, self.n_rows)  # a device's memory stays where it is
+
+    def __repr__(self) -> str:
+        return f"Factor(n_rows={self.n_rows}, n_components={self.n_components})"
+
+    @property
+    def words(self) -> Words:
+        """The packed lines on the host."""
+        if self._words is None:
+            assert self.handle is not None
+            self._words = self.handle.to_host()
+        return self._words
+
+    @property
+    def has_words(self) -> bool:
+        """Whether the lines are on the host already."""
+        return self._words is not None
 
     @property
     def n_components(self) -> int:
         """Number of components."""
-        return int(self.words.shape[0])
+        if self._words is not None:
+            return int(self._words.shape[0])
+        assert self.handle is not None
+        return self.handle.n_lines
 
     @classmethod
     def empty(cls, n_rows: int) -> Factor:
@@ -49,8 +97,18 @@ class Factor(NamedTuple):
 
     def take(self, components: Index | NDArray[np.bool_]) -> Factor:
         """Select or reorder components."""
-        return self._replace(words=self.words[components])
+        return Factor(self.words[components], self.n_rows)
 
     def append(self, words: Words) -> Factor:
         """Add packed components at the end."""
-        return self._replace(words=np.concatenate([self.words, words]))
+        return Factor(np.concatenate([self.words, words]), self.n_rows)
+
+    def put(self, components: Index, words: Words) -> Factor:
+        """Put other packed components in the place of some."""
+        changed = self.words.copy()
+        changed[components] = words
+        return Factor(changed, self.n_rows)
+
+    def on_host(self) -> Factor:
+        """Return the factor without its copy on a device, which is then free to be dropped."""
+        return self if self.handle is None else Factor(self.words, self.n_rows)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from thali.bits.codes import inner_mode, outer_modes
+from thali.bits.counts import Confusion, Totals
 from thali.bits.words import (
     WORD,
     Index,
@@ -21,7 +22,7 @@ from thali.bits.words import (
     unpack,
 )
 from thali.data import BinaryTensor, Entries, Packed, Pattern
-from thali.threads import available_cores, share
+from thali.threads import n_threads, parallel_for
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,15 +30,6 @@ if TYPE_CHECKING:
 _BLOCK_ENTRIES = 1 << 24  # entries packed at a time: 16 MB of Booleans
 
 _FOR_A_THREAD = 1 << 17  # words that are worth one: a megabyte
-
-
-class Confusion(NamedTuple):
-    """Known entries by prediction and datum: positive means predicted one."""
-
-    tp: int
-    fp: int
-    tn: int
-    fn: int
 
 
 class Unfolding(NamedTuple):
@@ -66,6 +58,8 @@ class Unfoldings(Sequence[Unfolding]):
         Those that are packed already, from the first mode on.
     listed
         The entries of a sparse matrix, ones and unknown, if not even the first is packed.
+    threads
+        Threads that make them.
     """
 
     def __init__(
@@ -73,11 +67,13 @@ class Unfoldings(Sequence[Unfolding]):
         shape: tuple[int, ...],
         made: Sequence[Unfolding],
         listed: tuple[Pattern, Pattern | None] | None = None,
+        threads: int | None = None,
     ) -> None:
         self._shape = shape
         self._made = dict(enumerate(made))
         self._lock = Lock()
         self.listed = listed
+        self.threads = n_threads(threads)
 
     def __len__(self) -> int:
         return len(self._shape)
@@ -102,11 +98,11 @@ class Unfoldings(Sequence[Unfolding]):
         listed = self.listed
         if listed is not None:
             ones, unknown = listed
-            known = None if unknown is None else _pack_known(unknown)
-            self.put(Unfolding(_pack_mode(ones, 0), known))
+            known = None if unknown is None else _pack_known(unknown, 0, self.threads)
+            self.put(Unfolding(_pack_mode(ones, 0, self.threads), known))
         with self._lock:  # chains on threads may ask for it together
             if mode not in self._made:
-                self._made[mode] = _turn(self._made[0], self._shape[1])
+                self._made[mode] = _transpose(self._made[0], self._shape[1], self.threads)
         return self._made[mode]
 
 
@@ -119,8 +115,8 @@ class PackedTensor(NamedTuple):
     n_ones: int
 
     @classmethod
-    def from_tensor(cls, tensor: BinaryTensor) -> PackedTensor:
-        """Pack a labelled tensor in row blocks; sparse input is never made dense.
+    def from_tensor(cls, tensor: BinaryTensor, threads: int | None = None) -> PackedTensor:
+        """Pack a labelled tensor in blocks of rows; sparse input is never made dense.
 
         Rows that are packed already are used as they are, without a copy. A sparse matrix is
         packed when its bits are first asked for, by an engine that is loaded, say.
@@ -129,34 +125,45 @@ class PackedTensor(NamedTuple):
         counts = (tensor.n_known, tensor.n_ones)
         if isinstance(ones, Pattern):
             assert unknown is None or isinstance(unknown, Pattern)
-            return cls(shape, Unfoldings(shape, [], (ones, unknown)), *counts)
+            return cls(shape, Unfoldings(shape, [], (ones, unknown), threads), *counts)
         made = []
         for mode in range(1 if tensor.arity == 2 else tensor.arity):
-            known = None if unknown is None else _pack_known(unknown, mode)
-            made.append(Unfolding(_pack_mode(ones, mode), known))
-        return cls(shape, Unfoldings(shape, made), *counts)
+            known = None if unknown is None else _pack_known(unknown, mode, threads)
+            made.append(Unfolding(_pack_mode(ones, mode, threads), known))
+        return cls(shape, Unfoldings(shape, made, threads=threads), *counts)
 
     @classmethod
-    def from_unfolding(cls, shape: tuple[int, ...], first: Unfolding) -> PackedTensor:
+    def from_unfolding(
+        cls, shape: tuple[int, ...], first: Unfolding, threads: int | None = None
+    ) -> PackedTensor:
         """Complete the unfolding of the first mode to all; beyond matrices it is made dense."""
         for words in first:
             if words is not None and words.shape != (shape[0], row_words(shape, 0)):
                 msg = f"packed data of shape {words.shape} do not belong to a tensor of {shape}."
                 raise ValueError(msg)
-        n_known = int(np.prod(shape)) if first.known is None else int(_sizes(first.known).sum())
+        n_known = (
+            int(np.prod(shape)) if first.known is None else int(_sizes(first.known, threads).sum())
+        )
         made = [first]
         if len(shape) > 2:
             ones, known = (None if part is None else unfold_back(part, shape) for part in first)
             assert ones is not None
             for mode in range(1, len(shape)):
-                mask = None if known is None else _pack_mode(known, mode)
-                made.append(Unfolding(_pack_mode(ones, mode), mask))
-        return cls(shape, Unfoldings(shape, made), n_known, int(_sizes(first.ones).sum()))
+                mask = None if known is None else _pack_mode(known, mode, threads)
+                made.append(Unfolding(_pack_mode(ones, mode, threads), mask))
+        n_ones = int(_sizes(first.ones, threads).sum())
+        return cls(shape, Unfoldings(shape, made, threads=threads), n_known, n_ones)
 
-    @property
-    def most_ones(self) -> int:
-        """Ones of the row of the first mode that has most."""
-        return int(_sizes(self.unfoldings[0].ones).max())
+    def totals(self, threads: int | None = None) -> Totals:
+        """Count what the sampler wants to know of the data as a whole."""
+        most_ones = int(_sizes(self.unfoldings[0].ones, threads).max())
+        return Totals(self.shape, self.n_known, self.n_ones, most_ones)
+
+    def of_rows(self, rows: Index, threads: int | None = None) -> PackedTensor:
+        """Return the tensor of some rows of the first mode."""
+        ones, known = self.unfoldings[0]
+        first = Unfolding(ones[rows], None if known is None else known[rows])
+        return PackedTensor.from_unfolding((len(rows), *self.shape[1:]), first, threads)
 
     @property
     def listed(self) -> tuple[Pattern, Pattern | None] | None:
@@ -205,38 +212,39 @@ def row_words(shape: tuple[int, ...], mode: int) -> int:
     return n_outer * n_words(shape[inner_mode(shape, mode)])
 
 
-def _turn(first: Unfolding, n_columns: int) -> Unfolding:
+def _transpose(first: Unfolding, n_columns: int, threads: int | None) -> Unfolding:
     """Return the unfolding of a matrix's second mode."""
 
-    def turned(words: Words) -> Words:
+    def transposed(words: Words) -> Words:
         out = np.zeros((n_columns, n_words(len(words))), np.uint64)
         # Eight tiles are a cache line of the result: no two threads write the same.
         step = WORD * max(8, _FOR_A_THREAD // (WORD * words.shape[1]))
-        share(transpose_rows, len(words), available_cores(), words, out, step=step)
+        parallel_for(transpose_rows, len(words), n_threads(threads), words, out, step=step)
         return out
 
-    return Unfolding(turned(first.ones), None if first.known is None else turned(first.known))
+    known = None if first.known is None else transposed(first.known)
+    return Unfolding(transposed(first.ones), known)
 
 
-def _sizes(words: Words) -> Index:
-    """Count the ones of every row, on all cores."""
+def _sizes(words: Words, threads: int | None) -> Index:
+    """Count the ones of every row."""
 
     def some_rows(lo: int, hi: int) -> Index:
         sizes: Index = count_ones(words[lo:hi])
         return sizes
 
     step = max(1, _FOR_A_THREAD // words.shape[1])
-    return np.concatenate(share(some_rows, len(words), available_cores(), step=step))
+    return np.concatenate(parallel_for(some_rows, len(words), n_threads(threads), step=step))
 
 
-def _pack_mode(bits: Entries, mode: int) -> Words:
+def _pack_mode(bits: Entries, mode: int, threads: int | None) -> Words:
     """Pack the unfolding of one mode, a block of rows at a time."""
     if isinstance(bits, Packed):
         return bits.words
     shape = bits.shape
     n_rows = shape[mode]
     if isinstance(bits, Pattern):
-        return _pack_listed(bits)
+        return _pack_listed(bits, threads)
     inner = inner_mode(shape, mode)
     view = bits.transpose(mode, *outer_modes(shape, mode), inner)
     n_outer = int(np.prod(view.shape[1:-1]))
@@ -248,8 +256,8 @@ def _pack_mode(bits: Entries, mode: int) -> Words:
     return words
 
 
-def _pack_listed(pattern: Pattern) -> Words:
-    """Pack the rows of a sparse matrix on all cores."""
+def _pack_listed(pattern: Pattern, threads: int | None) -> Words:
+    """Pack the rows of a sparse matrix."""
     indptr, indices = pattern.indptr, pattern.indices
     width = n_words(pattern.shape[1])
     words = np.zeros((pattern.shape[0], width), np.uint64)
@@ -257,14 +265,15 @@ def _pack_listed(pattern: Pattern) -> Words:
     def some_rows(lo: int, hi: int) -> None:
         set_bits(words, lo, indptr[lo : hi + 1], indices)
 
-    share(some_rows, len(words), available_cores(), step=max(1, _FOR_A_THREAD // width))
+    step = max(1, _FOR_A_THREAD // width)
+    parallel_for(some_rows, len(words), n_threads(threads), step=step)
     return words
 
 
-def _pack_known(unknown: Entries, mode: int = 0) -> Words:
+def _pack_known(unknown: Entries, mode: int, threads: int | None) -> Words:
     """Pack the known entries, where some are unknown."""
     if isinstance(unknown, np.ndarray):
-        return _pack_mode(~unknown, mode)
-    words = ~_pack_mode(unknown, mode)
+        return _pack_mode(~unknown, mode, threads)
+    words = ~_pack_mode(unknown, mode, threads)
     words &= pack(np.ones(unknown.shape[1], np.bool_))  # padding must not count as known
     return words

@@ -22,6 +22,7 @@ __all__ = [
     "earlier_twins",
     "first_bit",
     "gather_bits",
+    "list_bits",
     "lowest",
     "n_words",
     "pack",
@@ -91,6 +92,23 @@ def first_bit(words: Words) -> int:
         if words[w] != _ZERO:
             return w * WORD + lowest(words[w])
     return -1
+
+
+@jit
+def list_bits(words: Words) -> Index:
+    """Return the positions of all bits of a line that are on."""
+    n = _ZERO
+    for w in range(words.shape[0]):
+        n += popcount(words[w])
+    positions = np.empty(np.int64(n), np.int64)
+    i = 0
+    for w in range(words.shape[0]):
+        left = words[w]
+        while left != _ZERO:
+            positions[i] = w * WORD + lowest(left)
+            left &= left - _ONE
+            i += 1
+    return positions
 
 
 @jit

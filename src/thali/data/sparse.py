@@ -12,7 +12,7 @@ import numpy as np
 
 from thali.data.convert import check_dtype, check_shape, classify, frozen, refusal
 from thali.data.entries import Pattern
-from thali.threads import available_cores, share
+from thali.threads import available_cores, parallel_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,7 +78,7 @@ def _copied(rows: _Rows) -> NDArray[Any]:
     def part(lo: int, hi: int) -> None:
         columns[lo:hi] = rows.indices[lo:hi]
 
-    share(part, len(columns), available_cores(), step=_BLOCK)
+    parallel_for(part, len(columns), available_cores(), step=_BLOCK)
     return columns
 
 
@@ -132,7 +132,7 @@ def _look(rows: _Rows) -> tuple[bool, bool]:
             is_all_ones = is_all_ones and _all_ones(values[start:stop], space)
         return is_all_ones, is_sorted
 
-    found = share(part, len(indices), available_cores(), step=_BLOCK)
+    found = parallel_for(part, len(indices), available_cores(), step=_BLOCK)
     return all(f[0] for f in found), all(f[1] for f in found)
 
 
@@ -160,7 +160,7 @@ def _has_twins(rows: _Rows) -> bool:
                 return True
         return False
 
-    return any(share(part, n_rows, available_cores(), step=_step(rows)))
+    return any(parallel_for(part, n_rows, available_cores(), step=_step(rows)))
 
 
 def _sorted_out(rows: _Rows) -> _Patterns:
@@ -184,7 +184,11 @@ def _sorted_out(rows: _Rows) -> _Patterns:
                 counts[code, start + 1 : stop + 1] = np.diff(before[bounds - bounds[0]])
         return None
 
-    bad = [b for b in share(look, shape[0], available_cores(), step=_step(rows)) if b is not None]
+    bad = [
+        b
+        for b in parallel_for(look, shape[0], available_cores(), step=_step(rows))
+        if b is not None
+    ]
     if bad:
         row = np.searchsorted(indptr, bad[0], side="right") - 1
         raise refusal(values[bad[0]], f"({row}, {indices[bad[0]]})")
@@ -198,7 +202,7 @@ def _sorted_out(rows: _Rows) -> _Patterns:
                 here = slice(indptr[start], indptr[stop])
                 columns[kept[start] : kept[stop]] = indices[here][codes[here] == code]
 
-        share(fill, shape[0], available_cores(), step=_step(rows))
+        parallel_for(fill, shape[0], available_cores(), step=_step(rows))
         return Pattern(frozen(kept), frozen(columns), shape)
 
     return pattern(_ONE), pattern(_UNKNOWN) if counts[_UNKNOWN].any() else None

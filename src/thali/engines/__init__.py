@@ -1,5 +1,6 @@
-"""Stage 3b: the one row kernel, placed where the machine is."""
+"""Stage 3b: the machines that hold the data and answer the sampler."""
 
-from thali.engines.base import Births, Engine, RowUpdate, choose
+from thali.engines.base import Births, Cover, Engine, RowUpdate
+from thali.engines.choose import choose
 
-__all__ = ["Births", "Engine", "RowUpdate", "choose"]
+__all__ = ["Births", "Cover", "Engine", "RowUpdate", "choose"]

@@ -1,30 +1,23 @@
-"""What an engine does: the contract between the sampler and the machines it runs on."""
+"""What an engine does: the border between the sampler and the data.
+
+The sampler never looks at data. It asks an engine, which computes where the data lie: on the
+threads of this machine or on a GPU. Engines differ in where they compute, never in what.
+"""
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from thali.errors import EngineUnavailable
-
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from thali.bits import Factor, Index, PackedTensor, Words
-    from thali.engines.cpu.order_components import Block
-    from thali.model.births import BirthTables, MoveTables
+    from thali.bits import Factor, Index, PackedTensor, Totals, Words
+    from thali.model.births import BirthDeathTables, BirthTables
+    from thali.model.weights import Weights
     from thali.streams import Stream
-
-log = logging.getLogger("thali")
-
-ENGINES = ("auto", "cpu", "gpu")
-
-LARGE = 1 << 24
-"""Entries from which ``"auto"`` takes the GPU. Here a sweep on an H200 takes three quarters of the
-time of the 16 cores beside it, at 268 million a third (``benchmarks/gpu.py --crossover``)."""
 
 
 class RowUpdate(NamedTuple):
@@ -36,70 +29,78 @@ class RowUpdate(NamedTuple):
 
     mode: int
     rows: Any  # a part of `partition`, or row numbers in increasing order; None for all rows
-    codes: Words  # (n_components, n_words), in visiting order
+    codes: Factor  # what a component of the other modes covers, components in visiting order
     is_held: NDArray[np.bool_]  # components that keep their value
-    weights: NDArray[np.int64]  # (n_singles + 1, 2): score of a one, a zero newly covered
-    singles: Any  # of `arrange`: integrated single-row components of each row; None for none
+    weights: Weights  # what covering an entry gains, as integers
+    singles: Any  # of `order_components`: each row's integrated single-row components, or None
     prior: NDArray[np.int64]  # prior log odds of each component
     stream: Stream
     site: int
 
 
+class Cover(NamedTuple):
+    """Some of the components, as far as they cover the rows of one mode."""
+
+    codes: Factor  # columns of every component
+    users: Factor  # its rows
+    is_counted: NDArray[np.bool_]  # which components cover; the others are left out
+
+
 class Births(NamedTuple):
     """New single-row components of the rows of a work order."""
 
-    owners: Index  # the row of each
-    codes: Words  # (n_births, n_words)
+    lines: tuple[Words, ...]  # one per mode: (n_births, n_words)
     covered: tuple[int, int]  # ones and zeros that these rows now cover, new components included
 
 
-class Moves(NamedTuple):
-    """Births and deaths of single-row components, at most one a row."""
+class BirthDeaths(NamedTuple):
+    """Births and deaths of single-row components, at most one per row."""
 
     births: Births
-    density: Index  # which density each birth has
-    has_died: NDArray[np.bool_]  # by component
+    density: Index  # which of the tabulated densities each birth has
+    has_died: NDArray[np.bool_]  # for every component
+
+
+class Block(NamedTuple):
+    """The components in the order they are visited, as a block of rows sees them."""
+
+    order: Index
+    factors: tuple[Factor, ...]
+    sizes: Index  # users of each component
+    is_held: NDArray[np.bool_]  # nobody outside the block uses it
+    is_single: NDArray[np.bool_]  # it has one user, who is in the block
+    singles: Any  # for every row of the block: how many components of its own were left out
 
 
 class Engine(Protocol):
-    """Where rows are updated. Engines differ in where they compute, never in what."""
+    """Where the data are, and all that looks at them."""
 
-    name: str
-    threads: int  # of the host
+    totals: Totals  # of the data that are loaded
+    can_scan: bool  # whether it can update one row after another, as serial schedules do
+
+    # --- data -------------------------------------------------------------------------------
 
     def load(self, tensor: PackedTensor) -> Engine:
         """Return an engine like this one that has the data; this one is not changed."""
 
+    def of_rows(self, rows: Index) -> Engine:
+        """Return an engine with some rows of the first mode of the data."""
+
+    def serve_chains(self, n_chains: int) -> int:
+        """Divide the threads among chains; return how many chains run side by side."""
+
+    # --- updates of a factor ----------------------------------------------------------------
+
     def update(self, job: RowUpdate, factor: Factor) -> tuple[Factor, tuple[int, int]]:
         """Carry out a work order; return the factor and the ones and zeros newly covered."""
-
-    def count(
-        self, mode: int, rows: Index | None, codes: Words, factor: Factor
-    ) -> NDArray[np.int64]:
-        """Count covered ones and covered zeros of rows: ``(n_rows, 2)``."""
-
-    def tally(
-        self,
-        mode: int,
-        rows: tuple[int, int],
-        codes: Words,
-        factor: Factor,
-        is_counted: NDArray[np.bool_],
-        classes: Words,
-    ) -> Index:
-        """Count free ones and zeros of a range of rows by class of columns.
-
-        Free is what is known and covered by none of the components that count. Returns
-        ``(n_rows, n_classes, 2)``.
-        """
 
     def partition(self, stream: Stream, n_blocks: int) -> Sequence[Any]:
         """Divide the rows of the first mode at random into blocks, whatever the state.
 
-        What a block is, is up to the engine: the sampler only hands it back.
+        The engine decides how it represents a block: the sampler only hands it back.
         """
 
-    def arrange(
+    def order_components(
         self, stream: Stream, number: int, factors: tuple[Factor, ...], rows: Any, *,
         is_integrated: bool,
     ) -> Block:  # fmt: skip
@@ -111,12 +112,18 @@ class Engine(Protocol):
     def reorder(self, factors: tuple[Factor, ...], order: Index) -> tuple[Factor, ...]:
         """Return the factors with their components in another order."""
 
-    def renew(self, job: RowUpdate, factor: Factor, tables: BirthTables) -> tuple[Factor, Births]:
+    def update_with_births(
+        self, job: RowUpdate, factor: Factor, tables: BirthTables
+    ) -> tuple[Factor, Births]:
         """Carry out a work order, then draw all single-row components of its rows anew."""
 
-    def moves(
-        self, job: RowUpdate, factor: Factor, is_single: NDArray[np.bool_], tables: MoveTables
-    ) -> Moves:
+    def birth_death(
+        self,
+        job: RowUpdate,
+        factor: Factor,
+        is_single: NDArray[np.bool_],
+        tables: BirthDeathTables,
+    ) -> BirthDeaths:
         """Try the birth or death of one single-row component in the rows of a work order."""
 
     def scan(
@@ -130,34 +137,34 @@ class Engine(Protocol):
     ) -> tuple[tuple[Factor, ...], tuple[int, int]]:
         """Do the serial schedule's pass over the rows; return what they cover."""
 
+    # --- questions about the data -----------------------------------------------------------
 
-def choose(
-    name: str = "auto", threads: int | None = None, n_entries: int = 0, *, is_serial: bool = False
-) -> Engine:
-    """Return the engine of that name; "auto" chooses once and logs its choice.
+    def count(self, mode: int, rows: Index | None, codes: Factor, factor: Factor) -> Index:
+        """Count covered ones and covered zeros of rows: ``(n_rows, 2)``."""
 
-    A GPU is chosen if there is one and the data are large enough to gain from it.
-    """
-    from thali.engines.cpu.engine import CpuEngine  # noqa: PLC0415 - engines import this file
+    def count_by_class(
+        self, mode: int, rows: tuple[int, int], cover: Cover, classes: Words
+    ) -> Index:
+        """Count free ones and zeros of a range of rows by class of columns.
 
-    if name not in ENGINES:
-        allowed = ", ".join(map(repr, ENGINES))
-        msg = f"engine={name!r} was given; allowed are {allowed}; choose one of those."
-        raise EngineUnavailable(msg)
-    if name == "gpu" or (name == "auto" and n_entries >= LARGE and not is_serial):
-        from thali.engines.gpu.device import n_devices  # noqa: PLC0415
-        from thali.engines.gpu.engine import GpuEngine  # noqa: PLC0415
+        Free is what is known and not covered. Returns ``(n_rows, n_classes, 2)``.
+        """
 
-        try:
-            if name == "gpu" or n_devices():
-                gpu = GpuEngine(threads=threads)
-                log.info("engine: gpu, %s", gpu.device.name)
-                return gpu
-        except EngineUnavailable as error:
-            if name == "gpu":
-                raise
-            log.info("engine: not gpu (%s)", error)
-    engine = CpuEngine(threads)
-    if name == "auto":
-        log.info("engine: cpu, %d threads", engine.threads)
-    return engine
+    def count_in_window(self, rows: Index, window: int, cover: Cover, classes: Words) -> Index:
+        """Count as :meth:`count_by_class` in a window of columns, for any rows of the first mode.
+
+        ``window`` is the first word of the columns; it is as wide as the classes.
+        """
+
+    def free_in_window(self, rows: Index, window: slice, cover: Cover) -> tuple[Words, Words]:
+        """Return the free entries of rows of the first mode, and the ones among all entries.
+
+        ``window`` are words of columns. Both results are ``(n_rows, n_words)``, packed.
+        """
+
+    # --- work that needs no data ------------------------------------------------------------
+
+    def over_rows(
+        self, kernel: Callable[..., Any], n_rows: int, *arguments: Any, step: int
+    ) -> list[Any]:
+        """Run a compiled function over ranges of rows, its first two arguments."""

@@ -3,6 +3,7 @@
 from thali.model.model import Model
 from thali.model.noise import AsPublished, EqualRates, FixedRates, Noise, UnequalRates
 from thali.model.priors import Beta, Buffet, Fixed, Gamma, PerComponent
+from thali.model.weights import Weights
 
 __all__ = [
     "AsPublished",
@@ -16,4 +17,5 @@ __all__ = [
     "Noise",
     "PerComponent",
     "UnequalRates",
+    "Weights",
 ]

@@ -18,6 +18,7 @@ import numpy as np
 
 from thali._jit import jit
 from thali.decide import fixed, threshold
+from thali.model.weights import Weights
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,7 +37,7 @@ class CodeTables(NamedTuple):
     plain: NDArray[np.uint64]  # (G,): the density
 
 
-class MoveTables(NamedTuple):
+class BirthDeathTables(NamedTuple):
     """What an engine needs to try the birth or death of one single-row component."""
 
     factors: NDArray[np.int64]  # (G, 3): log prior of a density; log factor of a one, a zero
@@ -49,7 +50,7 @@ class BirthTables(NamedTuple):
 
     number: NDArray[np.int64]  # (K, 3): log prior of k; log factor of an uncovered one, zero
     ceiling: np.int64  # log factor of an uncovered one for infinitely many components
-    weights: NDArray[np.int64]  # (K, 2): what covering a one, a zero gains if k are integrated
+    weights: Weights  # what covering an entry gains, by the number that is integrated out
     code: CodeTables
 
 
@@ -71,22 +72,22 @@ def birth_tables(
     n_components
         Number of components now: no row can own more.
     """
-    w1, w0 = noise.weights()
+    w1, w0 = noise.weights().pair()
     logs, cover, first = _tabulate(rate, density, w1, w0, most_ones, n_components + 1)
     count = fixed(logs)
     return BirthTables(
         count,
         np.int64(fixed(w1)),
-        fixed(np.array([w1, w0])) - count[:, 1:],
+        Weights((fixed(np.array([w1, w0])) - count[:, 1:])[None, None]),
         CodeTables(threshold(cover)[None], threshold(first)[None], threshold(np.array([density]))),
     )
 
 
-def move_tables(
+def birth_death_tables(
     rate: float, densities: NDArray[np.float64], noise: Noise, n_components: int
-) -> MoveTables:
+) -> BirthDeathTables:
     """Tabulate births and deaths when every component has its own, equally likely density."""
-    w1, w0 = noise.weights()
+    w1, w0 = noise.weights().pair()
     q = densities
     ones, zeros = np.log1p(q * np.expm1(w1)), np.log1p(q * np.expm1(w0))
     count = np.stack([np.full(len(q), -np.log(len(q))), ones, zeros], axis=1)
@@ -94,7 +95,7 @@ def move_tables(
     cover = np.zeros((len(q), 2, 2))  # one component: the row k = 1 is all that is used
     cover[:, 1, 0] = q / (np.exp(-w1) * (1.0 - q) + q)
     cover[:, 1, 1] = q / (np.exp(-w0) * (1.0 - q) + q)
-    return MoveTables(
+    return BirthDeathTables(
         fixed(count),
         fixed(np.log(rate) - np.log(np.maximum(own, 1))),
         CodeTables(threshold(cover), threshold(np.ones((len(q), 2))), threshold(q)),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from thali._jit import jit
+from thali.model.rule import free_word, log_odds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,11 +79,11 @@ def _weigh(
     for pattern in range(1, prior.shape[0]):
         rest = pattern & (pattern - 1)
         gain = gains[rest]
-        fresh = covers[pattern] & ~covers[rest]
+        fresh = free_word(covers[pattern], covers[rest])
         c = 0
         while fresh:
             if fresh & 1:
-                gain += w1 * counts[column, c, 0] + w0 * counts[column, c, 1]
+                gain += log_odds(0.0, w1, w0, counts[column, c, 0], counts[column, c, 1])
             fresh >>= 1
             c += 1
         gains[pattern] = gain

@@ -1,7 +1,7 @@
 """Bit flips: error rates, their priors, and what they say about counts.
 
 An entry that no component covers reads one with probability ``spurious`` (e0), a covered one
-reads zero with probability ``dropped`` (e1). Everything here is a formula on a confusion.
+reads zero with probability ``dropped`` (e1). Everything here is a formula on counts.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from math import exp, log, sqrt
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.special import betainc, betaincinv, betaln
 
 from thali.checks import probability, shape_parameters
-from thali.decide import SCALE, fixed
+from thali.model.weights import Weights
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from thali.bits import Confusion
+    from thali.bits import Counts
 
 SMALLEST_RATE = 1e-12
 """Rates are kept this far from zero, so that scores fit the grid; no data tell the difference."""
@@ -30,37 +30,52 @@ LARGEST_LAMBDA = 20.0
 
 
 class Noise(NamedTuple):
-    """The two error rates of a state."""
+    """The two error rates of a state.
+
+    The sampler and the posterior ask a noise model for no more than this: what covering an entry
+    gains, how probable the data are, and with which probability an entry reads one.
+    """
 
     spurious: float
     dropped: float
 
-    def weights(self) -> tuple[float, float]:
-        """Return the log-likelihood gained by covering an uncovered one, and zero (eq. 4)."""
-        return (
-            log((1.0 - self.dropped) / self.spurious),
-            log(self.dropped / (1.0 - self.spurious)),
-        )
+    def weights(self) -> Weights:
+        """Return the log-likelihood gained by covering an uncovered entry (eq. 4)."""
+        return _weights(self)
 
     def rounded_weights(self) -> tuple[float, float]:
-        """Return the weights as engines use them: on the grid of :mod:`thali.decide`."""
+        """Return what covering a one and a zero gains, as engines decide with it."""
         return _rounded_weights(self)
 
-    def log_likelihood(self, counts: Confusion) -> float:
+    def log_likelihood(self, counts: Counts) -> float:
         """Return the log probability of the known entries."""
+        tp, fp, tn, fn = counts.total
         terms = (
-            (counts.tp, 1.0 - self.dropped),
-            (counts.fp, self.dropped),
-            (counts.tn, 1.0 - self.spurious),
-            (counts.fn, self.spurious),
+            (tp, 1.0 - self.dropped),
+            (fp, self.dropped),
+            (tn, 1.0 - self.spurious),
+            (fn, self.spurious),
         )
         return sum(n * log(p) for n, p in terms if n)
+
+    def reads_one(self, covered: Any) -> Any:
+        """Return the probability that an entry reads one, given that it is covered.
+
+        ``covered`` may be a Boolean, a probability, or an array of either.
+        """
+        return self.spurious + covered * (1.0 - self.dropped - self.spurious)
+
+
+@lru_cache(maxsize=16)
+def _weights(noise: Noise) -> Weights:
+    one = log((1.0 - noise.dropped) / noise.spurious)
+    zero = log(noise.dropped / (1.0 - noise.spurious))
+    return Weights(np.array([[[[one, zero]]]]))
 
 
 @lru_cache(maxsize=16)
 def _rounded_weights(noise: Noise) -> tuple[float, float]:
-    w1, w0 = (fixed(np.array(noise.weights())) / SCALE).tolist()
-    return w1, w0
+    return noise.weights().rounded().pair()
 
 
 @dataclass(frozen=True)
@@ -84,12 +99,12 @@ class UnequalRates:
         """Return the rates a chain starts from."""
         return Noise(self.start, self.start)
 
-    def draw(self, counts: Confusion, uniforms: NDArray[np.float64]) -> Noise:
+    def draw(self, counts: Counts, uniforms: NDArray[np.float64]) -> Noise:
         """Draw both rates given the counts (eq. 12)."""
         (a0, b0), (a1, b1) = self.spurious, self.dropped
+        tp, fp, tn, fn = counts.total
         return Noise(
-            draw_rate(a0 + counts.fn, b0 + counts.tn, uniforms[0]),
-            draw_rate(a1 + counts.fp, b1 + counts.tp, uniforms[1]),
+            draw_rate(a0 + fn, b0 + tn, uniforms[0]), draw_rate(a1 + fp, b1 + tp, uniforms[1])
         )
 
     def log_prior(self, noise: Noise) -> float:
@@ -114,10 +129,11 @@ class EqualRates:
         """Return the rates a chain starts from."""
         return Noise(self.start, self.start)
 
-    def draw(self, counts: Confusion, uniforms: NDArray[np.float64]) -> Noise:
+    def draw(self, counts: Counts, uniforms: NDArray[np.float64]) -> Noise:
         """Draw the rate given the counts (eq. 11)."""
         a, b = self.prior
-        rate = draw_rate(a + counts.fp + counts.fn, b + counts.tp + counts.tn, uniforms[0])
+        tp, fp, tn, fn = counts.total
+        rate = draw_rate(a + fp + fn, b + tp + tn, uniforms[0])
         return Noise(rate, rate)
 
     def log_prior(self, noise: Noise) -> float:
@@ -146,7 +162,7 @@ class FixedRates:
         """Return the rates."""
         return Noise(self.spurious, self.dropped)
 
-    def draw(self, counts: Confusion, uniforms: NDArray[np.float64]) -> Noise:  # noqa: ARG002
+    def draw(self, counts: Counts, uniforms: NDArray[np.float64]) -> Noise:  # noqa: ARG002
         """Return the rates, whatever the counts."""
         return self.initial()
 
@@ -173,10 +189,10 @@ class AsPublished:
         """Return the rates a chain starts from."""
         return Noise(self.start, self.start)
 
-    def draw(self, counts: Confusion, uniforms: NDArray[np.float64]) -> Noise:  # noqa: ARG002
+    def draw(self, counts: Counts, uniforms: NDArray[np.float64]) -> Noise:  # noqa: ARG002
         """Return the maximum-likelihood rate."""
-        errors = counts.fp + counts.fn
-        total = sum(counts)
+        confusion = counts.total
+        errors, total = confusion.fp + confusion.fn, sum(confusion)
         smallest = 1.0 / (1.0 + exp(LARGEST_LAMBDA))
         rate = min(max(errors / total, smallest), 0.5) if total else self.start
         return Noise(rate, rate)

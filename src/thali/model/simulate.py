@@ -12,7 +12,8 @@ from scipy.special import pdtr, pdtrik
 from thali.bits import Factor, khatri_rao
 from thali.bits.tensor import unfold_back
 from thali.checks import count, positive, probability
-from thali.streams import Site, Stream, simulation_key, site_of
+from thali.sites import Site, site_of
+from thali.streams import Stream, simulation_key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -127,7 +128,7 @@ def boolean_product(factors: Sequence[NDArray[np.bool_]]) -> NDArray[np.bool_]:
     """
     packed = [Factor.from_dense(f) for f in factors]
     shape = [f.n_rows for f in packed]
-    codes = khatri_rao(packed, 0)
+    codes = khatri_rao(packed, 0).words
     out = np.zeros((shape[0], codes.shape[1]), np.uint64)
     for row, members in enumerate(factors[0]):
         out[row] = np.bitwise_or.reduce(codes[members], axis=0, initial=np.uint64(0))

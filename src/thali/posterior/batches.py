@@ -51,7 +51,7 @@ def batches(draws: Iterable[Draw], mode: int, rows: Index) -> Iterator[Batch]:
     size = 0
     for draw in draws:
         factors, noise = draw.state.factors, draw.state.noise
-        codes = khatri_rao(factors, mode)
+        codes = khatri_rao(factors, mode).words
         held.append((codes, gather_bits(factors[mode].words, rows), noise))
         size += codes.size
         if len(held) % GROUP == 0 and (len(held) == _BATCH_DRAWS or size >= _BATCH_WORDS):

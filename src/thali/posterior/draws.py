@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thali.checks import is_integer
+from thali.sampler.schedule import MOVES
 from thali.trace.draws import Scalars
 
 if TYPE_CHECKING:
@@ -67,12 +68,12 @@ class Draws:
     @property
     def spurious(self) -> NDArray[np.float64]:
         """Probability that an entry no component covers reads one."""
-        return self._scalars.spurious
+        return self._scalars.noise[:, :, 0]
 
     @property
     def dropped(self) -> NDArray[np.float64]:
         """Probability that an entry some component covers reads zero."""
-        return self._scalars.dropped
+        return self._scalars.noise[:, :, 1]
 
     @property
     def alpha(self) -> NDArray[np.float64]:
@@ -107,6 +108,16 @@ class Draws:
         covered = self._scalars.covered
         wrong = self.tensor.n_ones - covered[:, :, 0] + covered[:, :, 1]
         return wrong / self.tensor.n_known
+
+    @property
+    def acceptance(self) -> dict[str, tuple[int, int]]:
+        """How often every move of whole components was tried and accepted, while draws counted.
+
+        Only the moves that were tried; empty for runs of earlier versions, which did not count.
+        """
+        totals = self._scalars.moves.sum(axis=(0, 1)).tolist()
+        both = zip(MOVES, totals, strict=True)
+        return {name: (tries, accepted) for name, (tries, accepted) in both if tries}
 
     @property
     def wall_seconds(self) -> float:

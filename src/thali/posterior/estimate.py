@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from thali.bits import khatri_rao
 from thali.bits.words import count_ones
 from thali.checks import positive
 from thali.engines.cpu.counters import TILE
-from thali.engines.cpu.engine import CpuEngine
 from thali.posterior.batches import (
     batches,
     check_passes,
@@ -21,7 +19,7 @@ from thali.posterior.batches import (
     unfolded_width,
 )
 from thali.posterior.coverage import count_covers, sum_counts
-from thali.threads import n_threads, share
+from thali.threads import n_threads, parallel_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -96,10 +94,12 @@ def point_estimate(
     >>> from thali.model import Noise
     >>> from thali.sampler import State
     >>> from thali.trace import Draw
-    >>> def draw(row, column):
+    >>> def draw(row, column, covered):
     ...     factors = tuple(Factor.from_dense(np.array(f, bool)[:, None]) for f in (row, column))
-    ...     return Draw(State(factors, Noise(0.1, 0.2), 1.0, (), (0, 0), 0), 0.0, 0.0)
-    >>> draws = [draw([1, 1], [1, 0, 0]), draw([1, 1], [1, 1, 0]), draw([1, 1], [1, 1, 1])]
+    ...     return Draw(State(factors, Noise(0.1, 0.2), 1.0, (), covered, 0), 0.0, 0.0)
+    >>> both = [1, 1]
+    >>> draws = [draw(both, [1, 0, 0], (2, 0)), draw(both, [1, 1, 0], (4, 0))]
+    >>> draws.append(draw(both, [1, 1, 1], (5, 1)))  # ones and zeros that it covers
     >>> tensor = PackedTensor.from_tensor(BinaryTensor.from_any([[1, 1, 0], [1, 1, 1]]))
     >>> estimate = point_estimate(draws, tensor)
     >>> estimate.draw, round(estimate.expected_loss, 3), estimate.confusion
@@ -121,13 +121,13 @@ def point_estimate(
         planes = np.zeros((len(rows), n_planes, unfolded_width(tensor.shape, mode)), np.uint64)
         noted = _noting(checked(draws, tensor.shape), sizes)
         for batch in batches(noted, mode, rows):
-            share(count_covers, len(rows), workers, *batch[:3], planes)
+            parallel_for(count_covers, len(rows), workers, *batch[:3], planes)
         if modal:
             is_candidate = sizes == np.bincount(sizes).argmax()
         # Every draw's cover counts once in the counters, so their sum is that of all covers.
         n_covers += _sum(planes)
         parts = [
-            sum(share(sum_counts, len(rows), workers, *batch[:3], planes))
+            sum(parallel_for(sum_counts, len(rows), workers, *batch[:3], planes))
             for batch in batches(compress(draws, is_candidate), mode, rows)
         ]
         of_blocks.append(np.concatenate(parts))
@@ -138,19 +138,10 @@ def point_estimate(
     ]
     best = min(range(len(losses)), key=losses.__getitem__)
     draw = int(np.flatnonzero(is_candidate)[best])
-    factors = next(islice(draws, draw, None)).state.factors
-    confusion = confusion_of(factors, tensor, workers)
+    state = next(islice(draws, draw, None)).state
+    confusion = tensor.confusion(*state.covered)  # counted when it was drawn
     error = (confusion.fp + confusion.fn) / tensor.n_known
-    return PointEstimate(draw, float(losses[best] / n_draws), factors, confusion, error)
-
-
-def confusion_of(
-    factors: tuple[Factor, ...], tensor: PackedTensor, threads: int | None = None
-) -> Confusion:
-    """Count the known entries by what the product of factors predicts and what they are."""
-    engine = CpuEngine(n_threads(threads)).load(tensor)
-    tp, fp = engine.count(0, None, khatri_rao(factors, 0), factors[0]).sum(axis=0)
-    return tensor.confusion(int(tp), int(fp))
+    return PointEstimate(draw, float(losses[best] / n_draws), state.factors, confusion, error)
 
 
 def row_mode(shape: tuple[int, ...]) -> int:

@@ -17,6 +17,7 @@ from thali._jit import jit
 from thali.bits.words import popcount
 from thali.decide import SCALE, is_unlikely
 from thali.engines.cpu.horizontal import add_code, count_free, cover_row
+from thali.model.rule import log_odds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -111,7 +112,8 @@ def enumerate_rows(
         add_at_bits(ones[row], classes, 1, n_ones)
         scores[0] = 0.0
         for p in range(1, size):
-            scores[p] = one_weight * n_ones[p] + zero_weight * (n_known[p] - n_ones[p])
+            n_zeros = n_known[p] - n_ones[p]
+            scores[p] = log_odds(0.0, one_weight, zero_weight, n_ones[p], n_zeros)
         sum_subsets(scores)
         best = -np.inf
         for z in range(size):
@@ -162,7 +164,7 @@ def score(
     """Return the log odds of one more component, where some columns are covered (eq. 10)."""
     n_free, n_ones = count_free(code, covered, data)
     c1 = np.int64(n_ones)
-    return prior + one_weight * c1 + zero_weight * (np.int64(n_free) - c1)
+    return log_odds(prior, one_weight, zero_weight, c1, np.int64(n_free) - c1)
 
 
 @jit

@@ -17,8 +17,9 @@ from thali.bits.words import n_words, set_bits
 from thali.data import BinaryTensor, Entries, Packed, Pattern
 from thali.decide import fixed
 from thali.posterior.new_row_kernels import enumerate_rows, sample_rows
-from thali.streams import Site, Stream
-from thali.threads import n_threads, share
+from thali.sites import Site
+from thali.streams import Stream
+from thali.threads import n_threads, parallel_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -258,18 +259,16 @@ class _Plan(NamedTuple):
         """Fill in the probabilities of memberships and, where there is room, of coverage."""
         known = _NOTHING if block.known is None else block.known
         if self.classes is not None:
-            enumerate_rows(
-                block.ones, known, *self.classes, *self.noise.weights(), members, covered
-            )
+            weights = self.noise.weights().pair()
+            enumerate_rows(block.ones, known, *self.classes, *weights, members, covered)
         else:
-            weights = fixed(np.array(self.noise.weights()))
+            weights = self.noise.weights().fixed().of_one_class()[0]
             chain = (self.codes, self.prior, *weights, *self.numbers, GIBBS_WARMUP)
             sample_rows(block.ones, known, *chain, members, covered)
 
     def observe(self, covered: _Reals) -> None:
         """Turn probabilities of coverage into those of reading one, in place."""
-        covered *= 1.0 - self.noise.dropped - self.noise.spurious
-        covered += self.noise.spurious
+        covered[...] = self.noise.reads_one(covered)
 
 
 @lru_cache(maxsize=8)
@@ -354,4 +353,4 @@ def _share(
         for start in range(lo, hi, step):
             fill(start, min(start + step, hi))
 
-    share(some_rows, n_rows, n_threads(threads))
+    parallel_for(some_rows, n_rows, n_threads(threads))

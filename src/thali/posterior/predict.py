@@ -19,7 +19,7 @@ from thali.posterior.batches import (
     unfolded_width,
 )
 from thali.posterior.coverage import GROUP, add_entry_values, add_values, sum_logs
-from thali.threads import n_threads, share
+from thali.threads import n_threads, parallel_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -151,7 +151,7 @@ def predictive_entries(
         rates = np.array([d.state.noise for d in group])
         table = _tables(rates, noise_free=noise_free)[0, 1]
         job = (lines, firsts, positions, table, sums)
-        share(add_entry_values, len(positions), threads, *job)
+        parallel_for(add_entry_values, len(positions), threads, *job)
         n_draws += len(group)
     return sums / _some(n_draws)
 
@@ -214,7 +214,7 @@ def log_scores(
         n_draws = _accumulate(checked(draws, shape), rows, sums, ones[rows], threads)
         mask = np.repeat(_all_known(shape), len(rows), 0) if known is None else known[rows]
         logs = np.zeros(len(rows))
-        share(sum_logs, len(rows), threads, sums, mask, n_draws, logs)
+        parallel_for(sum_logs, len(rows), threads, sums, mask, n_draws, logs)
         parts.extend(logs.tolist())
     total = fsum(parts)
     return Score(total, packed.n_known, total / packed.n_known)
@@ -273,7 +273,7 @@ def _accumulate(
     n_draws = 0
     for batch in batches(draws, 0, rows):
         tables = _tables(batch.rates, noise_free=noise_free)
-        share(add_values, len(rows), threads, *batch[:3], tables, ones, sums)
+        parallel_for(add_values, len(rows), threads, *batch[:3], tables, ones, sums)
         n_draws += batch.n_draws
     return _some(n_draws)
 

@@ -19,7 +19,8 @@ from thali.bits.tensor import unfold_back
 from thali.bits.words import gather_bits, unpack
 from thali.checks import count
 from thali.posterior.diagnostics import sample_pairs
-from thali.streams import Site, Stream, simulation_key
+from thali.sites import Site
+from thali.streams import Stream, simulation_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -240,15 +241,14 @@ def _replicate(stream: Stream, draw: Draw, shape: tuple[int, ...], rows: Index) 
     if found != shape:
         msg = f"a draw of factors with {found} rows was given for data of shape {shape}."
         raise ValueError(msg)
-    codes = khatri_rao(factors, 0)
+    codes = khatri_rao(factors, 0).words
     members = unpack(gather_bits(factors[0].words, rows), len(rows))
     words = np.zeros((len(rows), codes.shape[1]), np.uint64)
     for component, code in zip(members, codes, strict=True):
         words[component] |= code
     is_covered = unfold_back(words, shape)
     uniforms = stream.uniforms(Site.REPLICATE, is_covered.size).reshape(is_covered.shape)
-    rates = np.where(is_covered, 1.0 - noise.dropped, noise.spurious)
-    return (uniforms < rates).astype(np.float64)
+    return (uniforms < noise.reads_one(is_covered)).astype(np.float64)
 
 
 def _spread(draws: Iterable[Draw], n: int) -> Iterable[Draw]:

@@ -68,7 +68,7 @@ def _bits(posterior: Posterior) -> dict[str, Any] | None:
     factors = components(posterior).factors
     rows, columns = _orders(posterior)
     first = posterior.tensor.unfoldings[0]
-    codes = khatri_rao(factors, 0)
+    codes = khatri_rao(factors, 0).words
     users = factors[0].dense()
     step = max(1, _CHUNK // prod(posterior.shape[1:]))
 

@@ -1,9 +1,10 @@
 """Stage 3c: the Markov chain."""
 
 from thali.sampler.chain import chain
+from thali.sampler.schedule import Schedule
 from thali.sampler.start import start
 from thali.sampler.state import Info, State
 from thali.sampler.step import step
-from thali.sampler.target import Schedule, Target
+from thali.sampler.target import Target
 
 __all__ = ["Info", "Schedule", "State", "Target", "chain", "start", "step"]

@@ -6,22 +6,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali.bits.words import set_bits
+from thali.bits import khatri_rao
 from thali.decide import fixed
 from thali.engines.base import RowUpdate
 from thali.model import PerComponent
-from thali.model.births import birth_tables, move_tables
+from thali.model.births import birth_death_tables, birth_tables
 from thali.model.priors import stick_odds
-from thali.streams import Site, site_of
+from thali.sites import Site, site_of
 
 if TYPE_CHECKING:
     from typing import Any
 
     from numpy.typing import NDArray
 
-    from thali.bits import Factor
-    from thali.engines.base import Births
-    from thali.engines.cpu.order_components import Block
+    from thali.engines.base import Births, Block
+    from thali.model import Weights
     from thali.model.births import BirthTables
     from thali.sampler.state import State
     from thali.sampler.target import Target
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
 def sweep_serial(stream: Stream, state: State, target: Target) -> State:
     """Update one row after another (the paper's Algorithm 1, corrected)."""
-    n_rows = target.tensor.shape[0]
+    n_rows = target.shape[0]
     users = np.arange(n_rows + 1, dtype=np.float64)  # of the other rows: 0 and N do not occur
     with np.errstate(divide="ignore"):
         odds = fixed(np.log(users) - np.log(n_rows - users))
@@ -51,8 +50,8 @@ def sweep_blocks(stream: Stream, state: State, target: Target) -> State:
     outside keeps alive are independent over rows, and so are the components that one row of the
     block owns alone. Components with two or more users, all inside, stay as they are.
     """
-    n_rows = target.tensor.shape[0]
-    prior = target.priors.densities[1]
+    n_rows = target.shape[0]
+    (prior,) = target.priors.densities[1:]
     tables = None if isinstance(prior, PerComponent) else _tables(state, target)
     tp = fp = 0
     # The partition must not depend on the state.
@@ -70,57 +69,47 @@ def _update_integrated(
     stream: Stream, state: State, target: Target, number: int, rows: Any, tables: BirthTables
 ) -> tuple[State, tuple[int, int]]:
     """Remember how many components each row owns alone, sum their codes out, draw them anew."""
-    state, block = _arrange(stream, state, target, number, rows, is_integrated=True)
+    state, block = _ordered(stream, state, target, number, rows, is_integrated=True)
     job = _work_order(stream, state, number, rows, block, tables.weights)
-    users, births = target.engine.renew(job, state.factors[0], tables)
-    return _add(state, users, births), births.covered
+    users, births = target.engine.update_with_births(job, state.factors[0], tables)
+    return _with_births(state.with_factor(0, users), births), births.covered
 
 
 def _update_with_own_densities(
     stream: Stream, state: State, target: Target, number: int, rows: Any
 ) -> tuple[State, tuple[int, int]]:
     """Hold the components a row owns alone; then let one of them be born or die."""
-    prior = target.priors.densities[1]
+    (prior,) = target.priors.densities[1:]
     assert isinstance(prior, PerComponent)
-    state, block = _arrange(stream, state, target, number, rows, is_integrated=False)
-    weights = fixed(np.array([state.noise.weights()]))
-    job = _work_order(stream, state, number, rows, block, weights)
+    state, block = _ordered(stream, state, target, number, rows, is_integrated=False)
+    job = _work_order(stream, state, number, rows, block, state.noise.weights().fixed())
     users, _ = target.engine.update(job, state.factors[0])
     rate = state.alpha / users.n_rows
-    tables = move_tables(rate, prior.grid, state.noise, state.n_components)
-    moves = target.engine.moves(job, users, block.is_single, tables)
-    state = state._replace(factors=(users, *state.factors[1:])).take(~moves.has_died)
-    densities = np.concatenate([state.densities[1], prior.grid[moves.density]])
-    state = state._replace(densities=(state.densities[0], densities))
-    return _add(state, state.factors[0], moves.births), moves.births.covered
+    tables = birth_death_tables(rate, prior.grid, state.noise, state.n_components)
+    births, density, has_died = target.engine.birth_death(job, users, block.is_single, tables)
+    state = state.with_factor(0, users).take(~has_died)
+    return _with_births(state, births, prior.grid[density]), births.covered
 
 
-def _arrange(
+def _ordered(
     stream: Stream, state: State, target: Target, number: int, rows: Any, *, is_integrated: bool
 ) -> tuple[State, Block]:
     """Return the state with its components in a random order, and what they are to the block."""
-    users, codes = state.factors
-    block = target.engine.arrange(stream, number, state.factors, rows, is_integrated=is_integrated)
-    factors = (users._replace(words=block.users), codes._replace(words=block.codes))
-    own = state.densities[1]
-    densities = (state.densities[0], own[block.order] if own.ndim else own)
-    return state._replace(factors=factors, densities=densities), block
+    block = target.engine.order_components(
+        stream, number, state.factors, rows, is_integrated=is_integrated
+    )
+    return state.with_order(block.factors, block.order), block
 
 
 def _work_order(
-    stream: Stream,
-    state: State,
-    number: int,
-    rows: Any,
-    block: Block,
-    weights: NDArray[np.int64],
+    stream: Stream, state: State, number: int, rows: Any, block: Block, weights: Weights
 ) -> RowUpdate:
     uniforms = stream.uniforms(Site.STICKS, len(block.sizes), row=number)
     odds = stick_odds(block.sizes, state.factors[0].n_rows, uniforms)
     return RowUpdate(
         mode=0,
         rows=rows,
-        codes=block.codes,
+        codes=khatri_rao(state.factors, 0),
         is_held=block.is_held,
         weights=weights,
         singles=block.singles,
@@ -130,21 +119,19 @@ def _work_order(
     )
 
 
-def _add(state: State, users: Factor, births: Births) -> State:
+def _with_births(
+    state: State, births: Births, density: NDArray[np.float64] | None = None
+) -> State:
     """Append new components, each used by one row."""
-    codes = state.factors[1]
-    if len(births.codes):
-        born = np.zeros((len(births.owners), users.words.shape[1]), np.uint64)
-        set_bits(born, 0, np.arange(len(born) + 1), births.owners)
-        users, codes = users.append(born), codes.append(births.codes)
-    return state._replace(factors=(users, codes))
+    return state.append(births.lines, density) if len(births.lines[0]) else state
 
 
 def _tables(state: State, target: Target) -> BirthTables:
+    (density,) = state.densities[1:]
     return birth_tables(
-        state.alpha / target.tensor.shape[0],
-        float(state.densities[1]),
+        state.alpha / target.shape[0],
+        float(density),
         state.noise,
-        target.most_ones,
+        target.totals.most_ones,
         state.n_components,
     )

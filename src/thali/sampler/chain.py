@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thali.checks import count, is_integer
+from thali.sampler.start import first_state
 from thali.sampler.step import step
 from thali.sampler.target import Target
 
@@ -37,7 +38,7 @@ def chain(
 def _sweeps(
     key: np.uint64, target: Target, n_sweeps: int, state: State | None
 ) -> Iterator[tuple[State, Info]]:
-    state = target.initial(key) if state is None else state
+    state = first_state(key, target) if state is None else state
     for _ in range(n_sweeps):
         state, info = step(key, state, target)
         yield state, info

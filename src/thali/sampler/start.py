@@ -20,19 +20,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali.bits import Factor, PackedTensor, Unfolding
+from thali.bits import Factor
 from thali.bits.words import n_words
-from thali.engines.cpu.engine import CpuEngine
-from thali.errors import EngineUnavailable
+from thali.sampler.schedule import MANY
 from thali.sampler.step import report, step, update_mode
-from thali.sampler.target import MANY, Target
-from thali.streams import Site, Stream, start_key
+from thali.sites import Site
+from thali.streams import Stream, start_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from thali.bits import Index
     from thali.sampler.state import Info, State
+    from thali.sampler.target import Target
 
 log = logging.getLogger("thali")
 
@@ -46,27 +46,37 @@ _PASSES = 2
 explain better."""
 
 
+def first_state(key: np.uint64, target: Target) -> State:
+    """Return the state before the first sweep of a chain, once its start is done."""
+    state = None
+    for state, _ in start(key, target):  # noqa: B007 - the last one counts
+        pass
+    return target.initial(key) if state is None else state
+
+
 def start(key: np.uint64, target: Target) -> Iterator[tuple[State, Info]]:
     """Yield every sweep of the first rows, then the state of all rows before their first sweep.
 
-    In between a caller may look, tell or stop; only the last state is one of the target.
+    In between a caller may look, report or stop; only the last state is one of the target. A chain
+    that starts with all of its rows has nothing to yield.
 
     Parameters
     ----------
     key
-        Of the chain that starts; the numbers drawn here belong to a key made of it.
+        Key of the chain that starts; the numbers drawn here belong to a key made of it.
     target
-        Of all rows, of which ``target.n_first`` start.
+        Target of all rows, of which ``target.n_first`` start.
     """
+    n_rows, n_first = target.shape[0], target.n_first
+    if not n_first:
+        return
     key = start_key(key)
-    n_rows, n_first = target.tensor.shape[0], target.n_first
     log.info("starting with %s of %s rows", f"{n_first:,}", f"{n_rows:,}")
     rows = Stream(key, np.uint64(0)).permutation(Site.FIRST_ROWS, n_rows)[:n_first]
     few = _target_of(np.sort(rows), target)
     state = None
-    if few.n_first:
-        for state, info in start(key, few):
-            yield state, info
+    for state, info in start(key, few):
+        yield state, info
     state = few.initial(key) if state is None else state
     for _ in range(few.schedule.warmup):
         state, info = step(key, state, few)
@@ -77,18 +87,19 @@ def start(key: np.uint64, target: Target) -> Iterator[tuple[State, Info]]:
 
 def _for_all(key: np.uint64, state: State, target: Target, sweep: int) -> Iterator[State]:
     """Draw the memberships of all rows, given the components that some have found."""
-    n_rows, nothing = target.tensor.shape[0], state.densities[0]  # the buffet has no density
+    n_rows = target.shape[0]
     sizes = state.factors[0].sizes()
     state = state.take(sizes > 1)  # what one row has for itself, the others do not have
     # The weights of the Beta process, at their mean (P5).
     weights = sizes[sizes > 1] / (state.factors[0].n_rows + 1.0)
     users = Factor(np.zeros((len(weights), n_words(n_rows)), np.uint64), n_rows)
-    state = state._replace(factors=(users, state.factors[1]), covered=(0, 0), sweep=0)
+    state = state.with_factor(0, users)._replace(covered=(0, 0), sweep=0)
+    nothing = state.densities[0]  # the buffet has no density
     for number in range(_PASSES):
         stream = Stream(key, np.uint64(sweep + number))
-        state = state._replace(densities=(weights, state.densities[1]))
+        state = state._replace(densities=(weights, *state.densities[1:]))
         state = update_mode(stream, state, target, 0)
-        state = state._replace(densities=(nothing, state.densities[1]))
+        state = state._replace(densities=(nothing, *state.densities[1:]))
         is_used = state.factors[0].sizes() > 0
         state, weights = state.take(is_used), weights[is_used]
         yield state
@@ -96,16 +107,9 @@ def _for_all(key: np.uint64, state: State, target: Target, sweep: int) -> Iterat
 
 def _target_of(rows: Index, target: Target) -> Target:
     """Return the target of some rows, where every sweep is warm-up."""
-    ones, known = target.tensor.unfoldings[0]
-    first = Unfolding(ones[rows], None if known is None else known[rows])
-    tensor = PackedTensor.from_unfolding((len(rows), target.tensor.shape[1]), first)
     n_sweeps, fewer = target.schedule.first_sweeps, len(rows) // MANY
     if fewer < _LEAST:
         fewer = 0
     else:  # these will have found what there is; all that is left is what they do not have
         n_sweeps //= MANY
-    schedule = replace(target.schedule, warmup=n_sweeps, first_rows=fewer)
-    try:
-        return Target.prepare(tensor, target.model, schedule, target.engine)
-    except EngineUnavailable:  # no room beside the data; few rows are quick anywhere
-        return Target.prepare(tensor, target.model, schedule, CpuEngine(target.engine.threads))
+    return target.of_rows(rows, replace(target.schedule, warmup=n_sweeps, first_rows=fewer))

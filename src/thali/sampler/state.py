@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from numpy.typing import NDArray
 
     from thali.bits import Confusion, Factor, Index, Words
@@ -19,7 +21,7 @@ class State(NamedTuple):
     factors: tuple[Factor, ...]  # one per mode
     noise: Noise
     alpha: float  # concentration of the buffet; not used if the number of components is fixed
-    densities: tuple[NDArray[np.float64], ...]  # per mode: a scalar, or one a component
+    densities: tuple[NDArray[np.float64], ...]  # per mode: a scalar, or one per component
     covered: tuple[int, int]  # ones and zeros predicted one: saves a pass over the data
     sweep: int  # completed sweeps: the only random-number state there is
 
@@ -28,36 +30,40 @@ class State(NamedTuple):
         """Number of components."""
         return self.factors[0].n_components
 
-    def take(self, components: NDArray[np.intp] | NDArray[np.bool_]) -> State:
+    def with_order(self, factors: tuple[Factor, ...], order: Index | NDArray[np.bool_]) -> State:
+        """Return the state with factors whose components an engine has selected or reordered."""
+        densities = tuple(d if d.ndim == 0 else d[order] for d in self.densities)
+        return self._replace(factors=factors, densities=densities)
+
+    def with_factor(self, mode: int, factor: Factor) -> State:
+        """Return the state with another factor of one mode."""
+        factors = (*self.factors[:mode], factor, *self.factors[mode + 1 :])
+        return self._replace(factors=factors)
+
+    def take(self, components: Index | NDArray[np.bool_]) -> State:
         """Select or reorder components."""
-        return self._replace(
-            factors=tuple(f.take(components) for f in self.factors),
-            densities=tuple(d if d.ndim == 0 else d[components] for d in self.densities),
-        )
+        return self.with_order(tuple(f.take(components) for f in self.factors), components)
 
-    def replaced(
-        self,
-        is_rest: NDArray[np.bool_],
-        users: Words,
-        codes: Words,
-        densities: NDArray[np.float64],
-    ) -> State:
-        """Keep some components of a matrix and append others; covered is not updated."""
-        kept = self.take(is_rest)
-        factors = (kept.factors[0].append(users), kept.factors[1].append(codes))
-        if kept.densities[1].ndim:
-            own = np.concatenate([kept.densities[1], densities])
-            kept = kept._replace(densities=(kept.densities[0], own))
-        return kept._replace(factors=factors)
+    def append(self, lines: Sequence[Words], density: NDArray[np.float64] | None = None) -> State:
+        """Add components at the end; ``covered`` is not updated.
 
-    def put(self, components: Index, users: Words, codes: Words) -> State:
-        """Put other components in the place of some of a matrix; covered is not updated."""
-        factors = []
-        for factor, new in zip(self.factors, (users, codes), strict=True):
-            words = factor.words.copy()
-            words[components] = new
-            factors.append(factor._replace(words=words))
-        return self._replace(factors=tuple(factors))
+        Parameters
+        ----------
+        lines
+            One array per mode, ``(n_new, n_words)``.
+        density
+            Densities of the new components in the modes where every component has its own.
+        """
+        both = zip(self.factors, lines, strict=True)
+        factors = tuple(factor.append(words) for factor, words in both)
+        new = np.zeros(0) if density is None else density
+        densities = tuple(d if d.ndim == 0 else np.append(d, new) for d in self.densities)
+        return self._replace(factors=factors, densities=densities)
+
+    def put(self, components: Index, lines: Sequence[Words]) -> State:
+        """Put other components in the place of some; ``covered`` is not updated."""
+        both = zip(self.factors, lines, strict=True)
+        return self._replace(factors=tuple(f.put(components, words) for f, words in both))
 
 
 class Info(NamedTuple):
@@ -68,4 +74,4 @@ class Info(NamedTuple):
     log_likelihood: float
     confusion: Confusion
     is_warmup: bool
-    moves: tuple[tuple[int, int], ...] = ()  # tried and accepted, of every kind
+    moves: Mapping[str, tuple[int, int]] = {}

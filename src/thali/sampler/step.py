@@ -12,9 +12,10 @@ from thali.decide import fixed
 from thali.engines.base import RowUpdate
 from thali.model.priors import log_bernoulli, log_buffet, log_repeats
 from thali.sampler.buffet import sweep_blocks, sweep_serial
-from thali.sampler.moves.move import move
+from thali.sampler.moves import try_moves
 from thali.sampler.state import Info, State
-from thali.streams import Site, Stream, site_of
+from thali.sites import Site, site_of
+from thali.streams import Stream
 
 if TYPE_CHECKING:
     from thali.sampler.target import Target
@@ -41,24 +42,19 @@ def step(key: np.uint64, state: State, target: Target) -> tuple[State, Info]:
         state = sweep_blocks(stream, state, target)
     else:
         state = sweep_serial(stream, state, target)
-    told: tuple[tuple[int, int], ...] = ()
-    if len(state.factors) == 2:  # codes that can be summed out: columns are independent
-        state, told = move(stream, state, target)
+    state, acceptance = try_moves(stream, state, target)
     for mode in range(1, len(state.factors)):
         if priors.buffet is not None:
             # A fresh random order, for the reason given in sampler/buffet.py.
             order = stream.permutation(site_of(Site.ORDER, mode), state.n_components)
-            densities = tuple(d if d.ndim == 0 else d[order] for d in state.densities)
-            factors = target.engine.reorder(state.factors, order)
-            state = state._replace(factors=factors, densities=densities)
+            state = state.with_order(target.engine.reorder(state.factors, order), order)
         state = update_mode(stream, state, target, mode)
     if not (is_warmup and state.sweep < schedule.hold):
         state = update_hyperparameters(stream, state, target)
-        counts = target.tensor.confusion(*state.covered)
-        noise = priors.noise.draw(counts, stream.uniforms(Site.NOISE, 2))
+        noise = priors.noise.draw(target.counts(state), stream.uniforms(Site.NOISE, 2))
         state = state._replace(noise=noise)
     state = state._replace(sweep=state.sweep + 1)
-    return state, report(state, target, is_warmup=is_warmup)._replace(moves=told)
+    return state, report(state, target, is_warmup=is_warmup)._replace(moves=acceptance)
 
 
 def update_mode(stream: Stream, state: State, target: Target, mode: int) -> State:
@@ -69,16 +65,15 @@ def update_mode(stream: Stream, state: State, target: Target, mode: int) -> Stat
         rows=None,
         codes=khatri_rao(state.factors, mode),
         is_held=np.zeros(n, np.bool_),
-        weights=fixed(np.array([state.noise.weights()])),
+        weights=state.noise.weights().fixed(),
         singles=None,
         prior=np.full(n, fixed(logit(state.densities[mode]))),
         stream=stream,
         site=site_of(Site.ROW_BITS, mode),
     )
     factor, gained = target.engine.update(job, state.factors[mode])
-    factors = (*state.factors[:mode], factor, *state.factors[mode + 1 :])
     tp, fp = state.covered
-    return state._replace(factors=factors, covered=(tp + gained[0], fp + gained[1]))
+    return state.with_factor(mode, factor)._replace(covered=(tp + gained[0], fp + gained[1]))
 
 
 def update_hyperparameters(stream: Stream, state: State, target: Target) -> State:
@@ -94,7 +89,7 @@ def update_hyperparameters(stream: Stream, state: State, target: Target) -> Stat
     alpha = state.alpha
     if target.priors.buffet is not None:
         uniform = float(stream.uniforms(Site.ALPHA, 1)[0])
-        alpha = target.priors.buffet.draw(state.n_components, target.tensor.shape[0], uniform)
+        alpha = target.priors.buffet.draw(state.n_components, target.shape[0], uniform)
     return state._replace(densities=tuple(densities), alpha=alpha)
 
 
@@ -104,7 +99,7 @@ def report(state: State, target: Target, *, is_warmup: bool) -> Info:
     Components of the buffet have no labels: its density is that of a multiset (eq. 5).
     """
     priors = target.priors
-    counts = target.tensor.confusion(*state.covered)
+    counts = target.counts(state)
     log_likelihood = state.noise.log_likelihood(counts)
     log_joint = log_likelihood + priors.noise.log_prior(state.noise)
     for factor, density, prior in zip(
@@ -118,4 +113,6 @@ def report(state: State, target: Target, *, is_warmup: bool) -> Info:
         log_joint += priors.buffet.log_prior(state.alpha)
         log_joint += log_buffet(users.sizes(), users.n_rows, state.alpha)
         log_joint -= log_repeats(state.factors, state.densities)
-    return Info(state.n_components, float(log_joint), float(log_likelihood), counts, is_warmup)
+    return Info(
+        state.n_components, float(log_joint), float(log_likelihood), counts.total, is_warmup
+    )

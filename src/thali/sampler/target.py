@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from thali.bits import Factor, PackedTensor, khatri_rao
-from thali.checks import count
+from thali.bits import Counts, Factor, PackedTensor, khatri_rao
 from thali.data import BinaryTensor
-from thali.engines.base import choose
+from thali.engines.choose import choose
 from thali.errors import EngineUnavailable
 from thali.model import Model, PerComponent
 from thali.model.simulate import Simulated
+from thali.sampler.schedule import MANY, Schedule
 from thali.sampler.state import State
-from thali.streams import Site, Stream, site_of
+from thali.sites import Site, site_of
+from thali.streams import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,84 +25,20 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from thali.bits import Totals
     from thali.engines.base import Engine
     from thali.model.model import Priors
 
 log = logging.getLogger(__name__)
 
-SCHEDULES = ("parallel", "serial", "serial-integrated")
-MOVES = ("split_merge", "anchored", "guided", "compound", "reseat", "residual")
-
-MANY = 4
-"""Times as many rows as start with them: with fewer, that saves little."""
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """How the rows of the buffet factor are updated, and what is special in warm-up.
-
-    Parameters
-    ----------
-    kind
-        ``"parallel"``: rows in random blocks, all rows of a block at once, single-row components
-        integrated out. ``"serial"``: one row after another, as in the paper, corrected.
-        ``"serial-integrated"``: the same with single-row components integrated out.
-        Ignored when the number of components is fixed.
-    warmup
-        Sweeps before draws count.
-    blocks
-        Blocks of the parallel schedule. At least 2: a block of all rows could not update shared
-        components.
-    hold
-        First sweeps (of the warm-up) in which error rates, concentration and densities stay where
-        they start. Otherwise, with no component yet, they would say that everything is noise, or
-        that every row has components of its own, and it takes long to leave such states. A chain
-        that starts with some of the rows starts with what these say, and holds that.
-    split_merge, anchored, guided, compound, reseat, residual
-        How often each move that changes whole components is tried in a sweep
-        (:mod:`thali.sampler.moves`); in proportion more often where more than ten are expected,
-        half as often with more than 16,384 columns.
-    first_rows
-        Rows that a chain of at least four times as many starts with: what they find is given to
-        all rows before the first sweep (:mod:`thali.sampler.start`). Every chain has its own. 0
-        starts with all. For the parallel schedule and an inferred number of components.
-    first_sweeps
-        Sweeps of those rows; from 4,096 rows on, of a quarter of them, and then a quarter as many
-        of all of them.
-    """
-
-    kind: str = "parallel"
-    warmup: int = 0
-    blocks: int = 4
-    hold: int = 20
-    split_merge: int = 5
-    anchored: int = 2
-    guided: int = 5
-    compound: int = 3
-    reseat: int = 2
-    residual: int = 1
-    first_rows: int = 4096
-    first_sweeps: int = 200
-
-    def __post_init__(self) -> None:
-        if self.kind not in SCHEDULES:
-            allowed = ", ".join(map(repr, SCHEDULES))
-            msg = f"schedule={self.kind!r} was given; allowed are {allowed}; choose one of those."
-            raise ValueError(msg)
-        for name in ("warmup", "hold", *MOVES, "first_rows", "first_sweeps"):
-            count(name, getattr(self, name))
-        count("blocks", self.blocks, least=2)
-
 
 class Target(NamedTuple):
     """Everything about a chain that does not change."""
 
-    tensor: PackedTensor
-    engine: Engine
+    engine: Engine  # has the data
     model: Model
     priors: Priors
     schedule: Schedule
-    most_ones: int  # in any row of the first mode
 
     @classmethod
     def prepare(  # noqa: C901 - every part is checked against every other
@@ -122,7 +58,7 @@ class Target(NamedTuple):
         model, schedule
             What is sampled and how; a schedule may be given by its kind.
         engine, threads
-            Where; threads belong to an engine given by name.
+            Engine to run on; ``threads`` applies only to an engine given by name.
         """
         if isinstance(tensor, Simulated):
             msg = "simulated data with their truth were given; pass their `.tensor` alone."
@@ -135,7 +71,7 @@ class Target(NamedTuple):
                 msg = f"{name}={value!r} was given; a {kind.__name__} is needed; make one of it."
                 raise TypeError(msg)
         if not isinstance(tensor, PackedTensor):
-            tensor = PackedTensor.from_tensor(BinaryTensor.from_any(tensor))
+            tensor = PackedTensor.from_tensor(BinaryTensor.from_any(tensor), threads)
         arity = len(tensor.shape)
         priors = model.priors(arity)
         if not model.is_finite and arity > 2:
@@ -146,7 +82,7 @@ class Target(NamedTuple):
             )
             raise NotImplementedError(msg)
         is_serial = not model.is_finite and schedule.kind != "parallel"
-        if is_serial and isinstance(priors.densities[1], PerComponent):
+        if is_serial and any(isinstance(prior, PerComponent) for prior in priors.densities):
             msg = (
                 f"schedule={schedule.kind!r} with a density per component was given; single-row "
                 "components then cannot be drawn at once; use schedule='parallel'."
@@ -161,10 +97,10 @@ class Target(NamedTuple):
                 "threads, or pass an engine, which has its own."
             )
             raise TypeError(msg)
-        if is_serial and engine.name == "gpu":
+        if is_serial and not engine.can_scan:
             msg = (
-                f"schedule={schedule.kind!r} was given with engine='gpu', which cannot speed up "
-                "one row after another; use schedule='parallel' or engine='cpu'."
+                f"schedule={schedule.kind!r} was given with an engine that cannot speed up one "
+                "row after another; use schedule='parallel' or engine='cpu'."
             )
             raise ValueError(msg)
         try:
@@ -172,35 +108,44 @@ class Target(NamedTuple):
         except EngineUnavailable as error:
             if not is_chosen:
                 raise
-            log.info("engine: not that one (%s)", error)
+            log.info("engine: the GPU is not available (%s); using the CPU", error)
             engine = choose("cpu", threads).load(tensor)
-        return cls(tensor, engine, model, priors, schedule, tensor.most_ones)
+        return cls(engine, model, priors, schedule)
+
+    @property
+    def totals(self) -> Totals:
+        """What is known of the data as a whole."""
+        return self.engine.totals
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Length of every mode."""
+        return self.engine.totals.shape
 
     @property
     def n_first(self) -> int:
-        """Rows that a chain starts with (:mod:`thali.sampler.start`); 0 if with all."""
-        schedule, n_rows = self.schedule, self.tensor.shape[0]
+        """Rows that a chain starts with (:mod:`thali.sampler.start`); 0 if it starts with all."""
+        schedule, n_rows = self.schedule, self.shape[0]
         is_parallel = self.priors.buffet is not None and schedule.kind == "parallel"
         is_many = n_rows >= MANY * schedule.first_rows and schedule.first_sweeps > 0
         return schedule.first_rows if is_parallel and is_many else 0
 
+    def of_rows(self, rows: Any, schedule: Schedule) -> Target:
+        """Return the target of some rows of the first mode."""
+        return self._replace(engine=self.engine.of_rows(rows), schedule=schedule)
+
     def initial(self, key: np.uint64, factors: Sequence[NDArray[np.bool_]] | None = None) -> State:
-        """Return the state before the first sweep.
+        """Return a state to begin with.
 
-        The buffet starts empty, or, of many rows, with what some of them found; a fixed number of
-        components starts from the prior. Dense ``factors``, one a mode, start the chain elsewhere.
+        The buffet starts empty; a fixed number of components starts from the prior. Dense
+        ``factors``, one per mode, start the chain elsewhere. A chain of many rows begins with what
+        some of them found instead (:func:`thali.sampler.start.first_state`).
         """
-        if factors is None and self.n_first:
-            from thali.sampler.start import start  # noqa: PLC0415 - it runs a chain of its own
-
-            for state, _ in start(key, self):
-                last = state
-            return last
-        shape, priors = self.tensor.shape, self.priors
+        priors = self.priors
         if factors is not None:
             packed = self._from_dense(factors)
         elif priors.buffet is not None:
-            packed = tuple(Factor.empty(n) for n in shape)
+            packed = tuple(Factor.empty(n) for n in self.shape)
         else:
             packed = self._from_prior(key)
         densities = tuple(
@@ -210,6 +155,10 @@ class Target(NamedTuple):
         alpha = priors.buffet.initial() if priors.buffet else 0.0
         return self.recount(State(packed, priors.noise.initial(), alpha, densities, (0, 0), 0))
 
+    def counts(self, state: State) -> Counts:
+        """Return the known entries of a state by class, prediction and datum."""
+        return Counts.of_one_class(self.totals.confusion(*state.covered))
+
     def recount(self, state: State) -> State:
         """Return the state with its covered entries counted from the data."""
         counts = self.engine.count(0, None, khatri_rao(state.factors, 0), state.factors[0])
@@ -218,9 +167,9 @@ class Target(NamedTuple):
 
     def _from_dense(self, factors: Sequence[NDArray[np.bool_]]) -> tuple[Factor, ...]:
         """Check and pack factors to start from."""
-        shape = self.tensor.shape
+        shape = self.shape
         if len(factors) != len(shape):
-            msg = f"{len(factors)} factors were given for {len(shape)} modes; give one a mode."
+            msg = f"{len(factors)} factors were given for {len(shape)} modes; give one per mode."
             raise ValueError(msg)
         n_components = np.shape(factors[0])[-1] if np.ndim(factors[0]) else 0
         if self.model.n_components not in (None, n_components):
@@ -249,7 +198,7 @@ class Target(NamedTuple):
         n_components = self.model.n_components or 0
         stream = Stream(key, np.uint64(0))
         factors = []
-        for mode, n_rows in enumerate(self.tensor.shape):
+        for mode, n_rows in enumerate(self.shape):
             prior = self.priors.densities[mode]
             assert prior is not None
             uniforms = stream.uniforms(site_of(Site.START, mode), n_rows * n_components)

@@ -10,6 +10,7 @@ import numpy as np
 from thali.bits import Factor
 from thali.model import Noise
 from thali.sampler import State
+from thali.sampler.schedule import MOVES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +28,8 @@ class Draw(NamedTuple):
     state: State
     log_joint: float
     log_likelihood: float
+    moves: Mapping[str, tuple[int, int]] = {}
+    """Of the sweeps since the draw before."""
 
     @property
     def nbytes(self) -> int:
@@ -38,14 +41,14 @@ class Scalars(NamedTuple):
     """What is known of every draw without its factors: arrays with one entry a draw."""
 
     n_components: NDArray[np.int64]
-    spurious: NDArray[np.float64]
-    dropped: NDArray[np.float64]
+    noise: NDArray[np.float64]  # (n_draws, n_rates), in the order of thali.model.Noise
     alpha: NDArray[np.float64]
     densities: NDArray[np.float64]  # (n_draws, n_modes); the mean where components have their own
     covered: NDArray[np.int64]  # (n_draws, 2): ones and zeros predicted one
     sweep: NDArray[np.int64]
     log_joint: NDArray[np.float64]
     log_likelihood: NDArray[np.float64]
+    moves: NDArray[np.int64]  # (n_draws, n_moves, 2): tries and acceptances, in order of MOVES
 
     @classmethod
     def of(cls, draws: Sequence[Draw], arity: int) -> Scalars:
@@ -54,14 +57,14 @@ class Scalars(NamedTuple):
         densities = [[float(p.mean()) if p.size else np.nan for p in s.densities] for s in states]
         return cls(
             np.array([s.n_components for s in states], np.int64),
-            np.array([s.noise.spurious for s in states], np.float64),
-            np.array([s.noise.dropped for s in states], np.float64),
+            np.array([s.noise for s in states], np.float64).reshape(len(states), -1),
             np.array([s.alpha for s in states], np.float64),
             np.array(densities, np.float64).reshape(len(states), arity),
             np.array([s.covered for s in states], np.int64).reshape(len(states), 2),
             np.array([s.sweep for s in states], np.int64),
             np.array([d.log_joint for d in draws], np.float64),
             np.array([d.log_likelihood for d in draws], np.float64),
+            moves_of(draws),
         )
 
     @classmethod
@@ -98,7 +101,7 @@ class Store(Protocol):
         """Return what is known of every draw without its factors."""
 
 
-class Kept:
+class MemoryStore:
     """The draws of one chain in memory."""
 
     def __init__(self, settings: Settings) -> None:
@@ -106,13 +109,15 @@ class Kept:
         self.state: State | None = None  # where the chain is
         self.draws: list[Draw] = []
         self.wall_seconds = 0.0
+        self._moves = Acceptance()
         self._started = monotonic()
 
     def record(self, state: State, info: Info) -> None:
         """Take note of a sweep; keep it if it is one that counts."""
         self.state = state
+        self._moves.add(info)
         if self.settings.is_draw(state.sweep):
-            self.draws.append(Draw(state, info.log_joint, info.log_likelihood))
+            self.draws.append(self._moves.draw(state, info))
 
     def flush(self) -> None:
         """Note the time; memory is as safe as it gets."""
@@ -130,6 +135,33 @@ class Kept:
     def scalars(self) -> Scalars:
         """Return what is known of every draw without its factors."""
         return Scalars.of(self.draws, len(self.settings.shape))
+
+
+class Acceptance:
+    """Tries and acceptances of moves since the last draw; warm-up does not count."""
+
+    def __init__(self, moves: Mapping[str, tuple[int, int]] | None = None) -> None:
+        self.moves = dict(moves or {})
+
+    def add(self, info: Info) -> None:
+        """Count the moves of a sweep."""
+        if info.is_warmup:
+            return
+        for name, (tries, accepted) in info.moves.items():
+            before = self.moves.get(name, (0, 0))
+            self.moves[name] = before[0] + tries, before[1] + accepted
+
+    def draw(self, state: State, info: Info) -> Draw:
+        """Return the draw of a sweep that counts, and begin to count anew."""
+        moves, self.moves = self.moves, {}
+        state = state._replace(factors=tuple(factor.on_host() for factor in state.factors))
+        return Draw(state, info.log_joint, info.log_likelihood, moves)
+
+
+def moves_of(draws: Sequence[Draw]) -> NDArray[np.int64]:
+    """Return tries and acceptances of every draw, ``(n_draws, n_moves, 2)``."""
+    counts = [[draw.moves.get(name, (0, 0)) for name in MOVES] for draw in draws]
+    return np.array(counts, np.int64).reshape(len(counts), len(MOVES), 2)
 
 
 class Chunk(NamedTuple):
@@ -150,6 +182,8 @@ class Chunk(NamedTuple):
             "sweep": np.array([s.sweep for s in states], np.int64),
             "log_joint": np.array([d.log_joint for d in draws], np.float64),
             "log_likelihood": np.array([d.log_likelihood for d in draws], np.float64),
+            "moves": moves_of(draws),
+            "move_names": np.array(MOVES),
         }
         for mode in range(len(shape)):
             arrays[f"factor_{mode}"] = np.concatenate([s.factors[mode].words for s in states])
@@ -188,7 +222,12 @@ class Chunk(NamedTuple):
             (covered[0], covered[1]),
             int(arrays["sweep"][i]),
         )
-        return Draw(state, float(arrays["log_joint"][i]), float(arrays["log_likelihood"][i]))
+        moves = {}
+        if "moves" in arrays:  # runs of earlier versions have no counts
+            names, counts = arrays["move_names"].tolist(), arrays["moves"][i].tolist()
+            moves = {name: (tries, n) for name, (tries, n) in zip(names, counts, strict=True)}
+        log_densities = (float(arrays[name][i]) for name in ("log_joint", "log_likelihood"))
+        return Draw(state, *log_densities, moves)
 
     def scalars(self) -> Scalars:
         """Return what is known of every draw without its factors."""

@@ -28,10 +28,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import thali
-from thali import streams
 from thali.bits import PackedTensor, Unfolding
 from thali.errors import TraceDamaged, TraceMismatch
-from thali.trace.draws import Chunk, Draw, Scalars
+from thali.sites import VERSION
+from thali.trace.draws import Acceptance, Chunk, Draw, Scalars
 from thali.trace.files import read_arrays, sync_folder, write, write_arrays
 from thali.trace.settings import Settings
 
@@ -80,7 +80,7 @@ class Run:
         header = {
             "format": FORMAT,
             "version": thali.__version__,
-            "stream": streams.VERSION,
+            "stream": VERSION,
             "digest": digest(tensor),
             "settings": settings.to_json(),
         }
@@ -154,13 +154,13 @@ class Run:
         rows = tuple(None if names is None else tuple(names) for names in rows)
         return tensor, Names(tuple(modes), rows)
 
-    def chain(self, number: int) -> Stored:
+    def chain(self, number: int) -> DiskStore:
         """Return the stored draws of one chain."""
-        return Stored(self.folder / f"chain-{number}", self.settings)
+        return DiskStore(self.folder / f"chain-{number}", self.settings)
 
 
-class Stored:
-    """The draws of one chain on disk: the same interface as :class:`~thali.trace.draws.Kept`.
+class DiskStore:
+    """The draws of one chain on disk: the same interface as :class:`~thali.trace.draws.MemoryStore`.
 
     Opening checks every file against the digest noted when it was written. ``damage`` says what
     is wrong, if anything is; the draws before it are there all the same.
@@ -172,6 +172,7 @@ class Stored:
         self.state: State | None = None  # where the chain is
         self.damage: str | None = None
         self.pending: list[Draw] = []  # not on disk yet
+        self._moves = Acceptance()
         self._starts: list[int] = []
         self._digests: list[bytes] = []
         self._stops: list[int] = []
@@ -188,8 +189,9 @@ class Stored:
     def record(self, state: State, info: Info) -> None:
         """Take note of a sweep, and write a checkpoint when it is time."""
         self.state = state
+        self._moves.add(info)
         if self.settings.is_draw(state.sweep):
-            self.pending.append(Draw(state, info.log_joint, info.log_likelihood))
+            self.pending.append(self._moves.draw(state, info))
         is_time = monotonic() - self._written_at >= self.seconds
         n_bytes = self.pending[-1].nbytes * len(self.pending) if self.pending else 0
         if is_time or n_bytes > _MOST_BYTES:
@@ -206,7 +208,7 @@ class Stored:
             chunk = Chunk.of(self.pending, self.settings.shape)
             starts.append(start)
             digests.append(write_arrays(self._chunk_path(start), chunk.arrays))
-        now = Chunk.of([Draw(state, np.nan, np.nan)], self.settings.shape)
+        now = Chunk.of([Draw(state, np.nan, np.nan, self._moves.moves)], self.settings.shape)
         counter = {
             "starts": np.array(starts, np.int64),
             "digests": np.frombuffer(b"".join(digests), np.uint8).reshape(len(digests), 32),
@@ -248,6 +250,7 @@ class Stored:
         self.pending = []
         self.folder.mkdir(exist_ok=True)
         self.state = self[len(self) - 1].state if len(self) else None
+        self._moves = Acceptance()
         self._written_sweep = 0
         self.damage = None
 
@@ -261,7 +264,7 @@ class Stored:
         try:
             arrays = read_arrays(path)
             starts, digests = arrays["starts"].tolist(), arrays["digests"]
-            state = Chunk(self.settings.shape, arrays).draws()[0].state
+            now = Chunk(self.settings.shape, arrays).draws()[0]
             # Runs of earlier versions have no time.
             self.wall_seconds = float(arrays.get("wall_seconds", np.nan))
         except (TraceDamaged, KeyError, IndexError, ValueError) as error:
@@ -276,7 +279,8 @@ class Stored:
                 return
             scalars = Chunk(self.settings.shape, arrays).scalars()
             self._add(start, expected.tobytes(), scalars)
-        self.state, self._written_sweep = state, state.sweep
+        self.state, self._written_sweep = now.state, now.state.sweep
+        self._moves = Acceptance(now.moves)
 
     def _salvage(self) -> None:
         """Read the draws without the state that counts them; every file has its own checksum."""

@@ -1,5 +1,1 @@
-"""The CPU engine: compiled kernels on threads."""
-
-from thali.engines.cpu.engine import CpuEngine
-
-__all__ = ["CpuEngine"]
+"""The CPU engine: compiled kernels on the threads of this machine."""

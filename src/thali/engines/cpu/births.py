@@ -23,21 +23,26 @@ from thali.decide import (
     multiply_high,
 )
 from thali.engines.cpu.horizontal import count_covered, count_known, cover_row, read_row
-from thali.streams import Site, uniform64
+from thali.model.rule import log_odds
+from thali.sites import BirthDeathIndex, Site
+from thali.streams import uniform64
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits.words import Index, Words
+    from thali.engines.cpu.arrays import Born, Data, Order
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 _COUNT = np.uint64(Site.BIRTH_COUNT)
 _COVER = np.uint64(Site.BIRTH_COVER)
 _BITS = np.uint64(Site.BIRTH_BITS)
-_MOVE = np.uint64(Site.BIRTH_MOVE)
-_TWO = np.uint64(2)
-_THREE = np.uint64(3)
+_SITE = np.uint64(Site.BIRTH_DEATH)
+_IS_BIRTH = np.uint64(BirthDeathIndex.IS_BIRTH)
+_VICTIM = np.uint64(BirthDeathIndex.VICTIM)
+_DECISION = np.uint64(BirthDeathIndex.DECISION)
+_DENSITY = np.uint64(BirthDeathIndex.DENSITY)
 _TOP_BIT = np.uint64(63)
 _COMPONENT_SHIFT = np.uint64(16)  # the number of a new component, above the site's own bits
 
@@ -60,10 +65,10 @@ def draw_count(
     best = np.int64(0)
     n = 0
     while n < count.shape[0]:
-        rest = count[n, 0] + n_ones * ceiling + n_zeros * count[n, 2]
+        rest = log_odds(count[n, 0], ceiling, count[n, 2], n_ones, n_zeros)
         if n > 0 and rest < best - LIMIT and count[n, 0] < count[n - 1, 0]:
             break
-        scores[n] = count[n, 0] + n_ones * count[n, 1] + n_zeros * count[n, 2]
+        scores[n] = log_odds(count[n, 0], count[n, 1], count[n, 2], n_ones, n_zeros)
         best = max(best, scores[n])
         n += 1
     if n == 1:
@@ -135,122 +140,74 @@ def draw_codes(
 
 @jit
 def draw_births(
-    ones: Words,
-    known: Words,
-    n_columns: int,
-    rows: Index,
-    lo: int,
-    hi: int,
-    codes: Words,
-    factor: Words,
-    count: NDArray[np.int64],
-    ceiling: np.int64,
-    key: np.uint64,
-    sweep: np.uint64,
-    n_new: Index,
-    covered: NDArray[np.int64],
-) -> tuple[int, int, int]:
+    lo: int, hi: int, data: Data, order: Order, factor: Words, count: NDArray[np.int64],
+    ceiling: np.int64, born: Born,
+) -> tuple[int, int, int]:  # fmt: skip
     """Count what some rows cover and draw how many single-row components each owns.
 
     Returns the sums of what was written: new components, covered ones, covered zeros.
     """
-    born = 0
+    n_born = 0
     all_tp = 0
     all_fp = 0
+    codes = order.codes
     width = codes.shape[1]
     once = np.empty(width, np.uint64)
     twice = np.empty(width, np.uint64)
     active = np.empty(codes.shape[0], np.bool_)
     scores = np.empty(count.shape[0], np.int64)
     for i in range(lo, hi):
-        row = rows[i]
+        row = order.rows[i]
+        ones = data.ones[row]
         read_row(factor, i, active)
-        base = cover_row(known, row, codes, active, once, twice)
-        tp, fp = count_covered(once, ones[row], base)
-        n_ones, n_zeros = count_known(ones[row], n_columns, known.shape[0] > 0, base)
-        n_new[i] = draw_count(
-            n_ones - tp, n_zeros - fp, count, ceiling, scores, key, sweep, np.uint64(row)
-        )
-        covered[i, 0] = tp
-        covered[i, 1] = fp
-        born += n_new[i]
+        base = cover_row(data.known, row, codes, active, once, twice)
+        tp, fp = count_covered(once, ones, base)
+        n_ones, n_zeros = count_known(ones, data.n_columns, data.known.shape[0] > 0, base)
+        born.n_new[i] = draw_count(
+            n_ones - tp, n_zeros - fp, count, ceiling, scores, order.key, order.sweep,
+            np.uint64(row),
+        )  # fmt: skip
+        born.covered[i, 0] = tp
+        born.covered[i, 1] = fp
+        n_born += born.n_new[i]
         all_tp += tp
         all_fp += fp
-    return born, all_tp, all_fp
+    return n_born, all_tp, all_fp
 
 
 @jit
 def draw_birth_codes(
-    ones: Words,
-    known: Words,
-    n_columns: int,
-    rows: Index,
-    lo: int,
-    hi: int,
-    codes: Words,
-    factor: Words,
-    cover: NDArray[np.uint64],
-    first: NDArray[np.uint64],
-    plain: NDArray[np.uint64],
-    key: np.uint64,
-    sweep: np.uint64,
-    n_new: Index,
-    density: Index,
-    covered: NDArray[np.int64],
-    offsets: Index,
+    lo: int, hi: int, data: Data, order: Order, factor: Words, cover: NDArray[np.uint64],
+    first: NDArray[np.uint64], plain: NDArray[np.uint64], born: Born, offsets: Index,
     new_codes: Words,
-) -> None:
-    """Draw the codes of the new single-row components of some rows.
-
-    ``density`` says which of the tabulated densities a row's new components have.
-    """
+) -> None:  # fmt: skip
+    """Draw the codes of the new single-row components of some rows."""
+    codes = order.codes
     width = codes.shape[1]
     once = np.empty(width, np.uint64)
     twice = np.empty(width, np.uint64)
     active = np.empty(codes.shape[0], np.bool_)
     for i in range(lo, hi):
-        if n_new[i] == 0:
+        if born.n_new[i] == 0:
             continue
-        row = rows[i]
+        row = order.rows[i]
         read_row(factor, i, active)
-        cover_row(known, row, codes, active, once, twice)
+        cover_row(data.known, row, codes, active, once, twice)
+        g = born.density[i]
         tp, fp = draw_codes(
-            ones[row],
-            once,
-            n_columns,
-            n_new[i],
-            cover[density[i]],
-            first[density[i]],
-            plain[density[i]],
-            key,
-            sweep,
-            np.uint64(row),
-            new_codes[offsets[i] : offsets[i] + n_new[i]],
-        )
-        covered[i, 0] += tp
-        covered[i, 1] += fp
+            data.ones[row], once, data.n_columns, born.n_new[i], cover[g], first[g], plain[g],
+            order.key, order.sweep, np.uint64(row),
+            new_codes[offsets[i] : offsets[i] + born.n_new[i]],
+        )  # fmt: skip
+        born.covered[i, 0] += tp
+        born.covered[i, 1] += fp
 
 
 @jit
-def move_singles(
-    ones: Words,
-    known: Words,
-    n_columns: int,
-    rows: Index,
-    lo: int,
-    hi: int,
-    codes: Words,
-    factor: Words,
-    is_single: NDArray[np.bool_],
-    count: NDArray[np.int64],
-    odds: NDArray[np.int64],
-    key: np.uint64,
-    sweep: np.uint64,
-    n_new: Index,
-    density: Index,
-    has_died: NDArray[np.bool_],
-    covered: NDArray[np.int64],
-) -> None:
+def birth_death(
+    lo: int, hi: int, data: Data, order: Order, factor: Words, is_single: NDArray[np.bool_],
+    count: NDArray[np.int64], odds: NDArray[np.int64], born: Born, has_died: NDArray[np.bool_],
+) -> None:  # fmt: skip
     """Try the birth or the death of one single-row component in some rows (eq. 13).
 
     The component's code and density are summed out. With M the sum over the tabulated densities
@@ -263,18 +220,21 @@ def move_singles(
         Components with one user only.
     count
         ``(n_densities, 3)``: log prior of a density; log factor of an uncovered one, zero.
-    n_new, density, has_died, covered
-        Results: births (0 or 1) and their density by row, deaths by component, covered ones and
-        zeros by row (a new component's own not included).
+    born, has_died
+        Results: births (0 or 1) and their density by row, what the row covers (without a new
+        component), and deaths by component.
     """
+    codes = order.codes
     n_components, width = codes.shape
     once = np.empty(width, np.uint64)
     twice = np.empty(width, np.uint64)
     active = np.empty(n_components, np.bool_)
     own = np.empty(n_components, np.int64)
     scores = np.empty(count.shape[0], np.int64)
+    key, sweep = order.key, order.sweep
     for i in range(lo, hi):
-        row = rows[i]
+        row = order.rows[i]
+        ones = data.ones[row]
         address = np.uint64(row)
         read_row(factor, i, active)
         n_own = 0
@@ -282,38 +242,37 @@ def move_singles(
             if active[component] and is_single[component]:
                 own[n_own] = component
                 n_own += 1
-        is_birth = uniform64(key, sweep, _MOVE, address, _ZERO) >> _TOP_BIT == _ONE
+        is_birth = uniform64(key, sweep, _SITE, address, _IS_BIRTH) >> _TOP_BIT == _ONE
         victim = -1
         if not is_birth and n_own > 0:
-            r = uniform64(key, sweep, _MOVE, address, _ONE)
+            r = uniform64(key, sweep, _SITE, address, _VICTIM)
             victim = own[np.int64(multiply_high(r, np.uint64(n_own)))]
             active[victim] = False
-        base = cover_row(known, row, codes, active, once, twice)
-        tp, fp = count_covered(once, ones[row], base)
+        base = cover_row(data.known, row, codes, active, once, twice)
+        tp, fp = count_covered(once, ones, base)
         if is_birth or victim >= 0:
-            n_ones, n_zeros = count_known(ones[row], n_columns, known.shape[0] > 0, base)
+            n_ones, n_zeros = count_known(ones, data.n_columns, data.known.shape[0] > 0, base)
             best = np.int64(-(2**62))
             for g in range(count.shape[0]):
-                scores[g] = (
-                    count[g, 0] + (n_ones - tp) * count[g, 1] + (n_zeros - fp) * count[g, 2]
+                scores[g] = log_odds(
+                    count[g, 0], count[g, 1], count[g, 2], n_ones - tp, n_zeros - fp
                 )
                 best = max(best, scores[g])
             total = _ZERO
             for g in range(count.shape[0]):
                 total += exp_neg(best - scores[g]) >> SUM_SHIFT
             log_ratio = best + odds[n_own + is_birth]
-            r = uniform64(key, sweep, _MOVE, address, _TWO)
+            r = uniform64(key, sweep, _SITE, address, _DECISION)
             if is_birth:
                 if is_accepted(log_ratio, total, r):
-                    n_new[i] = 1
-                    density[i] = categorical(
-                        scores, count.shape[0], uniform64(key, sweep, _MOVE, address, _THREE)
-                    )
+                    born.n_new[i] = 1
+                    r = uniform64(key, sweep, _SITE, address, _DENSITY)
+                    born.density[i] = categorical(scores, count.shape[0], r)
             elif is_inverse_accepted(log_ratio, total, r):
                 has_died[victim] = True
             else:
                 active[victim] = True
-                base = cover_row(known, row, codes, active, once, twice)
-                tp, fp = count_covered(once, ones[row], base)
-        covered[i, 0] = tp
-        covered[i, 1] = fp
+                base = cover_row(data.known, row, codes, active, once, twice)
+                tp, fp = count_covered(once, ones, base)
+        born.covered[i, 0] = tp
+        born.covered[i, 1] = fp

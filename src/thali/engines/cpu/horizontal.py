@@ -21,11 +21,13 @@ import numpy as np
 from thali._jit import jit
 from thali.bits.words import popcount
 from thali.decide import gibbs_bit
+from thali.model.rule import free_word, log_odds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits.words import Index, Words
+    from thali.engines.cpu.arrays import Data, Order
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
@@ -62,7 +64,7 @@ def count_free(code: Words, covered: Words, ones: Words) -> tuple[np.uint64, np.
     n_free = _ZERO
     n_ones = _ZERO
     for w in range(code.shape[0]):
-        free = code[w] & ~covered[w]
+        free = free_word(code[w], covered[w])
         n_free += popcount(free)
         n_ones += popcount(free & ones[w])
     return n_free, n_ones
@@ -143,49 +145,26 @@ def read_row(factor: Words, position: int, active: NDArray[np.bool_]) -> None:
 
 @jit
 def update_rows(
-    ones: Words,
-    known: Words,
-    rows: Index,
-    lo: int,
-    hi: int,
-    codes: Words,
-    is_held: NDArray[np.bool_],
-    weights: NDArray[np.int64],
-    singles: Index,
-    prior: NDArray[np.int64],
-    key: np.uint64,
-    sweep: np.uint64,
-    site: np.uint64,
-    before: Words,
-    after: Words,
+    lo: int, hi: int, data: Data, order: Order, before: Words, after: Words
 ) -> tuple[int, int]:
-    """Draw the entries of some rows of a factor from their conditional (eq. 10 and 15).
+    """Draw the entries of some rows, one component after another (eq. 10).
 
     Parameters
     ----------
-    ones, known
-        Unfolding of the mode, ``(n_rows, n_words)``; ``known`` has no rows if all are known.
-    rows, lo, hi
-        Row numbers of the work order and the range to do.
-    codes
-        ``(n_components, n_words)``, in visiting order.
-    is_held
-        Components that keep their value.
-    weights
-        ``(n_singles + 1, 2)``: scores of a one and of a zero newly covered, by the number of
-        the row's integrated single-row components, which ``singles`` gives for each row.
-    prior
-        Prior log odds of every component.
-    key, sweep, site
-        Address of the random numbers.
+    lo, hi
+        The rows of the work order to do.
+    data, order
+        The data, and what is to be drawn.
     before, after
-        The factor restricted to ``rows``, packed; ``after`` starts as zeros.
+        Entries of all rows of the order, ``(n_components, ceil(n_rows / 64))``; ``after`` must be
+        zero and belongs to the calling thread alone.
 
     Returns
     -------
     gained
-        Change of the number of covered ones and of covered zeros.
+        Number of ones and of zeros newly covered.
     """
+    codes = order.codes
     n_components, width = codes.shape
     once = np.empty(width, np.uint64)
     twice = np.empty(width, np.uint64)
@@ -193,26 +172,28 @@ def update_rows(
     tp_gained = 0
     fp_gained = 0
     for i in range(lo, hi):
-        row = rows[i]
-        data = ones[row]
-        one_weight = weights[singles[i], 0]
-        zero_weight = weights[singles[i], 1]
+        row = order.rows[i]
+        ones = data.ones[row]
+        one_weight = order.weights[order.singles[i], 0]
+        zero_weight = order.weights[order.singles[i], 1]
         read_row(before, i, active)
-        cover_row(known, row, codes, active, once, twice)
+        cover_row(data.known, row, codes, active, once, twice)
         for component in range(n_components):
             was_on = active[component]
             is_on = was_on
-            if not is_held[component]:
+            if not order.is_held[component]:
                 code = codes[component]
-                # Written out (here and in scan.py): as a helper it costs a tenth of the time.
+                # Written out (here and in serial.py): as a helper it costs a tenth of the time.
                 if was_on:
-                    n_free, n_ones = count_free(code, twice, data)
+                    n_free, n_ones = count_free(code, twice, ones)
                 else:
-                    n_free, n_ones = count_free(code, once, data)
+                    n_free, n_ones = count_free(code, once, ones)
                 c1 = np.int64(n_ones)
                 c0 = np.int64(n_free) - c1
-                score = prior[component] + one_weight * c1 + zero_weight * c0
-                is_on = gibbs_bit(score, key, sweep, site, np.uint64(row), np.uint64(component))
+                score = log_odds(order.prior[component], one_weight, zero_weight, c1, c0)
+                is_on = gibbs_bit(
+                    score, order.key, order.sweep, order.site, np.uint64(row), np.uint64(component)
+                )
                 active[component] = is_on
                 if is_on and not was_on:
                     add_code(code, once, twice)
@@ -220,7 +201,7 @@ def update_rows(
                     fp_gained += c0
                 elif was_on and not is_on:
                     # `twice` does not say what a third component covers: start again.
-                    cover_row(known, row, codes, active, once, twice)
+                    cover_row(data.known, row, codes, active, once, twice)
                     tp_gained -= c1
                     fp_gained -= c0
             if is_on:
@@ -230,14 +211,7 @@ def update_rows(
 
 @jit
 def count_rows(
-    ones: Words,
-    known: Words,
-    rows: Index,
-    lo: int,
-    hi: int,
-    codes: Words,
-    factor: Words,
-    counts: NDArray[np.int64],
+    lo: int, hi: int, data: Data, rows: Index, codes: Words, factor: Words, counts: Index
 ) -> None:
     """Count covered ones and zeros of some rows, without changing anything."""
     n_components, width = codes.shape
@@ -246,5 +220,5 @@ def count_rows(
     active = np.empty(n_components, np.bool_)
     for i in range(lo, hi):
         read_row(factor, i, active)
-        base = cover_row(known, rows[i], codes, active, once, twice)
-        counts[i, 0], counts[i, 1] = count_covered(once, ones[rows[i]], base)
+        base = cover_row(data.known, rows[i], codes, active, once, twice)
+        counts[i, 0], counts[i, 1] = count_covered(once, data.ones[rows[i]], base)

@@ -1,21 +1,20 @@
 # Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
 # ruff: noqa: FBT001
-"""A block of rows of the buffet, compiled: what it means for every component."""
+"""The components as a block of rows of the buffet sees them, compiled."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from thali._jit import jit
 from thali.bits.words import first_bit, popcount
-from thali.streams import Site, uniform64
+from thali.sites import Site
+from thali.streams import uniform64
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from thali.bits import Index, Words
 
 _ONE = np.uint64(1)
@@ -23,21 +22,9 @@ _ZERO = np.uint64(0)
 _ORDER = np.uint64(Site.ORDER)
 
 
-class Block(NamedTuple):
-    """The components in the order they are visited, as a block of rows sees them."""
-
-    order: Index
-    users: Words
-    codes: Words
-    sizes: Index  # users of each component
-    is_held: NDArray[np.bool_]  # nobody outside the block uses it
-    is_single: NDArray[np.bool_]  # one user, inside
-    singles: Index  # for every row of the block: components of its own that were left out
-
-
 @jit
-def arrange(
-    key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, codes: Words, rows: Index,
+def order_components(
+    key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, rows: Index,
     is_integrated: bool,
 ) -> tuple:  # type: ignore[type-arg]  # fmt: skip
     """Order the components at random and classify them; leave out single ones if integrated.
@@ -45,7 +32,8 @@ def arrange(
     A fresh random order: components are stored in order of creation, which tells something about
     them, and a scan order that depends on the state is not a Gibbs scan.
 
-    Returns the fields of :class:`Block`.
+    Returns the order, and sizes, is_held, is_single and singles of
+    :class:`thali.engines.base.Block`.
     """
     n = users.shape[0]
     inside = np.zeros(users.shape[1], np.uint64)
@@ -76,13 +64,6 @@ def arrange(
         is_held[n_kept] = size == within
         is_single[n_kept] = single
         n_kept += 1
-    order = order[:n_kept].copy()
-    kept_users = np.empty((n_kept, users.shape[1]), np.uint64)
-    kept_codes = np.empty((n_kept, codes.shape[1]), np.uint64)
-    for i in range(n_kept):
-        kept_users[i] = users[order[i]]
-        kept_codes[i] = codes[order[i]]
     return (
-        order, kept_users, kept_codes, sizes[:n_kept], is_held[:n_kept], is_single[:n_kept],
-        singles,
+        order[:n_kept].copy(), sizes[:n_kept], is_held[:n_kept], is_single[:n_kept], singles
     )  # fmt: skip

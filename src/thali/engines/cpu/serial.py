@@ -11,7 +11,7 @@ row's prior odds depend on all other rows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -25,12 +25,16 @@ from thali.engines.cpu.horizontal import (
     count_known,
     cover_row,
 )
-from thali.streams import Site, uniform64
+from thali.model.rule import log_odds
+from thali.sites import Site
+from thali.streams import uniform64
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits.words import Index, Words
+    from thali.engines.cpu.arrays import Data
+    from thali.streams import Stream
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
@@ -68,29 +72,23 @@ def drop_components(
     return to
 
 
+class Tables(NamedTuple):
+    """What the scan looks up (:class:`thali.model.births.BirthTables`), for one density."""
+
+    odds: NDArray[np.int64]  # odds[m]: log odds of a component with m other users
+    weights: NDArray[np.int64]
+    count: NDArray[np.int64]
+    ceiling: np.int64
+    cover: NDArray[np.uint64]
+    first: NDArray[np.uint64]
+    plain: np.uint64
+
+
 @jit
 def scan_rows(
-    ones: Words,
-    known: Words,
-    n_columns: int,
-    factor: Words,
-    codes: Words,
-    sizes: Index,
-    n_components: int,
-    row: int,
-    pending: int,
-    is_integrated: bool,
-    odds: NDArray[np.int64],
-    weights: NDArray[np.int64],
-    count: NDArray[np.int64],
-    ceiling: np.int64,
-    cover: NDArray[np.uint64],
-    first: NDArray[np.uint64],
-    plain: np.uint64,
-    key: np.uint64,
-    sweep: np.uint64,
-    covered: Index,
-) -> tuple[int, int, int]:
+    data: Data, factor: Words, codes: Words, sizes: Index, n_components: int, row: int,
+    pending: int, is_integrated: bool, tables: Tables, stream: Stream, covered: Index,
+) -> tuple[int, int, int]:  # fmt: skip
     """Update rows from ``row`` on, until the end or until there is no room for new components.
 
     Parameters
@@ -104,8 +102,6 @@ def scan_rows(
     is_integrated
         Whether the row's own components are integrated out (else: held) while its shared
         entries are drawn.
-    odds
-        ``odds[m]``: log odds of a component with m other users.
     covered
         Totals of covered ones and zeros of the rows done; added to.
 
@@ -114,7 +110,9 @@ def scan_rows(
     n_components, row, pending
         As the arguments; ``row`` is the number of rows when the scan is done.
     """
-    n_rows, width = ones.shape
+    n_rows, width = data.ones.shape
+    known, n_columns, weights, count = data.known, data.n_columns, tables.weights, tables.count
+    key, sweep = stream.key, stream.sweep
     room = factor.shape[0]
     once = np.empty(width, np.uint64)
     twice = np.empty(width, np.uint64)
@@ -123,7 +121,7 @@ def scan_rows(
     keep = np.empty(room, np.bool_)
     scores = np.empty(count.shape[0], np.int64)
     while row < n_rows:
-        data = ones[row]
+        ones = data.ones[row]
         address = np.uint64(row)
         w = row >> 6
         bit = _ONE << np.uint64(row & 63)
@@ -151,12 +149,13 @@ def scan_rows(
                 was_on = active[component]
                 code = codes[component]
                 if was_on:
-                    free, free_ones = count_free(code, twice, data)
+                    free, free_ones = count_free(code, twice, ones)
                 else:
-                    free, free_ones = count_free(code, once, data)
+                    free, free_ones = count_free(code, once, ones)
                 c1 = np.int64(free_ones)
                 c0 = np.int64(free) - c1
-                score = odds[sizes[component] - was_on] + one_weight * c1 + zero_weight * c0
+                prior = tables.odds[sizes[component] - was_on]
+                score = log_odds(prior, one_weight, zero_weight, c1, c0)
                 is_on = gibbs_bit(score, key, sweep, _ROW_BITS, address, np.uint64(i))
                 if is_on == was_on:
                     continue
@@ -173,19 +172,20 @@ def scan_rows(
         for component in range(n_components):
             active[component] = factor[component, w] & bit != _ZERO
         base = cover_row(known, row, codes[:n_components], active, once, twice)
-        tp, fp = count_covered(once, data, base)
+        tp, fp = count_covered(once, ones, base)
         if pending == 0:
-            n_ones, n_zeros = count_known(data, n_columns, known.shape[0] > 0, base)
+            n_ones, n_zeros = count_known(ones, n_columns, known.shape[0] > 0, base)
             n_new = draw_count(
-                n_ones - tp, n_zeros - fp, count, ceiling, scores, key, sweep, address
+                n_ones - tp, n_zeros - fp, count, tables.ceiling, scores, key, sweep, address
             )
             if n_components + n_new > room:
                 return n_components, row, n_new
         if n_new > 0:
             new = codes[n_components : n_components + n_new]
             tp_new, fp_new = draw_codes(
-                data, once, n_columns, n_new, cover, first, plain, key, sweep, address, new
-            )
+                ones, once, n_columns, n_new, tables.cover, tables.first, tables.plain, key, sweep,
+                address, new,
+            )  # fmt: skip
             tp += tp_new
             fp += fp_new
             for component in range(n_components, n_components + n_new):

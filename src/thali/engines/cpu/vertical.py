@@ -18,7 +18,7 @@ wrap-around tests and LLVM sees that the planes do not overlap, so that the loop
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -26,12 +26,14 @@ from thali._jit import jit
 from thali.bits.words import count_ones, popcount, transpose64
 from thali.decide import LIMIT, is_unlikely
 from thali.engines.cpu.counters import TILE, add_eight, read_out
+from thali.model.rule import free_word, log_odds
 from thali.streams import uniform64
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits.words import Index, Words
+    from thali.engines.cpu.arrays import Data, Order
 
 _T = np.uint64(TILE)
 
@@ -47,6 +49,16 @@ _NONE = _ONES_SUM + _PLANES * _T  # zeros
 _BITS = _NONE + _T  # the factor, a line per component; then the data, a line per column
 
 _0, _1, _2, _3, _8 = (np.uint64(k) for k in (0, 1, 2, 3, 8))
+_ALL = ~_0
+
+
+class Room(NamedTuple):
+    """Working storage of one component's draws."""
+
+    counts: NDArray[np.int32]  # (n_rows, 2): ones and zeros that the component alone decides
+    open_rows: Index  # rows whose counts leave something to chance
+    uniforms: Words  # their random numbers
+    drawn: Words
 
 
 @jit
@@ -138,13 +150,13 @@ def _visit(
             for t in range(n):
                 s[free + t] |= s[a + t] | s[b + t] | s[c + t]
     for t in range(n):
-        word = ~s[free + t]
+        word = free_word(_ALL, s[free + t])
         s[free + t] = word
         s[ones + t] = word & s[x + t]
     if unknown != _0:  # offset from a column's data to its unknown entries
         x += unknown
         for t in range(n):
-            s[free + t] &= ~s[x + t]
+            s[free + t] = free_word(s[free + t], s[x + t])
     return at
 
 
@@ -202,27 +214,18 @@ def _count_component(
 
 @jit
 def _draw_component(
-    s: Words,
-    n_planes: np.uint64,
-    n_rows: int,
-    prior: np.int64,
-    weights: NDArray[np.int64],
-    singles: Index,
-    rows: Index,
-    key: np.uint64,
-    sweep: np.uint64,
-    site: np.uint64,
-    index: np.uint64,
-    counts: NDArray[np.int32],
-    open_rows: Index,
-    uniforms: Words,
-    drawn: Words,
-) -> None:
-    """Draw one component's bits of ``n_rows`` rows from their counts."""
+    s: Words, n_planes: np.uint64, start: int, stop: int, component: int, order: Order,
+    room: Room,
+) -> None:  # fmt: skip
+    """Draw one component's bits of rows ``start … stop-1`` of the order from their counts."""
     free_counts = np.zeros(16, np.uint64)
     ones_counts = np.zeros(16, np.uint64)
     free_bytes = free_counts.view(np.uint8)
     ones_bytes = ones_counts.view(np.uint8)
+    weights, counts, drawn = order.weights, room.counts, room.drawn
+    singles, rows = order.singles[start:stop], order.rows[start:stop]
+    prior = order.prior[component]
+    n_rows = stop - start
     has_singles = weights.shape[0] > 1
     one_weight = weights[0, 0]
     zero_weight = weights[0, 1]
@@ -244,7 +247,7 @@ def _draw_component(
             if has_singles:
                 one_weight = weights[singles[first + i], 0]
                 zero_weight = weights[singles[first + i], 1]
-            score = prior + one_weight * c1 + zero_weight * c0
+            score = log_odds(prior, one_weight, zero_weight, c1, c0)
             counts[first + i, 0] = c1
             counts[first + i, 1] = c0
             word |= np.uint64(score >= 0) << np.uint64(i)
@@ -253,98 +256,67 @@ def _draw_component(
         while is_open != _0:
             lowest = is_open & (~is_open + _1)
             is_open ^= lowest
-            open_rows[n_open] = first + np.int64(popcount(lowest - _1))
+            room.open_rows[n_open] = first + np.int64(popcount(lowest - _1))
             n_open += 1
     # The few rows whose counts leave something to chance, drawn together: their random numbers
     # are independent work for the processor.
+    index = np.uint64(component)
     for u in range(n_open):
-        uniforms[u] = uniform64(key, sweep, site, np.uint64(rows[open_rows[u]]), index)
+        row = np.uint64(rows[room.open_rows[u]])
+        room.uniforms[u] = uniform64(order.key, order.sweep, order.site, row, index)
     for u in range(n_open):
-        i = open_rows[u]
-        single = singles[i] if has_singles else 0
-        score = prior + weights[single, 0] * counts[i, 0] + weights[single, 1] * counts[i, 1]
-        drawn[i >> 6] ^= np.uint64(is_unlikely(score, uniforms[u])) << np.uint64(i & 63)
+        i = room.open_rows[u]
+        k = singles[i] if has_singles else 0
+        score = log_odds(prior, weights[k, 0], weights[k, 1], counts[i, 0], counts[i, 1])
+        drawn[i >> 6] ^= np.uint64(is_unlikely(score, room.uniforms[u])) << np.uint64(i & 63)
 
 
 @jit
 def update_columns(
-    ones: Words,
-    known: Words,
-    across_ones: Words,
-    across_known: Words,
-    rows: Index,
-    lo: int,
-    hi: int,
-    codes: Words,
-    is_held: NDArray[np.bool_],
-    weights: NDArray[np.int64],
-    singles: Index,
-    prior: NDArray[np.int64],
-    key: np.uint64,
-    sweep: np.uint64,
-    site: np.uint64,
-    before: Words,
-    after: Words,
-    visits: Words,
-    starts: Words,
-) -> tuple[int, int]:
+    lo: int, hi: int, data: Data, across: Data, order: Order, before: Words, after: Words,
+    visits: Words, starts: Words,
+) -> tuple[int, int]:  # fmt: skip
     """Do what :func:`thali.engines.cpu.horizontal.update_rows` does, 64 rows at a time.
 
-    ``across_ones`` and ``across_known`` are the unfolding of the other mode when the work order
-    is all rows of a matrix, else they have no rows. ``visits, starts`` come from
-    :func:`list_visits`.
+    ``across`` is the unfolding of the other mode when the work order is all rows of a matrix, else
+    it has no rows. ``visits, starts`` come from :func:`list_visits`.
     """
-    n_components, width = codes.shape
-    data = _BITS + np.uint64(n_components) * _T
+    n_components, width = order.codes.shape
+    lines = _BITS + np.uint64(n_components) * _T
     unknown = np.uint64(0)
-    if known.shape[0] > 0:
+    if data.known.shape[0] > 0:
         unknown = np.uint64(width * 64) * _T
-    s = np.zeros(np.int64(data + np.uint64(width * 64) * _T + unknown), np.uint64)
-    counts = np.empty((64 * TILE, 2), np.int32)
-    open_rows = np.empty(64 * TILE, np.int64)
-    uniforms = np.empty(64 * TILE, np.uint64)
-    drawn = np.empty(TILE, np.uint64)
+    s = np.zeros(np.int64(lines + np.uint64(width * 64) * _T + unknown), np.uint64)
+    room = Room(
+        np.empty((64 * TILE, 2), np.int32), np.empty(64 * TILE, np.int64),
+        np.empty(64 * TILE, np.uint64), np.empty(TILE, np.uint64),
+    )  # fmt: skip
+    drawn = room.drawn
     tp_gained = 0
     fp_gained = 0
     for start in range(lo, hi, 64 * TILE):
         stop = min(hi, start + 64 * TILE)
         n_tiles = (stop - start + 63) >> 6
         n = np.uint64(n_tiles)
-        _load_lines(ones, across_ones, rows, start, stop, s, data)
+        _load_lines(data.ones, across.ones, order.rows, start, stop, s, lines)
         if unknown != _0:
-            _load_lines(known, across_known, rows, start, stop, s, data + unknown)
+            _load_lines(data.known, across.known, order.rows, start, stop, s, lines + unknown)
             for k in range(unknown):
-                s[data + unknown + k] = ~s[data + unknown + k]
+                s[lines + unknown + k] = ~s[lines + unknown + k]
         for component in range(n_components):
             line = _BITS + np.uint64(component) * _T
             for t in range(n):
                 s[line + t] = before[component, (start >> 6) + np.int64(t)]
         for component in range(n_components):
             line = _BITS + np.uint64(component) * _T
-            if is_held[component]:
+            if order.is_held[component]:
                 for t in range(n):
                     after[component, (start >> 6) + np.int64(t)] = s[line + t]
                 continue
             n_planes = _count_component(
                 s, visits, starts[component, 0], starts[component, 1], n, unknown
             )
-            _draw_component(
-                s,
-                n_planes,
-                stop - start,
-                prior[component],
-                weights,
-                singles[start:stop],
-                rows[start:stop],
-                key,
-                sweep,
-                site,
-                np.uint64(component),
-                counts,
-                open_rows,
-                uniforms,
-                drawn,
-            )
+            _draw_component(s, n_planes, start, stop, component, order, room)
             for t in range(n_tiles):
                 changed = s[line + np.uint64(t)] ^ drawn[t]
                 while changed != _0:
@@ -352,8 +324,8 @@ def update_columns(
                     changed ^= lowest
                     i = 64 * t + np.int64(popcount(lowest - _1))
                     sign = 1 if drawn[t] & lowest != _0 else -1
-                    tp_gained += sign * counts[i, 0]
-                    fp_gained += sign * counts[i, 1]
+                    tp_gained += sign * room.counts[i, 0]
+                    fp_gained += sign * room.counts[i, 1]
                 s[line + np.uint64(t)] = drawn[t]
                 after[component, (start >> 6) + t] = drawn[t]
     return tp_gained, fp_gained

@@ -1,23 +1,23 @@
-"""What lies on the device: the data, and factors as long as the host's copy lives."""
+"""What lies on the device: the data, and factors as long as somebody holds their handle."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
-from weakref import ref
 
 import numpy as np
 
-from thali.bits import Unfolding
+from thali.bits import Factor, Unfolding
 from thali.bits.words import n_words, pack
 from thali.decide import EXP
 from thali.engines.gpu.device import CudaDevice
 from thali.engines.gpu.loading import fetch_rows, send_listed, send_rows
+from thali.engines.host import HostRows
 from thali.errors import EngineUnavailable
-from thali.threads import n_threads
 
 if TYPE_CHECKING:
-    from thali.bits import Factor, Index, PackedTensor, Words
+    from thali.bits import Index, PackedTensor, Words
     from thali.data import Pattern
+    from thali.engines.base import RowUpdate
 
 _SMALL = 1 << 23
 """Bytes that are sent at once, without buffers."""
@@ -35,10 +35,24 @@ u32, i64, u64 = np.uint32, np.int64, np.uint64
 
 
 class Lines(NamedTuple):
-    """Packed lines on the device, each filled up to whole vectors of words."""
+    """Packed lines on the device, each filled up to whole vectors of words.
+
+    They are the handle of a factor (:class:`thali.bits.Factor`) that the device has.
+    """
 
     words: Any  # (n_lines, stride), uint32
     n_bits: int  # of a line; the words that matter are those of the host, 64 bits each
+    device: Any
+
+    @property
+    def n_lines(self) -> int:
+        """Number of lines."""
+        return int(self.words.shape[0])
+
+    def to_host(self) -> Words:
+        """Copy the lines to the host."""
+        words: Words = self.device.to_host(self.words.view(u64)[:, : n_words(self.n_bits)])
+        return words
 
     @property
     def stride(self) -> np.int64:
@@ -58,22 +72,34 @@ def stride_of(n_bits: int) -> int:
     return max(step, -(-width // step) * step)
 
 
-class Resident:
+class RowBlock:
+    """Some rows by number, and their data as lines across them while they are worked on."""
+
+    __slots__ = ("mode", "rows", "transposed")
+
+    def __init__(self, rows: Any) -> None:
+        self.rows = rows  # on the device, in increasing order
+        self.mode = -1
+        self.transposed: tuple[Any, Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+class DeviceMemory(HostRows):
     """Data on a device, and how they get there."""
 
-    tensor: PackedTensor
     _unfoldings: list[tuple[Lines, Lines | None]]
 
     def __init__(self, device: Any = None, threads: int | None = None) -> None:
         """Use the first CUDA device (tests pass another place to compute).
 
-        Threads are the host's, for proposals of moves.
+        Threads are the host's, for loading and for proposals of moves.
         """
-        self.threads = n_threads(threads)
+        super().__init__(threads)
         self.device = CudaDevice() if device is None else device
         self.xp = self.device.xp
-        self._here: dict[int, tuple[Any, Lines]] = {}
-        self._last: tuple[Any, int, tuple[Any, Any]] = (None, 0, (None, None))
+        self._transposed: RowBlock | None = None  # who has its data as lines across rows
         self.exp = self.xp.asarray(EXP)
 
     def load(self, tensor: PackedTensor) -> Self:
@@ -84,18 +110,18 @@ class Resident:
 
     def take_in(self, tensor: PackedTensor) -> None:
         """Bring the data to the device; listed entries are packed there, for the host as well."""
-        self.tensor = tensor
         self._check_room(tensor)
         self._unfoldings = []
         if tensor.listed is not None:
-            self._pack_listed(*tensor.listed)
+            self._pack_listed(tensor, *tensor.listed)
         for mode in range(len(self._unfoldings), len(tensor.shape)):
             if mode == 1 and len(tensor.shape) == 2:
-                self.turn_matrix()
+                self.transpose_matrix(tensor.shape)
                 continue
             ones, known = tensor.unfoldings[mode]
             mask = None if known is None else self.upload(known)
             self._unfoldings.append((self.upload(ones), mask))
+        self.hold(tensor)
 
     def pack(self, pattern: Pattern, *, is_unknown: bool = False) -> Lines:
         """Pack the listed entries of a matrix; if these are the unknown ones, all others."""
@@ -103,9 +129,9 @@ class Resident:
         out = self.xp.zeros((n_rows, stride_of(n_columns)), u64)
         if is_unknown:
             out[:, : n_words(n_columns)] = self.xp.asarray(pack(np.ones(n_columns, np.bool_)))
-        lines = Lines(out.view(u32), n_columns)
+        lines = Lines(out.view(u32), n_columns, self.device)
         indptr, bounds = pattern.indptr, self.xp.asarray(pattern.indptr)
-        for start, columns in send_listed(self.device, pattern.indices):
+        for start, columns in send_listed(self.device, pattern.indices, self.threads):
             n = len(columns)
             first, last = np.searchsorted(indptr, [start, start + n - 1], side="right") - 1
             n_rows = int(last - first) + 1
@@ -120,22 +146,25 @@ class Resident:
             )  # fmt: skip
         return lines
 
-    def _pack_listed(self, ones: Pattern, unknown: Pattern | None) -> None:
+    def _pack_listed(self, tensor: PackedTensor, ones: Pattern, unknown: Pattern | None) -> None:
         """Pack a sparse matrix on the device, and bring its rows back to the host."""
         lines = (self.pack(ones), None if unknown is None else self.pack(unknown, is_unknown=True))
         self._unfoldings.append(lines)
         width = n_words(ones.shape[1])
         words, mask = (
-            None if part is None else fetch_rows(self.device, part.words.view(u64), width)
+            None
+            if part is None
+            else fetch_rows(self.device, part.words.view(u64), width, self.threads)
             for part in lines
         )
         assert words is not None
-        self.tensor.put(Unfolding(words, mask))
+        tensor.put(Unfolding(words, mask))
 
-    def turn_matrix(self) -> None:
+    def transpose_matrix(self, shape: tuple[int, ...]) -> None:
         """Make a matrix's second unfolding of the first."""
         ones, known = self._unfoldings[0]
-        self._unfoldings.append((self._turn(ones), None if known is None else self._turn(known)))
+        mask = None if known is None else self._transpose_all(known, *shape)
+        self._unfoldings.append((self._transpose_all(ones, *shape), mask))
 
     def _check_room(self, tensor: PackedTensor) -> None:
         sizes = tensor.sizes
@@ -157,14 +186,18 @@ class Resident:
             )
             raise EngineUnavailable(msg)
 
-    def lines(self, words: Words, n_bits: int) -> Lines:
-        """Return a factor or codes on the device; what is there already does not travel."""
-        known = self._here.get(id(words))
-        if known is not None and known[0]() is words:
-            return known[1]
-        lines = self.upload(words)._replace(n_bits=n_bits)
-        self.remember(words, lines)
+    def lines(self, factor: Factor) -> Lines:
+        """Return a factor on the device; what is there already does not travel."""
+        handle = factor.handle
+        if isinstance(handle, Lines) and handle.device is self.device:
+            return handle
+        lines = self.upload(factor.words)._replace(n_bits=factor.n_rows)
+        factor.handle = lines
         return lines
+
+    def to_factor(self, lines: Lines, n_rows: int) -> Factor:
+        """Return lines as a factor, which is copied to the host when somebody asks for it."""
+        return Factor(None, n_rows, lines._replace(n_bits=n_rows))
 
     def sizes(self, lines: Lines, inside: Any = NULL) -> Index:
         """Count the ones of every line, and those in a set: ``(n_lines, 2)``."""
@@ -178,20 +211,9 @@ class Resident:
             )  # fmt: skip
         return self.device.to_host(counts).view(np.int64)
 
-    def unfolding(self, mode: int) -> tuple[Lines, Lines | None]:
-        """Return a mode's data."""
+    def on_device(self, mode: int) -> tuple[Lines, Lines | None]:
+        """Return a mode's data on the device: ones and known entries."""
         return self._unfoldings[mode]
-
-    def remember(self, words: Words, lines: Lines) -> None:
-        """Note that lines are the device's copy of the host's words."""
-        key, here = id(words), self._here
-        here[key] = ref(words, lambda _: here.pop(key, None)), lines
-
-    def to_factor(self, lines: Lines, like: Factor) -> Factor:
-        """Return lines as a factor on the host, remembering where they are on the device."""
-        words = self.device.to_host(lines.words.view(u64)[:, : n_words(like.n_rows)])
-        self.remember(words, lines._replace(n_bits=like.n_rows))
-        return like._replace(words=words)
 
     def upload(self, words: Words) -> Lines:
         """Copy packed lines to the device."""
@@ -201,42 +223,50 @@ class Resident:
         n, width = words.shape
         out = self.xp.zeros((n, stride_of(64 * width)), u64)
         if words.nbytes > _SMALL:
-            send_rows(self.device, words, out)
+            send_rows(self.device, words, out, self.threads)
         elif words.size:
             out[:, :width] = self.xp.asarray(np.ascontiguousarray(words))
-        return Lines(out.view(u32), 64 * width)
+        return Lines(out.view(u32), 64 * width, self.device)
 
     def rows_at_once(self, mode: int, n_rows: int) -> int:
-        """Return how many rows are turned at a time: in an eighth of the memory of the data."""
+        """Return how many rows are transposed at a time: in an eighth of the data's memory."""
         room = sum(part.words.nbytes for u in self._unfoldings for part in u if part)
         line = sum(4 * part.n_words for part in self._unfoldings[mode] if part)
         most = int(min(_MOST_ROWS, max(room // 8, 1 << 26) // line))
         return min(max(32, n_rows), max(32, most // 32 * 32))
 
-    def turned(self, mode: int, rows: Any) -> tuple[Any, Any]:
-        """Return the data of some rows as lines across them; the last ones are remembered."""
-        last = self._last
-        if last[0] is rows and last[1] == mode:
-            return last[2]
-        last = self._last = (None, 0, (None, None))  # its memory is free for the next
-        n = -(-len(rows) // 32)
+    def block_of(self, job: RowUpdate) -> RowBlock:
+        """Return the rows of a work order, which may be numbers on the host."""
+        if isinstance(job.rows, RowBlock):
+            return job.rows
+        if job.rows is None:
+            return RowBlock(self.xp.arange(self.totals.shape[job.mode], dtype=i64))
+        return RowBlock(self.xp.asarray(job.rows))
+
+    def transposed(self, mode: int, block: RowBlock) -> tuple[Any, Any]:
+        """Return the data of some rows as lines across them; the last block keeps them."""
+        if block.transposed is not None and block.mode == mode:
+            return block.transposed
+        if self._transposed is not None:
+            self._transposed.transposed = None  # its memory is free for the next
+        n = -(-len(block) // 32)
         step = 32 if n > 256 else 4
-        turned = []
+        lines = []
         for source in self._unfoldings[mode]:
             out = None
             if source is not None:
                 out = self.xp.empty((32 * source.n_words, -(-n // step) * step), u32)
-                self.transpose(source, rows, 0, len(rows), out)
-            turned.append(out)
-        self._last = (rows, mode, (turned[0], turned[1]))
-        return turned[0], turned[1]
+                self.transpose(source, block.rows, 0, len(block), out)
+            lines.append(out)
+        block.mode, block.transposed = mode, (lines[0], lines[1])
+        self._transposed = block
+        return block.transposed
 
-    def _turn(self, lines: Lines) -> Lines:
+    def _transpose_all(self, lines: Lines, n_rows: int, n_columns: int) -> Lines:
         """Transpose a matrix's unfolding on the device."""
-        n_rows, n_columns = self.tensor.shape
         out = self.xp.zeros((64 * n_words(n_columns), 2 * stride_of(n_rows)), u32)
         self.transpose(lines, NULL, 0, n_rows, out)
-        return Lines(out[:n_columns], n_rows)
+        return Lines(out[:n_columns], n_rows, self.device)
 
     def transpose(self, lines: Lines, rows: Any, first: int, n: int, out: Any) -> None:
         """Turn some rows into columns: a line of ``out`` for each."""

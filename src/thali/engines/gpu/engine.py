@@ -1,7 +1,7 @@
-"""The GPU engine: data, factors and decisions on a CUDA device (kernels in ``rows.cu``).
+"""The GPU engine: data, factors and decisions on a CUDA device (``kernels/*.cu``).
 
-A chain's state stays on the host, where all that is above looks at it; factors that come from or
-go to the device are remembered there as long as the host's copy lives, so that they travel once.
+Factors that come from the device or go there carry a handle of their lines on it, so that they
+travel once, and only when somebody looks.
 """
 
 from __future__ import annotations
@@ -10,33 +10,50 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from thali.bits import Factor
 from thali.bits.words import n_words
-from thali.engines.base import Births, Moves
-from thali.engines.cpu.order_components import Block
-from thali.engines.gpu.device_memory import GB, NULL, Lines, Resident, i64, u32, u64
+from thali.engines.base import BirthDeaths, Births, Block
+from thali.engines.cpu.engine import CpuEngine
+from thali.engines.gpu.device_memory import GB, NULL, DeviceMemory, Lines, RowBlock, i64, u32, u64
 from thali.engines.gpu.vertical import VerticalUpdate
+from thali.engines.host import lines_of_births
 from thali.errors import EngineUnavailable
-from thali.streams import Site
+from thali.sites import Site
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from thali.bits import Factor, Index, Words
-    from thali.engines.base import RowUpdate
-    from thali.model.births import BirthTables, CodeTables, MoveTables
+    from thali.bits import Index, Words
+    from thali.engines.base import Cover, Engine, RowUpdate
+    from thali.model.births import BirthDeathTables, BirthTables, CodeTables
     from thali.streams import Stream
 
 _LONG_ROW = 2048
 """Words of 32 columns from which a row has a team of many threads."""
 
+_SMALL = 1 << 20
+"""Bytes of lines that are kept on the host, too, when they are reordered."""
 
-class GpuEngine(Resident):
+
+class GpuEngine(DeviceMemory):
     """Row updates on a CUDA device; the bits drawn are those of the CPU engine."""
 
-    name = "gpu"
+    can_scan = False
     _number: tuple[Any, Any] = (None, None)  # a table of births, here and there
 
-    # --- the protocol -----------------------------------------------------------------------
+    def of_rows(self, rows: Index) -> Engine:
+        """Return an engine with some rows of the first mode of the data."""
+        tensor = self.tensor.of_rows(rows, self.threads)
+        try:
+            return self.load(tensor)
+        except EngineUnavailable:  # no room beside the data; few rows are quick anywhere
+            return CpuEngine(self.threads).load(tensor)
+
+    def serve_chains(self, n_chains: int) -> int:  # noqa: ARG002 - however many there are
+        """Let chains take turns, each with all threads of the host."""
+        return 1
+
+    # --- updates of a factor ----------------------------------------------------------------
 
     def update(self, job: RowUpdate, factor: Factor) -> tuple[Factor, tuple[int, int]]:
         """Carry out a work order; return the factor and the ones and zeros newly covered."""
@@ -45,146 +62,109 @@ class GpuEngine(Resident):
             return factor, (0, 0)
         lines, gained = VerticalUpdate(self, job).draw(factor)
         tp, fp = (int(v) for v in self.device.to_host(gained).view(np.int64))
-        return self.to_factor(lines, factor), (tp, fp)
+        return self.to_factor(lines, factor.n_rows), (tp, fp)
 
-    def renew(self, job: RowUpdate, factor: Factor, tables: BirthTables) -> tuple[Factor, Births]:
+    def update_with_births(
+        self, job: RowUpdate, factor: Factor, tables: BirthTables
+    ) -> tuple[Factor, Births]:
         """Carry out a work order, then draw all single-row components of its rows anew."""
-        lines = self.lines(factor.words, factor.n_rows)
+        lines = self.lines(factor)
         if factor.n_components and (job.rows is None or len(job.rows)):
             lines, _ = VerticalUpdate(self, job).draw(factor)
-        rows = self._rows(job)
+        rows = self.block_of(job).rows
         n_new = self.xp.empty(len(rows), u32)
         totals = self.xp.zeros(3, u64)
         data = self._data(job.mode, job.codes)
         if self._number[0] is not tables.number:  # the same in all blocks of a sweep
             self._number = tables.number, self.xp.asarray(tables.number)
         self._launch_rows(
-            "draw_births", len(rows), job.mode, len(job.codes),
+            "draw_births", len(rows), job.mode, job.codes.n_components,
             [*data, lines.words, lines.stride, rows, i64(len(rows)), self._number[1],
              i64(len(tables.number)), i64(tables.ceiling), u64(job.stream.key),
              u32(job.stream.sweep), u32(Site.BIRTH_COUNT), self.exp, n_new, totals],
         )  # fmt: skip
         births = self._with_codes(job, lines, rows, n_new, None, totals, tables.code)
-        return self.to_factor(lines, factor), births
+        return self.to_factor(lines, factor.n_rows), births
 
-    def count(
-        self, mode: int, rows: Index | None, codes: Words, factor: Factor
-    ) -> NDArray[np.int64]:
-        """Count covered ones and covered zeros of rows: ``(n_rows, 2)``."""
-        index: Any = NULL if rows is None else self.xp.asarray(rows)
-        n_rows = factor.n_rows if rows is None else len(rows)
-        counts = self.xp.zeros((n_rows, 2), i64)
-        lines = self.lines(factor.words, factor.n_rows)
-        arguments = [*self._data(mode, codes), lines.words, lines.stride, index, i64(n_rows),
-                     counts]  # fmt: skip
-        self._launch_rows("count_rows", n_rows, mode, len(codes), arguments)
-        return self.device.to_host(counts)
-
-    def tally(
+    def birth_death(
         self,
-        mode: int,
-        rows: tuple[int, int],
-        codes: Words,
+        job: RowUpdate,
         factor: Factor,
-        is_counted: NDArray[np.bool_],
-        classes: Words,
-    ) -> Index:
-        """Count free ones and zeros of a range of rows by class of columns."""
-        n_rows = rows[1] - rows[0]
-        counts = self.xp.zeros((n_rows, len(classes), 2), u64)
-        lines = self.lines(factor.words, factor.n_rows)
-        sets = self.upload(classes)
-        width = self._unfoldings[mode][0].n_words
-        parts = max(1, min(width // 1024, 4 * self.device.n_processors // max(1, n_rows)))
-        self._launch_rows(
-            "tally_rows", n_rows, mode, len(codes),
-            [*self._data(mode, codes), lines.words, lines.stride, i64(rows[0]), i64(n_rows),
-             self._mask(is_counted), sets.words, sets.stride, u32(len(classes)), counts],
-            parts,
-        )  # fmt: skip
-        return self.device.to_host(counts).view(np.int64)
-
-    def moves(
-        self, job: RowUpdate, factor: Factor, is_single: NDArray[np.bool_], tables: MoveTables
-    ) -> Moves:
+        is_single: NDArray[np.bool_],
+        tables: BirthDeathTables,
+    ) -> BirthDeaths:
         """Try the birth or death of one single-row component in the rows of a work order."""
-        rows = self._rows(job)
-        lines = self.lines(factor.words, factor.n_rows)
+        rows = self.block_of(job).rows
+        lines = self.lines(factor)
         n_new, density = (self.xp.zeros(len(rows), u32) for _ in range(2))
         has_died = self.xp.zeros(len(is_single), np.uint8)
         totals = self.xp.zeros(3, u64)
         self._launch_rows(
-            "move_singles", len(rows), job.mode, len(job.codes),
+            "move_singles", len(rows), job.mode, job.codes.n_components,
             [*self._data(job.mode, job.codes), lines.words, lines.stride, rows, i64(len(rows)),
              self._mask(is_single), self.xp.asarray(tables.factors), i64(len(tables.factors)),
              self.xp.asarray(tables.odds), u64(job.stream.key), u32(job.stream.sweep),
-             u32(Site.BIRTH_MOVE), self.exp, n_new, density, has_died, totals],
+             u32(Site.BIRTH_DEATH), self.exp, n_new, density, has_died, totals],
         )  # fmt: skip
         births = self._with_codes(job, lines, rows, n_new, density, totals, tables.code)
         born = self.device.to_host(density[n_new > 0]).astype(i64)
-        return Moves(births, born, self.device.to_host(has_died).astype(np.bool_))
+        return BirthDeaths(births, born, self.device.to_host(has_died).astype(np.bool_))
 
-    def partition(self, stream: Stream, n_blocks: int) -> list[Any]:
+    def partition(self, stream: Stream, n_blocks: int) -> list[RowBlock]:
         """Divide the rows of the first mode at random; the rows of a part in increasing order."""
-        n_rows = self.tensor.shape[0]
+        n_rows = self.totals.shape[0]
         keys = self.xp.empty(n_rows, u64)
         self.device.launch(
             "draw_keys", (self.blocks_of(n_rows, 256), 1), self.threads_of(256),
             [u64(stream.key), u32(stream.sweep), u32(Site.BLOCKS), u32(0), i64(n_rows), keys],
         )  # fmt: skip
         order = self.xp.argsort(keys, kind="stable")
-        return [self.xp.sort(part) for part in self.xp.array_split(order, n_blocks)]
+        return [RowBlock(self.xp.sort(part)) for part in self.xp.array_split(order, n_blocks)]
 
-    def reorder(self, factors: tuple[Factor, ...], order: Index) -> tuple[Factor, ...]:
-        """Return the factors with their components in another order, there and here."""
-        index = self.xp.asarray(order)
-        lines = (self.lines(factor.words, factor.n_rows) for factor in factors)
-        turned = [part._replace(words=part.words[index]) for part in lines]
-        return tuple(self.to_factor(*both) for both in zip(turned, factors, strict=True))
-
-    def arrange(
-        self, stream: Stream, number: int, factors: tuple[Factor, ...], rows: Any, *,
+    def order_components(
+        self, stream: Stream, number: int, factors: tuple[Factor, ...], rows: RowBlock, *,
         is_integrated: bool,
     ) -> Block:  # fmt: skip
-        """Order the components at random and say what they are to a block of rows."""
-        users, codes = factors
-        n = users.n_components
-        lines = self.lines(users.words, users.n_rows)
+        """Order the components at random and classify them as a block of rows sees them."""
+        users = factors[0]
+        lines = self.lines(users)
         inside = self.xp.zeros(lines.n_words, u32)
         self.device.launch(
             "mark_rows", (self.blocks_of(len(rows), 256), 1), self.threads_of(256),
-            [rows, i64(len(rows)), inside],
+            [rows.rows, i64(len(rows)), inside],
         )  # fmt: skip
         sizes, within = self.sizes(lines, inside).T
         if self.rows_at_once(0, len(rows)) >= len(rows):
-            self.turned(0, rows)  # while the host thinks about the sizes
+            self.transposed(0, rows)  # while the host thinks about the sizes
         singles = self.xp.zeros(len(rows), u32)
         is_single = (sizes == 1) & (within == 1)
-        order = np.argsort(stream.bits(Site.ORDER, n, row=number), kind="stable")
+        bits = stream.bits(Site.ORDER, users.n_components, row=number)
+        order = np.argsort(bits, kind="stable")
         if is_integrated and is_single.any():
             own = np.flatnonzero(is_single)
             self.device.launch(
                 "find_singles", (len(own), 1), self.threads_of(256),
-                [lines.words, lines.stride, i64(lines.n_words), self.xp.asarray(own), rows,
+                [lines.words, lines.stride, i64(lines.n_words), self.xp.asarray(own), rows.rows,
                  i64(len(rows)), singles],
             )  # fmt: skip
             order = order[~is_single[order]]
-        index = self.xp.asarray(order)
-        # Nobody reads these on the host before they are drawn anew: a stand-in of their shape.
-        stand_in = np.broadcast_to(u64(0), (len(order), users.words.shape[1]))
-        kept_codes = codes.words[order]
-        there = self.lines(codes.words, codes.n_rows)
-        self.remember(stand_in, lines._replace(words=lines.words[index]))
-        self.remember(kept_codes, there._replace(words=there.words[index]))
+        is_held = sizes == within
         return Block(
-            order,
-            stand_in,
-            kept_codes,
-            sizes[order],
-            (sizes == within)[order],
-            is_single[order],
+            order, self.reorder(factors, order), sizes[order], is_held[order], is_single[order],
             singles,
-        )
+        )  # fmt: skip
+
+    def reorder(self, factors: tuple[Factor, ...], order: Index) -> tuple[Factor, ...]:
+        """Return the factors with their components in another order."""
+        index = self.xp.asarray(order)
+
+        def reordered(factor: Factor) -> Factor:
+            lines = self.lines(factor)
+            is_small = factor.has_words and factor.words.nbytes <= _SMALL
+            words = factor.words[order] if is_small else None
+            return Factor(words, factor.n_rows, lines._replace(words=lines.words[index]))
+
+        return tuple(reordered(factor) for factor in factors)
 
     def scan(self, *_: Any, **__: Any) -> Any:
         """Refuse: rows one after another leave a GPU idle."""
@@ -193,6 +173,37 @@ class GpuEngine(Resident):
             "which a GPU cannot speed up; use schedule='parallel' or engine='cpu'."
         )
         raise ValueError(msg)
+
+    # --- questions about the data -----------------------------------------------------------
+
+    def count(self, mode: int, rows: Index | None, codes: Factor, factor: Factor) -> Index:
+        """Count covered ones and covered zeros of rows: ``(n_rows, 2)``."""
+        index: Any = NULL if rows is None else self.xp.asarray(rows)
+        n_rows = factor.n_rows if rows is None else len(rows)
+        counts = self.xp.zeros((n_rows, 2), i64)
+        lines = self.lines(factor)
+        arguments = [*self._data(mode, codes), lines.words, lines.stride, index, i64(n_rows),
+                     counts]  # fmt: skip
+        self._launch_rows("count_rows", n_rows, mode, codes.n_components, arguments)
+        return self.device.to_host(counts)
+
+    def count_by_class(
+        self, mode: int, rows: tuple[int, int], cover: Cover, classes: Words
+    ) -> Index:
+        """Count free ones and zeros of a range of rows by class of columns."""
+        n_rows = rows[1] - rows[0]
+        counts = self.xp.zeros((n_rows, len(classes), 2), u64)
+        lines = self.lines(cover.users)
+        sets = self.upload(classes)
+        width = self._unfoldings[mode][0].n_words
+        parts = max(1, min(width // 1024, 4 * self.device.n_processors // max(1, n_rows)))
+        self._launch_rows(
+            "tally_rows", n_rows, mode, cover.codes.n_components,
+            [*self._data(mode, cover.codes), lines.words, lines.stride, i64(rows[0]), i64(n_rows),
+             self._mask(cover.is_counted), sets.words, sets.stride, u32(len(classes)), counts],
+            parts,
+        )  # fmt: skip
+        return self.device.to_host(counts).view(np.int64)
 
     # --- births -----------------------------------------------------------------------------
 
@@ -208,10 +219,10 @@ class GpuEngine(Resident):
     ) -> Births:
         """Draw the codes of new components and add what they cover."""
         born, tp, fp = (int(v) for v in self.device.to_host(totals))
-        n_columns = self.tensor.shape[1 - job.mode]
+        n_columns = self.totals.n_columns(job.mode)
         if born == 0:
-            nothing = np.zeros((0, n_words(n_columns)), u64)
-            return Births(np.zeros(0, i64), nothing, (tp, fp))
+            nothing = tuple(np.zeros((0, n_words(n)), u64) for n in self.totals.shape)
+            return Births(nothing, (tp, fp))
         stride = 2 * n_words(n_columns)
         needed = born * (4 * stride + 2 * 8 * n_words(lines.n_bits))
         free = self.device.free_bytes()
@@ -234,28 +245,23 @@ class GpuEngine(Resident):
              NULL if density is None else density, offsets.astype(i64), *own,
              i64(tables.first.shape[1]), u64(job.stream.key), u32(job.stream.sweep),
              u32(Site.BIRTH_COVER), u32(Site.BIRTH_BITS), codes, i64(stride), totals],
-            self._mask_bytes(len(job.codes)),
+            self._mask_bytes(job.codes.n_components),
         )  # fmt: skip
         tp, fp = (int(v) for v in self.device.to_host(totals)[1:])
         numbers = self.device.to_host(n_new[places])
         owners = np.repeat(self.device.to_host(rows[places]), numbers)
-        return Births(owners, self.device.to_host(codes).view(u64), (tp, fp))
+        words = self.device.to_host(codes).view(u64)
+        return Births(lines_of_births(owners, words, self.totals.shape[0]), (tp, fp))
 
     # --- how work is laid out ---------------------------------------------------------------
 
-    def _rows(self, job: RowUpdate) -> Any:
-        if job.rows is None:
-            return self.xp.arange(self.tensor.shape[job.mode], dtype=i64)
-        return self.xp.asarray(job.rows)
-
-    def _data(self, mode: int, codes: Words) -> list[Any]:
+    def _data(self, mode: int, codes: Factor) -> list[Any]:
         """Return the first arguments of the kernels that look at whole rows."""
         ones, known = self._unfoldings[mode]
-        lines = self.lines(codes, 64 * codes.shape[1])
+        lines = self.lines(codes)
         return [
             ones.words, NULL if known is None else known.words, ones.stride, i64(ones.n_words),
-            i64(int(np.prod(self.tensor.shape)) // self.tensor.shape[mode]),
-            lines.words, lines.stride, u32(len(codes)),
+            i64(self.totals.n_columns(mode)), lines.words, lines.stride, u32(lines.n_lines),
         ]  # fmt: skip
 
     def _mask(self, bits: NDArray[np.bool_]) -> Any:

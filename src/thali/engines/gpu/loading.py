@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thali.threads import available_cores, share
+from thali.threads import parallel_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ N_BUFFERS = 2
 _PART = 1 << 20  # bytes worth a thread
 
 
-class Ferry:
+class TransferBuffer:
     """Buffers that travel between the host and the device.
 
     Parameters
@@ -40,11 +40,13 @@ class Ferry:
         Bytes that will travel; few of them need no large buffers.
     piece
         Bytes that must fit into one.
+    threads
+        Threads that fill and empty them.
     """
 
-    def __init__(self, device: Any, total: int, piece: int) -> None:
+    def __init__(self, device: Any, total: int, piece: int, threads: int) -> None:
         self.n_bytes = max(min(BLOCK, total), piece)
-        self.threads = available_cores()
+        self.threads = threads
         self._buffers = [(device.pinned(self.n_bytes), device.event()) for _ in range(N_BUFFERS)]
         self._next = 0
 
@@ -61,28 +63,28 @@ class Ferry:
             mark.synchronize()
 
 
-def send_rows(device: Any, words: Words, out: Any) -> None:
+def send_rows(device: Any, words: Words, out: Any, threads: int) -> None:
     """Copy packed rows to longer ones of the device, filled up with zeros."""
     stride, width = out.shape[1], words.shape[1]
-    ferry = Ferry(device, out.nbytes, 8 * stride)
+    buffers = TransferBuffer(device, out.nbytes, 8 * stride, threads)
 
     def fill(lo: int, hi: int, part: Words, rows: Words) -> None:
         part[lo:hi, :width] = rows[lo:hi]
         part[lo:hi, width:] = 0
 
-    for start, stop in _blocks(len(words), ferry.n_bytes // (8 * stride)):
-        buffer, mark = ferry.buffer()
+    for start, stop in _blocks(len(words), buffers.n_bytes // (8 * stride)):
+        buffer, mark = buffers.buffer()
         part = _rows_of(buffer, stop - start, stride)
-        share(fill, len(part), ferry.threads, part, words[start:stop], step=_step(stride))
+        parallel_for(fill, len(part), buffers.threads, part, words[start:stop], step=_step(stride))
         device.send(part, out[start:stop])
         mark.record()
-    ferry.wait()
+    buffers.wait()
 
 
-def fetch_rows(device: Any, source: Any, width: int) -> Words:
+def fetch_rows(device: Any, source: Any, width: int, threads: int) -> Words:
     """Copy the first words of long rows back to the host."""
     n_rows, stride = source.shape
-    ferry = Ferry(device, source.nbytes, 8 * stride)
+    buffers = TransferBuffer(device, source.nbytes, 8 * stride, threads)
     out = np.empty((n_rows, width), np.uint64)
     under_way: deque[tuple[int, Words, Any]] = deque()
 
@@ -93,12 +95,12 @@ def fetch_rows(device: Any, source: Any, width: int) -> Words:
         start, part, mark = under_way.popleft()
         mark.synchronize()
         rows = out[start : start + len(part)]
-        share(take, len(part), ferry.threads, rows, part, step=_step(stride))
+        parallel_for(take, len(part), buffers.threads, rows, part, step=_step(stride))
 
-    for start, stop in _blocks(n_rows, ferry.n_bytes // (8 * stride)):
+    for start, stop in _blocks(n_rows, buffers.n_bytes // (8 * stride)):
         if len(under_way) == N_BUFFERS:
             land()
-        buffer, mark = ferry.buffer()
+        buffer, mark = buffers.buffer()
         part = _rows_of(buffer, stop - start, stride)
         device.fetch(source[start:stop], part)
         mark.record()
@@ -108,29 +110,29 @@ def fetch_rows(device: Any, source: Any, width: int) -> Words:
     return out
 
 
-def send_listed(device: Any, indices: NDArray[Any]) -> Iterator[tuple[int, Any]]:
+def send_listed(device: Any, indices: NDArray[Any], threads: int) -> Iterator[tuple[int, Any]]:
     """Send the columns of listed entries in blocks; yield where each begins, and its copy.
 
     What is done with a copy must be started, on the device, before the next is asked for.
     """
-    ferry = Ferry(device, 4 * len(indices), 4)
-    there = [device.xp.empty(ferry.n_bytes // 4, np.uint32) for _ in range(N_BUFFERS)]
+    buffers = TransferBuffer(device, 4 * len(indices), 4, threads)
+    there = [device.xp.empty(buffers.n_bytes // 4, np.uint32) for _ in range(N_BUFFERS)]
 
     def fill(lo: int, hi: int, part: Any, columns: Any) -> None:
         part[lo:hi] = columns[lo:hi]
 
-    for number, (start, stop) in enumerate(_blocks(len(indices), ferry.n_bytes // 4)):
-        buffer, mark = ferry.buffer()
+    for number, (start, stop) in enumerate(_blocks(len(indices), buffers.n_bytes // 4)):
+        buffer, mark = buffers.buffer()
         part = buffer[: 4 * (stop - start)].view(np.uint32)
         columns = indices[start:stop]
         if columns.dtype == np.int32:  # the same bits: nothing to convert
             columns = columns.view(np.uint32)
-        share(fill, len(part), ferry.threads, part, columns, step=_PART // 4)
+        parallel_for(fill, len(part), buffers.threads, part, columns, step=_PART // 4)
         copy = there[number % N_BUFFERS][: len(part)]
         device.send(part, copy)
         mark.record()
         yield start, copy
-    ferry.wait()
+    buffers.wait()
 
 
 def _blocks(n: int, step: int) -> Iterator[tuple[int, int]]:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thali.bits.words import count_ones
-from thali.engines.gpu.device_memory import NULL, i64, u32, u64
+from thali.engines.gpu.device_memory import NULL, RowBlock, i64, u32, u64
 
 if TYPE_CHECKING:
     from thali.bits import Factor
     from thali.engines.base import RowUpdate
-    from thali.engines.gpu.device_memory import Lines, Resident
+    from thali.engines.gpu.device_memory import DeviceMemory, Lines
 
 VECTOR, PART_PLANES, SLOT_PLANES, SHORT_PLANES, SUM_PLANES, COUNT_WARPS = 4, 8, 10, 13, 20, 4
 EIGHT, HEAD, RECORD = 8, 12, 128
@@ -40,17 +40,19 @@ _MOST_SHARED = 72 << 10
 class VerticalUpdate:
     """What the kernels need to carry out a work order."""
 
-    def __init__(self, engine: Resident, job: RowUpdate) -> None:
+    def __init__(self, engine: DeviceMemory, job: RowUpdate) -> None:
         self.engine, self.job = engine, job
         self.device, self.xp = engine.device, engine.xp
         self._warps = min(COUNT_WARPS, engine.device.warps)
-        self.codes = engine.lines(job.codes, 64 * job.codes.shape[1])
-        is_small = job.codes.nbytes <= _SMALL
-        self.sizes = count_ones(job.codes) if is_small else engine.sizes(self.codes)[:, 0]
+        self.codes = engine.lines(job.codes)
+        if job.codes.has_words and job.codes.words.nbytes <= _SMALL:
+            self.sizes = count_ones(job.codes.words)
+        else:
+            self.sizes = engine.sizes(self.codes)[:, 0]
         self.starts = np.concatenate([[0], np.cumsum(-(-self.sizes // EIGHT))])  # of records
         n = len(self.sizes)
         n_visits, n_columns = EIGHT * max(1, int(self.starts[-1])), 32 * self.codes.n_words
-        tables = (EIGHT * self.starts, job.weights, job.prior)
+        tables = (EIGHT * self.starts, job.weights.of_one_class(), job.prior)
         starts, self.weights, self.prior = self._sent(*tables)
         columns = self.xp.empty(n_visits, u32)
         threads = engine.threads_of(1024)
@@ -84,33 +86,32 @@ class VerticalUpdate:
     def draw(self, factor: Factor) -> tuple[Lines, Any]:
         """Return the factor with new entries, and the ones and zeros newly covered."""
         engine, job = self.engine, self.job
-        lines = engine.lines(factor.words, factor.n_rows)
-        if job.rows is None and len(engine.tensor.shape) == 2:  # the other unfolding has the lines
-            ones, known = engine.unfolding(1 - job.mode)
+        lines = engine.lines(factor)
+        if job.rows is None and len(engine.totals.shape) == 2:  # the other mode has the lines
+            ones, known = engine.on_device(1 - job.mode)
             lines = lines._replace(words=self._with_room(lines.words))
             self._draw_rows(ones.words, None if known is None else known.words, lines.words,
                             lines.words.shape[1], factor.n_rows, NULL, NULL, None)  # fmt: skip
             return lines, self.gained
         lines = lines._replace(words=lines.words.copy())
-        rows = self.xp.arange(factor.n_rows, dtype=i64) if job.rows is None else job.rows
-        rows = self.xp.asarray(rows)
+        block = engine.block_of(job)
         singles = None
         if job.singles is not None:
             singles = self.xp.asarray(job.singles).astype(u32, copy=False)
-        step = engine.rows_at_once(job.mode, len(rows))
-        for start in range(0, len(rows), step):
-            part = rows[start : start + step] if step < len(rows) else rows
-            n_part = len(part)
-            turned = engine.turned(job.mode, part)
-            stride = turned[0].shape[1]
+        step = engine.rows_at_once(job.mode, len(block))
+        for start in range(0, len(block), step):
+            is_whole = step >= len(block)
+            part = block if is_whole else RowBlock(block.rows[start : start + step])
+            ones, known = engine.transposed(job.mode, part)
+            stride = ones.shape[1]
             n, warps = factor.n_components, self.device.warps
             bits = self.xp.empty((n + 2, stride), u32)
             self.device.launch(
                 "gather_bits", (n + 2, -(-stride // warps)), self.device.lanes * warps,
-                [lines.words, lines.stride, u32(n), part, i64(n_part), bits, i64(stride)],
+                [lines.words, lines.stride, u32(n), part.rows, i64(len(part)), bits, i64(stride)],
             )  # fmt: skip
             own = NULL if singles is None else singles[start : start + step]
-            self._draw_rows(turned[0], turned[1], bits, stride, n_part, part, own, lines)
+            self._draw_rows(ones, known, bits, stride, len(part), part.rows, own, lines)
         return lines, self.gained
 
     def _with_room(self, lines: Any) -> Any:

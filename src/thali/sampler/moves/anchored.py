@@ -1,7 +1,7 @@
 # Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
-# ruff: noqa: C901, FBT001
-"""Split a component between two of its rows, or merge two, compiled.
+# ruff: noqa: FBT001
+"""Split a component between two of its rows, or merge two.
 
 Where one component stands for two, a division drawn blindly is hopeless: every user would have to
 be guessed. Here two of its users, the anchors, show what the two could be, and every user goes
@@ -14,36 +14,34 @@ Neal 2004).
 from __future__ import annotations
 
 from math import exp, log
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from thali._jit import jit
-from thali.bits.words import lowest, popcount
-from thali.sampler.moves.proposal import (
-    CHUNK,
-    impossible,
-    one_or_both,
-    one_or_two,
-    pick,
-    size_of,
-    three_uniforms,
-)
-from thali.streams import Site, uniform
-from thali.threads import share
+from thali.bits.words import list_bits, popcount
+from thali.engines.base import Cover
+from thali.model.rule import free_word, log_odds
+from thali.sampler.moves.move import SumOut
+from thali.sampler.moves.proposal import CHUNK, Proposal, impossible, pick, three_uniforms
+from thali.sampler.moves.split_merge import one_or_both, one_or_two
+from thali.sites import AnchoredIndex, Site
+from thali.streams import uniform
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from numpy.typing import NDArray
 
-    from thali.bits import Words
-    from thali.streams import Stream
+    from thali.bits import Index, Words
+    from thali.sampler.moves.move import Attempt
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
 _ANCHORED = np.uint64(Site.ANCHORED)
 _ANCHORED_ROWS = np.uint64(Site.ANCHORED_ROWS)
+_WINDOW = np.uint64(AnchoredIndex.WINDOW)
+_ANCHOR = np.uint64(AnchoredIndex.ANCHOR)
+_OTHER_ANCHOR = np.uint64(AnchoredIndex.OTHER_ANCHOR)
+_DECISION = np.uint64(AnchoredIndex.DECISION)
 _WORDS = 8
 """Words of columns that are looked at: of longer rows a random part says enough."""
 _ROWS = 256
@@ -51,32 +49,54 @@ _ROWS = 256
 _ROUNDS = 2
 
 
-def propose_anchored(
-    stream: Stream, number: np.uint64, users: Words, n_rows: int, alpha: float, threads: int,
-    codes: Words, ones: Words, known: Words, w1: float, w0: float,
-) -> tuple[Any, ...]:  # fmt: skip
-    """Split the users of a component by what fits them, or unite those of two."""
-    first, second = one_or_both(*stream, _ANCHORED, number, users)
-    if first < 0:
-        return impossible(users)
-    view = (first, second, users, codes, ones, known, w1, w0)
-    at, marks, pair, log_how = _marks(*stream, number, *view)
-    if at < 0:
-        return impossible(users)
-    share(
-        _settle_rows, 64 * users.shape[1], threads, *stream, number, *view, at, marks, pair,
-        log_how, step=CHUNK,
-    )  # fmt: skip
-    return _settled(*stream, number, users, n_rows, alpha, first, second, pair, log_how)
+class Anchored(SumOut):
+    """Split a component by what fits two of its rows, or merge two."""
+
+    name: ClassVar = "anchored"
+    codes: ClassVar = Site.ANCHORED_CODES
+    density: ClassVar = (Site.ANCHORED, AnchoredIndex.DENSITY)
+
+    def propose(self, attempt: Attempt) -> Proposal:
+        """Let every user of a component go where it fits, or unite the users of two."""
+        stream, number, state, target = attempt
+        users, codes = state.factors
+        words, weights = users.words, state.noise.rounded_weights()
+        n_words = min(_WORDS, codes.words.shape[1])
+        first, second, at, rows, shown = _choose(
+            *stream, number, words, codes.words.shape[1] - n_words + 1
+        )
+        if len(shown) == 0:
+            return impossible(words)
+        is_other = np.ones(len(words), np.bool_)
+        is_other[first] = is_other[second] = False
+        cover = Cover(codes, users, is_other)
+        window = slice(at, at + n_words)
+        free, ones = target.engine.free_in_window(shown, window, cover)
+        marks = _mark(free, ones, *weights)
+        counts = target.engine.count_in_window(rows, at, cover, marks)
+        is_split = first == second
+        pair = np.zeros((2, words.shape[1]), np.uint64) if is_split else words[[first, second]]
+        n_rows = 64 * words.shape[1]
+        log_how = np.zeros(-(-n_rows // CHUNK))
+        target.engine.over_rows(
+            _settle_rows, n_rows, *stream, number, rows, counts, is_split, *weights, pair, log_how,
+            step=CHUNK,
+        )  # fmt: skip
+        return _settled(
+            *stream, number, words, target.shape[0], state.alpha, first, second, pair, log_how
+        )
+
+
+ANCHORED = Anchored()
 
 
 @jit
 def _settled(
     key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int, alpha: float,
     first: int, second: int, pair: Words, log_how: NDArray[np.float64],
-) -> tuple:  # type: ignore[type-arg]  # fmt: skip
+) -> Proposal:  # fmt: skip
     """Propose the two or their union."""
-    uniforms = three_uniforms(key, sweep, _ANCHORED, number, 7)
+    uniforms = three_uniforms(key, sweep, _ANCHORED, number, _DECISION)
     total = 0.0
     for part in log_how:
         total += part
@@ -84,104 +104,78 @@ def _settled(
 
 
 @jit
-def _marks(
-    key: np.uint64, sweep: np.uint64, number: np.uint64, first: int, second: int, users: Words,
-    codes: Words, ones: Words, known: Words, w1: float, w0: float,
-) -> tuple[int, Words, Words, NDArray[np.float64]]:  # fmt: skip
-    """Choose words of columns and two anchors.
+def _choose(
+    key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_windows: int
+) -> tuple[int, int, int, Index, Index]:
+    """Choose what is split or merged, a window of columns, and the rows that show something.
 
     Returns
     -------
-    at, marks
-        Where the words are (-1: too few users), and what tells the two apart there.
-    pair, log_how
-        Who uses the two (nobody yet if one is to be split), and zeros for the log probabilities.
+    first, second
+        The components to unite, or twice the one to split.
+    window
+        The first word of columns.
+    rows, shown
+        All users; some of them, then the two anchors. None are shown if nothing can be done.
     """
-    width = users.shape[1]
-    pair = np.zeros((2, width), np.uint64)
-    log_how = np.zeros((64 * width + CHUNK - 1) // CHUNK)
-    both = users[first] | users[second]
-    if first != second:
-        pair[0] = users[first]
-        pair[1] = users[second]
-    n_users = size_of(both)
+    nobody = np.zeros(0, np.int64)
+    first, second = one_or_both(key, sweep, _ANCHORED, number, users)
+    if first < 0:
+        return first, second, 0, nobody, nobody
+    rows = list_bits(users[first] | users[second])
+    n_users = rows.shape[0]
     if n_users < 2:
-        return -1, pair, pair, log_how
-    n_words = min(_WORDS, ones.shape[1])
-    at = pick(uniform(key, sweep, _ANCHORED, number, np.uint64(4)), ones.shape[1] - n_words + 1)
-    one = pick(uniform(key, sweep, _ANCHORED, number, np.uint64(5)), n_users)
-    other = pick(uniform(key, sweep, _ANCHORED, number, np.uint64(6)), n_users - 1)
+        return first, second, 0, rows, nobody
+    window = pick(uniform(key, sweep, _ANCHORED, number, _WINDOW), n_windows)
+    one = pick(uniform(key, sweep, _ANCHORED, number, _ANCHOR), n_users)
+    other = pick(uniform(key, sweep, _ANCHORED, number, _OTHER_ANCHOR), n_users - 1)
     other += other >= one
     step = (n_users + _ROWS - 1) // _ROWS
     n_shown = (n_users + step - 1) // step
-    rows = np.empty(n_shown + 2, np.int64)  # of some users, and of the anchors
-    i = 0
-    for w in range(both.shape[0]):
-        left = both[w]
-        while left != _ZERO:
-            row = 64 * w + lowest(left)
-            left &= left - _ONE
-            if i % step == 0:
-                rows[i // step] = row
-            if i == one:
-                rows[n_shown] = row
-            if i == other:
-                rows[n_shown + 1] = row
-            i += 1
-    free = np.empty((n_shown + 2, n_words), np.uint64)
-    has = np.empty((n_shown + 2, n_words), np.uint64)
-    for i in range(n_shown + 2):
-        _look(rows[i], at, first, second, users, codes, ones, known, free[i], has[i])
-    marks = np.empty((2, n_words), np.uint64)  # columns that tell the two apart
-    for w in range(n_words):
-        one_has, other_has = has[n_shown, w], has[n_shown + 1, w]
-        marks[0, w] = one_has & free[n_shown + 1, w] & ~other_has
-        marks[1, w] = other_has & free[n_shown, w] & ~one_has
-    for _ in range(_ROUNDS):
-        _sharpen(marks, free[:n_shown], has[:n_shown], w1, w0)
-    return at, marks, pair, log_how
+    shown = np.empty(n_shown + 2, np.int64)
+    for i in range(n_shown):
+        shown[i] = rows[i * step]
+    shown[n_shown] = rows[one]
+    shown[n_shown + 1] = rows[other]
+    return first, second, window, rows, shown
 
 
 @jit
-def _look(
-    row: int, at: int, first: int, second: int, users: Words, codes: Words, ones: Words,
-    known: Words, free: Words, has: Words,
-) -> None:  # fmt: skip
-    """See what is known of a row and covered by no other component, and the ones there."""
-    n_words = free.shape[0]
+def _mark(free: Words, ones: Words, w1: float, w0: float) -> Words:
+    """Return the columns that tell the two apart: first by the anchors, then by the users shown.
+
+    The anchors are the last two of the rows.
+    """
+    n_shown, n_words = free.shape[0] - 2, free.shape[1]
+    has = free & ones
+    marks = np.empty((2, n_words), np.uint64)
     for w in range(n_words):
-        free[w] = known[row, at + w] if known.shape[0] else ~_ZERO
-    for component in range(users.shape[0]):
-        if component in (first, second):
-            continue
-        if (users[component, row >> 6] >> np.uint64(row & 63)) & _ONE:
-            for w in range(n_words):
-                free[w] &= ~codes[component, at + w]
-    for w in range(n_words):
-        has[w] = ones[row, at + w] & free[w]
+        one_has, other_has = has[n_shown, w], has[n_shown + 1, w]
+        marks[0, w] = free_word(one_has & free[n_shown + 1, w], other_has)
+        marks[1, w] = free_word(other_has & free[n_shown, w], one_has)
+    for _ in range(_ROUNDS):
+        _sharpen(marks, free[:n_shown], has[:n_shown], w1, w0)
+    return marks
 
 
 @jit
 def _settle_rows(
-    lo: int, hi: int, key: np.uint64, sweep: np.uint64, number: np.uint64, first: int,
-    second: int, users: Words, codes: Words, ones: Words, known: Words, w1: float, w0: float,
-    at: int, marks: Words, pair: Words, log_how: NDArray[np.float64],
+    lo: int, hi: int, key: np.uint64, sweep: np.uint64, number: np.uint64, rows: Index,
+    counts: Index, is_split: bool, w1: float, w0: float, pair: Words,
+    log_how: NDArray[np.float64],
 ) -> None:  # fmt: skip
-    """Send the users in a range of rows where they fit, or see where they are."""
-    free, has = np.empty_like(marks[0]), np.empty_like(marks[0])
-    index = np.uint64(0)
-    for w in range(lo >> 6):
-        index += popcount(users[first, w] | users[second, w])
-    for w in range(lo >> 6, hi >> 6):
-        left = users[first, w] | users[second, w]
-        while left != _ZERO:
-            row = 64 * w + lowest(left)
-            left &= left - _ONE
-            _look(row, at, first, second, users, codes, ones, known, free, has)
-            u = uniform(key, sweep, _ANCHORED_ROWS, number, index)
-            index += _ONE
-            gains = _fits(marks, free, has, w1, w0)
-            log_how[row // CHUNK] += _settle(u, first == second, row, pair, gains)
+    """Send the users in a range of rows where they fit, or see where they are.
+
+    ``counts`` has the free ones and zeros of every user at the marks of either.
+    """
+    i = np.searchsorted(rows, lo)
+    while i < rows.shape[0] and rows[i] < hi:
+        row = rows[i]
+        u = uniform(key, sweep, _ANCHORED_ROWS, number, np.uint64(i))
+        to_first = log_odds(0.0, w1, w0, counts[i, 0, 0], counts[i, 0, 1])
+        to_second = log_odds(0.0, w1, w0, counts[i, 1, 0], counts[i, 1, 1])
+        log_how[row // CHUNK] += _settle(u, is_split, row, pair, to_first, to_second)
+        i += 1
 
 
 @jit
@@ -193,7 +187,8 @@ def _fits(marks: Words, free: Words, has: Words, w1: float, w0: float) -> tuple[
         for w in range(marks.shape[1]):
             n_free += popcount(free[w] & marks[side, w])
             n_ones += popcount(has[w] & marks[side, w])
-        gain = w1 * np.int64(n_ones) + w0 * (np.int64(n_free) - np.int64(n_ones))
+        c1 = np.int64(n_ones)
+        gain = log_odds(0.0, w1, w0, c1, np.int64(n_free) - c1)
         if side == 0:
             gain_first = gain
         else:
@@ -223,8 +218,8 @@ def _sharpen(marks: Words, free: Words, has: Words, w1: float, w0: float) -> Non
             bit = _ONE << np.uint64(b)
             in_first |= bit if _gain(n_ones[0], n_free[0], w, b, w1, w0) > 0.0 else _ZERO
             in_second |= bit if _gain(n_ones[1], n_free[1], w, b, w1, w0) > 0.0 else _ZERO
-        marks[0, w] = in_first & ~in_second
-        marks[1, w] = in_second & ~in_first
+        marks[0, w] = free_word(in_first, in_second)
+        marks[1, w] = free_word(in_second, in_first)
 
 
 @jit
@@ -247,13 +242,15 @@ def _gain(n_ones: Words, n_free: Words, w: int, b: int, w1: float, w0: float) ->
     for plane in range(n_free.shape[0]):
         ones |= ((n_ones[plane, w] >> np.uint64(b)) & _ONE) << np.uint64(plane)
         all_free |= ((n_free[plane, w] >> np.uint64(b)) & _ONE) << np.uint64(plane)
-    return w1 * np.int64(ones) + w0 * (np.int64(all_free) - np.int64(ones))
+    c1 = np.int64(ones)
+    return log_odds(0.0, w1, w0, c1, np.int64(all_free) - c1)
 
 
 @jit
-def _settle(u: float, is_drawn: bool, row: int, pair: Words, gains: tuple[float, float]) -> float:
+def _settle(
+    u: float, is_drawn: bool, row: int, pair: Words, to_first: float, to_second: float
+) -> float:
     """Send a row to one, the other or both, or see where it is; return the log probability."""
-    to_first, to_second = gains
     largest = max(to_first, to_second, to_first + to_second)
     first = exp(to_first - largest)
     second = exp(to_second - largest)

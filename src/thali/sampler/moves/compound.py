@@ -1,7 +1,7 @@
 # Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
 # ruff: noqa: FBT001
-"""Birth and death of compounds, compiled: components used by what others have in common.
+"""Birth and death of compounds: components used by what others have in common.
 
 What several components all contain tends to settle in one of its own, used by everybody who uses
 any of them; what the rows with all of several components contain in another. Such a component is
@@ -12,35 +12,40 @@ where nothing holds it as long as the compound covers it.
 from __future__ import annotations
 
 from math import log
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from thali._jit import jit
+from thali.sampler.moves.guided import joined, log_guess_of
+from thali.sampler.moves.move import SumOut
 from thali.sampler.moves.proposal import (
+    Proposal,
     atoms,
     impossible,
-    joined,
-    log_guess_of,
     log_rate,
     pick,
     size_of,
     three_uniforms,
 )
-from thali.streams import Site, uniform
+from thali.sites import CompoundIndex, Site
+from thali.streams import uniform
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from numpy.typing import NDArray
 
     from thali.bits import Index, Words
-    from thali.streams import Stream
+    from thali.sampler.moves.move import Attempt
 
-_ONE = np.uint64(1)
-_ZERO = np.uint64(0)
 _COMPOUND = np.uint64(Site.COMPOUND)
 _COMPOUND_ROWS = np.uint64(Site.COMPOUND_ROWS)
+_IS_BIRTH = np.uint64(CompoundIndex.IS_BIRTH)
+_IS_UNION = np.uint64(CompoundIndex.IS_UNION)
+_VICTIM = np.uint64(CompoundIndex.VICTIM)
+_INSIDE = np.uint64(CompoundIndex.RATE_INSIDE)
+_OUTSIDE = np.uint64(CompoundIndex.RATE_OUTSIDE)
+_PARTS = np.uint64(CompoundIndex.PARTS)
+_DECISION = np.uint64(CompoundIndex.DECISION)
 
 MOST_PARTS = 5
 """A compound of more parts is not tried: their codes are summed over 2^parts patterns."""
@@ -48,26 +53,36 @@ MOST_PARTS = 5
 _MOSTLY = 0.9
 
 
-def propose_compound(
-    stream: Stream, number: np.uint64, users: Words, n_rows: int, alpha: float, threads: int
-) -> tuple[Any, ...]:
-    """Add a component used by the union or by the intersection of others, or delete such a one.
+class Compound(SumOut):
+    """Add a component used by the union or the intersection of others, or delete such a one.
 
     The parts of a compound are those that lie in it (union), or in which it lies (intersection),
     up to a tenth of the smaller set. So a death knows the parts, and a birth draws them at random
     and is possible only if a death would find the same. The rows inside the union or intersection
     of the parts join at one rate, those outside at another, both uniform: eq. 20 with two classes.
     """
-    is_union, gone, parts, rates, inside = _some_parts(*stream, number, users)
-    if len(parts) == 0:
-        return impossible(users)
-    if gone < len(users):
-        compound = users[gone]
-    else:
-        compound = joined(stream, _COMPOUND_ROWS, number, inside, inside, rates, n_rows, threads)
-    return _compound(
-        *stream, number, users, n_rows, alpha, is_union, parts, gone, inside, compound
-    )
+
+    name: ClassVar = "compound"
+    codes: ClassVar = Site.COMPOUND_CODES
+    density: ClassVar = (Site.COMPOUND, CompoundIndex.DENSITY)
+
+    def propose(self, attempt: Attempt) -> Proposal:
+        """Draw the parts of a new compound and who uses it, or one to delete."""
+        stream, number, state, target = attempt
+        users, n_rows = state.factors[0].words, target.shape[0]
+        is_union, gone, parts, rates, inside = _some_parts(*stream, number, users)
+        if len(parts) == 0:
+            return impossible(users)
+        compound = users[gone] if gone < len(users) else None
+        if compound is None:
+            sets = inside, inside
+            compound = joined(stream, _COMPOUND_ROWS, number, sets, rates, n_rows, target.engine)
+        return _compound(
+            *stream, number, users, n_rows, state.alpha, is_union, parts, gone, inside, compound
+        )
+
+
+COMPOUND = Compound()
 
 
 @jit
@@ -77,17 +92,17 @@ def _some_parts(
     """Draw the parts of a new compound, or one to delete (n: none) and see what its parts are.
 
     No parts: nothing is possible. Rates: of rows outside and inside the parts to join, where
-    :func:`thali.sampler.moves.proposal.join` looks them up. Last, the rows inside.
+    :func:`thali.sampler.moves.guided.join` looks them up. Last, the rows inside.
     """
     n = users.shape[0]
-    is_birth = uniform(key, sweep, _COMPOUND, number, np.uint64(0)) < 0.5
-    is_union = uniform(key, sweep, _COMPOUND, number, np.uint64(1)) < 0.5
-    inside = uniform(key, sweep, _COMPOUND, number, np.uint64(3))
-    outside = uniform(key, sweep, _COMPOUND, number, np.uint64(4))
+    is_birth = uniform(key, sweep, _COMPOUND, number, _IS_BIRTH) < 0.5
+    is_union = uniform(key, sweep, _COMPOUND, number, _IS_UNION) < 0.5
+    inside = uniform(key, sweep, _COMPOUND, number, _INSIDE)
+    outside = uniform(key, sweep, _COMPOUND, number, _OUTSIDE)
     rates = np.array([outside, 0.0, 0.0, inside])
     parts = np.empty(MOST_PARTS, np.int64)
     rows = np.zeros(users.shape[1], np.uint64)
-    u = uniform(key, sweep, _COMPOUND, number, np.uint64(2))
+    u = uniform(key, sweep, _COMPOUND, number, _VICTIM)  # or how many parts
     if not is_birth:
         if n < 2:
             return is_union, n, parts[:0], rates, rows
@@ -100,7 +115,7 @@ def _some_parts(
     if n_parts > n:
         return is_union, n, parts[:0], rates, rows
     for i in range(n_parts):  # distinct, in increasing order
-        v = uniform(key, sweep, _COMPOUND, number, np.uint64(5 + i))
+        v = uniform(key, sweep, _COMPOUND, number, _PARTS + np.uint64(i))
         part = pick(v, n - i)
         j = i
         for k in range(i):
@@ -125,7 +140,7 @@ def _inside(users: Words, parts: Index, is_union: bool) -> Words:
 def _compound(
     key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int, alpha: float,
     is_union: bool, parts: Index, gone: int, inside: Words, compound: Words,
-) -> tuple:  # type: ignore[type-arg]  # fmt: skip
+) -> Proposal:  # fmt: skip
     """Propose a compound with these users, or its deletion if it is there."""
     n, width = users.shape
     n_parts = parts.shape[0]
@@ -155,12 +170,12 @@ def _compound(
         sets[i] = users[parts[i]]
     sets[n_parts] = compound
     classes, members = atoms(sets)
-    uniforms = three_uniforms(key, sweep, _COMPOUND, number, 5 + MOST_PARTS)
+    uniforms = three_uniforms(key, sweep, _COMPOUND, number, _DECISION)
     if is_birth:
-        few = concerned[:n_parts]
-        return True, few, classes, members[:n_parts], members, sets, ratio, uniforms
-    after = sets[:n_parts]
-    return True, concerned, classes, members, members[:n_parts], after, -ratio, uniforms
+        few, before = concerned[:n_parts], members[:n_parts]
+        return Proposal(True, few, (sets,), ratio, uniforms, classes, before, members)
+    lines, after = sets[:n_parts], members[:n_parts]
+    return Proposal(True, concerned, (lines,), -ratio, uniforms, classes, members, after)
 
 
 @jit

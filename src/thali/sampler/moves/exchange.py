@@ -1,54 +1,66 @@
 # Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
-"""Merge two components and split a third, compiled: the number of components stays."""
+"""Merge two components and split a third: the number of components stays."""
 
 from __future__ import annotations
 
 from math import log
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from thali._jit import jit
+from thali.sampler.moves.move import SumOut
 from thali.sampler.moves.proposal import (
+    Proposal,
     atoms,
-    chance_of,
-    divided,
     impossible,
-    log_division,
-    partner_of,
     pick,
     size_of,
     three_uniforms,
 )
-from thali.streams import Site, uniform
+from thali.sampler.moves.split_merge import chance_of, divided, log_division, partner_of
+from thali.sites import ExchangeIndex, Site
+from thali.streams import uniform
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from numpy.typing import NDArray
 
     from thali.bits import Words
-    from thali.streams import Stream
+    from thali.sampler.moves.move import Attempt
 
 _SPLIT = np.uint64(Site.SPLIT)
+_FIRST = np.uint64(ExchangeIndex.FIRST)
+_IS_ANY_PARTNER = np.uint64(ExchangeIndex.IS_ANY_PARTNER)
+_PARTNER = np.uint64(ExchangeIndex.PARTNER)
+_THIRD = np.uint64(ExchangeIndex.THIRD)
+_DECISION = np.uint64(ExchangeIndex.DECISION)
 
 
-def propose_exchange(
-    stream: Stream, number: np.uint64, users: Words,
-    n_rows: int,  # noqa: ARG001 - as every proposal
-    densities: NDArray[np.float64], threads: int,
-) -> tuple[Any, ...]:  # fmt: skip
+class Exchange(SumOut):
     """Unite the users of two components; let the second have part of the users of a third.
 
     The same move undoes it: the parts of the third are united, and the union is divided into what
     it was made of. Components keep their densities.
     """
-    if len(users) < 3:
-        return impossible(users)
-    first, second, third = _three(*stream, number, users)
-    pair = divided(stream, number, users[third], threads)
-    return _exchanged(*stream, number, users, densities, first, second, third, pair)
+
+    name: ClassVar = "split_merge"
+    codes: ClassVar = Site.SPLIT_CODES
+    density: ClassVar = None
+
+    def propose(self, attempt: Attempt) -> Proposal:
+        """Draw two components to unite and one to divide."""
+        stream, number, state, target = attempt
+        users = state.factors[0].words
+        if len(users) < 3:
+            return impossible(users)
+        rates = np.resize(state.densities[0], len(users))
+        first, second, third = _three(*stream, number, users)
+        pair = divided(stream, number, users[third], target.engine)
+        return _exchanged(*stream, number, users, rates, first, second, third, pair)
+
+
+EXCHANGE = Exchange()
 
 
 @jit
@@ -57,14 +69,11 @@ def _three(
 ) -> tuple[int, int, int]:
     """Draw two components to unite and one to divide."""
     n = users.shape[0]
-    first = pick(uniform(key, sweep, _SPLIT, number, np.uint64(0)), n)
-    second = partner_of(
-        users,
-        first,
-        uniform(key, sweep, _SPLIT, number, np.uint64(1)),
-        uniform(key, sweep, _SPLIT, number, np.uint64(5)),
-    )
-    third = pick(uniform(key, sweep, _SPLIT, number, np.uint64(9)), n - 2)
+    first = pick(uniform(key, sweep, _SPLIT, number, _FIRST), n)
+    u = uniform(key, sweep, _SPLIT, number, _IS_ANY_PARTNER)
+    v = uniform(key, sweep, _SPLIT, number, _PARTNER)
+    second = partner_of(users, first, u, v)
+    third = pick(uniform(key, sweep, _SPLIT, number, _THIRD), n - 2)
     third += third >= min(first, second)
     third += third >= max(first, second)
     return first, second, third
@@ -74,7 +83,7 @@ def _three(
 def _exchanged(
     key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words,
     densities: NDArray[np.float64], first: int, second: int, third: int, pair: Words,
-) -> tuple:  # type: ignore[type-arg]  # fmt: skip
+) -> Proposal:  # fmt: skip
     """Propose the union of two and the parts of the third."""
     n = users.shape[0]
     sets = np.empty((4, users.shape[1]), np.uint64)
@@ -108,5 +117,5 @@ def _exchanged(
         after_users[i] = new_users[component]
         gained = size_of(new_users[component]) - size_of(users[component])
         ratio += gained * (log(densities[component]) - log(1.0 - densities[component]))
-    uniforms = three_uniforms(key, sweep, _SPLIT, number, 6)
-    return True, concerned, classes, before, after, after_users, ratio, uniforms
+    uniforms = three_uniforms(key, sweep, _SPLIT, number, _DECISION)
+    return Proposal(True, concerned, (after_users,), ratio, uniforms, classes, before, after)

@@ -1,54 +1,102 @@
 # Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
-"""Birth and death of components that follow two others, compiled (eq. 20 and 21)."""
+"""Birth and death of components that follow two others (eq. 20 and 21)."""
 
 from __future__ import annotations
 
-from math import log
-from typing import TYPE_CHECKING
+from math import lgamma, log
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from thali._jit import jit
+from thali.sampler.moves.move import SumOut
 from thali.sampler.moves.proposal import (
+    CHUNK,
+    Proposal,
     impossible,
-    joined,
-    log_guess_of,
     log_rate,
     pick,
     size_of,
     three_uniforms,
 )
-from thali.streams import Site, uniform
+from thali.sites import GuidedIndex, Site
+from thali.streams import uniform
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from numpy.typing import NDArray
 
     from thali.bits import Words
+    from thali.engines import Engine
+    from thali.sampler.moves.move import Attempt
     from thali.streams import Stream
 
 _ONE = np.uint64(1)
 _GUIDED = np.uint64(Site.GUIDED)
 _GUIDED_ROWS = np.uint64(Site.GUIDED_ROWS)
+_IS_BIRTH = np.uint64(GuidedIndex.IS_BIRTH)
+_FIRST = np.uint64(GuidedIndex.FIRST)
+_SECOND = np.uint64(GuidedIndex.SECOND)
+_VICTIM = np.uint64(GuidedIndex.VICTIM)
+_RATES = np.uint64(GuidedIndex.RATES)
+_DECISION = np.uint64(GuidedIndex.DECISION)
 _IN_A, _IN_B, _IN_C = 0b1010101, 0b1100110, 0b1111000
 """Classes of rows that use a component, of a, b, ab, c, ac, bc, abc in this order."""
 
 
-def propose_guided(
-    stream: Stream, number: np.uint64, users: Words, n_rows: int, alpha: float, threads: int
-) -> tuple[Any, ...]:
+class Guided(SumOut):
     """Add a component whose users follow those of two others, or delete one."""
-    first, second, gone, rates = _two_to_follow(*stream, number, len(users))
-    if first < 0:
-        return impossible(users)
-    if gone < len(users):
-        c = users[gone]
-    else:
-        c = joined(stream, _GUIDED_ROWS, number, users[first], users[second], rates, n_rows,
-                   threads)  # fmt: skip
-    return _guided(*stream, number, users, n_rows, alpha, first, second, gone, c)
+
+    name: ClassVar = "guided"
+    codes: ClassVar = Site.GUIDED_CODES
+    density: ClassVar = (Site.GUIDED, GuidedIndex.DENSITY)
+
+    def propose(self, attempt: Attempt) -> Proposal:
+        """Let rows join at rates that depend on whether they use the two others."""
+        stream, number, state, target = attempt
+        users, n_rows = state.factors[0].words, target.shape[0]
+        first, second, gone, rates = _two_to_follow(*stream, number, len(users))
+        if first < 0:
+            return impossible(users)
+        if gone < len(users):
+            c = users[gone]
+        else:
+            sets = users[first], users[second]
+            c = joined(stream, _GUIDED_ROWS, number, sets, rates, n_rows, target.engine)
+        return _guided(*stream, number, users, n_rows, state.alpha, first, second, gone, c)
+
+
+GUIDED = Guided()
+
+
+def joined(
+    stream: Stream, site: np.uint64, number: np.uint64, sets: tuple[Words, Words],
+    rates: NDArray[np.float64], n_rows: int, engine: Engine,
+) -> Words:  # fmt: skip
+    """Let rows join at one of four rates: those in neither of two sets, in a, in b, in both."""
+    out = np.zeros_like(sets[0])
+    engine.over_rows(join, n_rows, *stream, site, number, *sets, rates, out, step=CHUNK)
+    return out
+
+
+@jit
+def join(
+    lo: int, hi: int, key: np.uint64, sweep: np.uint64, site: np.uint64, number: np.uint64,
+    a: Words, b: Words, rates: NDArray[np.float64], out: Words,
+) -> None:  # fmt: skip
+    """Draw who joins in a range of rows."""
+    for row in range(lo, hi):
+        w = row >> 6
+        shift = np.uint64(row & 63)
+        quarter = ((a[w] >> shift) & _ONE) | (((b[w] >> shift) & _ONE) << _ONE)
+        if uniform(key, sweep, site, number, np.uint64(row)) < rates[quarter]:
+            out[w] |= _ONE << shift
+
+
+@jit
+def log_guess_of(size: int, joined: int) -> float:
+    """Return the log probability of a set of users with a uniform rate in a class (eq. 20)."""
+    return lgamma(joined + 1.0) + lgamma(size - joined + 1.0) - lgamma(size + 2.0)
 
 
 @jit
@@ -58,17 +106,17 @@ def _two_to_follow(
     """Draw which two, which component is deleted (n: none), and how many join a new one."""
     rates = np.empty(4)
     for i in range(4):
-        rates[i] = uniform(key, sweep, _GUIDED, number, np.uint64(4 + i))
-    is_birth = uniform(key, sweep, _GUIDED, number, np.uint64(0)) < 0.5
+        rates[i] = uniform(key, sweep, _GUIDED, number, _RATES + np.uint64(i))
+    is_birth = uniform(key, sweep, _GUIDED, number, _IS_BIRTH) < 0.5
     if n < (1 if is_birth else 2):
         return -1, -1, n, rates
     gone = n
     n_small = n
     if not is_birth:
-        gone = pick(uniform(key, sweep, _GUIDED, number, np.uint64(3)), n)
+        gone = pick(uniform(key, sweep, _GUIDED, number, _VICTIM), n)
         n_small = n - 1
-    first = pick(uniform(key, sweep, _GUIDED, number, np.uint64(1)), n_small)
-    second = pick(uniform(key, sweep, _GUIDED, number, np.uint64(2)), n_small)
+    first = pick(uniform(key, sweep, _GUIDED, number, _FIRST), n_small)
+    second = pick(uniform(key, sweep, _GUIDED, number, _SECOND), n_small)
     return first + (first >= gone), second + (second >= gone), gone, rates
 
 
@@ -76,7 +124,7 @@ def _two_to_follow(
 def _guided(
     key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int, alpha: float,
     first: int, second: int, gone: int, c: Words,
-) -> tuple:  # type: ignore[type-arg]  # fmt: skip
+) -> Proposal:  # fmt: skip
     """Propose a component with these users, or its deletion if it is there."""
     n, width = users.shape
     is_birth = gone == n
@@ -113,8 +161,9 @@ def _guided(
     after = np.empty((n_old + is_birth, width), np.uint64)
     for i in range(n_old):
         after[i] = users[old[i]]
-    uniforms = three_uniforms(key, sweep, _GUIDED, number, 8)
+    uniforms = three_uniforms(key, sweep, _GUIDED, number, _DECISION)
     if is_birth:
         after[n_old] = c
-        return True, old[:n_old], classes, members[:n_old], members, after, ratio, uniforms
-    return True, old, classes, members, members[:n_old], after, -ratio, uniforms
+        few = members[:n_old]
+        return Proposal(True, old[:n_old], (after,), ratio, uniforms, classes, few, members)
+    return Proposal(True, old, (after,), -ratio, uniforms, classes, members, members[:n_old])

@@ -1,127 +1,95 @@
-"""Moves that change many rows of a component at once, and the number of components.
+"""The shape of a move: what it proposes, and how that is decided.
 
 Row-by-row Gibbs locks onto states in which a component is split in two or one stands for a union
-of others: to leave, hundreds of bits would have to change together. Here who uses a component is
-proposed for all rows at once, and what is in the components concerned is summed out of the
-acceptance ratio and drawn anew (eq. 17 to 22). Every move is a Metropolis-Hastings kernel that
-leaves the posterior as it is.
+of others: to leave, hundreds of bits would have to change together. A move proposes who uses a
+component for all rows at once. Every move is a Metropolis-Hastings kernel that leaves the
+posterior as it is.
+
+A move has a file of its own, with one object of the shape :class:`Move`. Its random numbers have
+their sites and indices in :mod:`thali.sites`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
 from math import log
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
+from thali.engines.base import Cover
+from thali.model import PerComponent
 from thali.model.marginals import Marginal
-from thali.sampler.moves.anchored import propose_anchored
-from thali.sampler.moves.compound import propose_compound
-from thali.sampler.moves.exchange import propose_exchange
-from thali.sampler.moves.guided import propose_guided
-from thali.sampler.moves.own_component import reseat
-from thali.sampler.moves.proposal import Proposal, pick, propose_split_merge
-from thali.sampler.moves.residual import NOTHING, new_density, replacement, residual
-from thali.sampler.target import MOVES
-from thali.streams import Site
+from thali.sampler.moves.proposal import pick
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
     from numpy.typing import NDArray
 
+    from thali.sampler.moves.proposal import Proposal
     from thali.sampler.state import State
     from thali.sampler.target import Target
+    from thali.sites import Site
     from thali.streams import Stream
 
 _BLOCK = 128
 """Columns that may rule a move out before all are looked at."""
 
-_WIDE = 16_384
-"""Columns beyond which half the tries are made: each costs more there, and more columns agree."""
 
-_FEW = 10
-"""Components for which the tries of a schedule are meant; for more, they grow in proportion."""
+class Attempt(NamedTuple):
+    """One try of a move."""
+
+    stream: Stream
+    number: np.uint64  # of the try, in its sweep: the row of its random numbers
+    state: State
+    target: Target
 
 
-def move(
-    stream: Stream, state: State, target: Target
-) -> tuple[State, tuple[tuple[int, int], ...]]:
-    """Try every kind of move as often as the schedule says; count what was tried and accepted.
+class Move(ABC):
+    """A step from some components to others."""
 
-    More often where there are more components, but by their expected number given alpha, which no
-    move changes: a number of tries that depended on what they change would not be exact.
+    name: ClassVar[str]  # in Schedule, in summaries and reports
+
+    @abstractmethod
+    def propose(self, attempt: Attempt) -> Proposal:
+        """Draw what is tried, and how likely that was."""
+
+    @abstractmethod
+    def decide(self, attempt: Attempt, proposal: Proposal) -> State | None:
+        """Return the state after the move, or None if it is not accepted."""
+
+    def __call__(self, attempt: Attempt) -> State | None:
+        """Propose and decide; ``covered`` is not updated."""
+        proposal = self.propose(attempt)
+        return self.decide(attempt, proposal) if proposal.is_possible else None
+
+
+class SumOut(Move):
+    """A move that proposes users, with the codes of the components concerned summed out.
+
+    The codes are then drawn anew, given the users (eq. 17 to 21).
     """
-    kinds, expected = _FINITE, float(state.n_components)
-    buffet = target.priors.buffet
-    if buffet is not None:
-        kinds, expected = _BUFFET, buffet.expected(state.alpha, target.tensor.shape[0])
-        if state.densities[1].ndim:  # codes of several own components: no closed sum
-            kinds = {name: kind for name, kind in kinds.items() if name != "reseat"}
-    told = []
-    for name in MOVES:
-        n_tries = getattr(target.schedule, name)
-        if target.tensor.shape[1] > _WIDE:
-            n_tries = (n_tries + 1) // 2
-        n_tries = round(n_tries * max(1.0, expected / _FEW))
-        n_tries, accepted = n_tries if name in kinds else 0, 0
-        for number in range(n_tries):
-            after = kinds[name](stream, state, target, number)
-            if after is not None:
-                state, accepted = after, accepted + 1
-        told.append((n_tries, accepted))
-    if any(accepted for _, accepted in told):
-        state = target.recount(state)
-    return state, tuple(told)
 
+    codes: ClassVar[Site]  # random numbers of the codes
+    density: ClassVar[tuple[Site, int] | None]  # of the density of a component that is new
 
-@dataclass(frozen=True)
-class _SumOut:
-    """A move that proposes users, with the codes of the components concerned summed out."""
+    def decide(self, attempt: Attempt, proposal: Proposal) -> State | None:
+        """Decide by a block of columns first, then by all (delayed acceptance).
 
-    propose: Callable[..., Any]
-    codes: Site  # random numbers of the codes
-    density: tuple[Site, int] | None  # of the density of a component that is new
-    sees_data: bool = False
-
-    def __call__(self, stream: Stream, state: State, target: Target, number: int) -> State | None:
-        """Return the state after the move, or None if it was not accepted.
-
-        A first decision by a block of columns, then one by all (delayed acceptance). A step that
-        a block rules out, as most are on large data, costs no more than the block. Both are
-        taken with their own ratio, whose product is the whole: exact (Christen & Fox 2005). The
-        block does not depend on the state.
+        A step that a block rules out, as most are on large data, costs no more than the block.
+        Both decisions are taken with their own ratio, whose product is the whole: exact (Christen
+        & Fox 2005). The block does not depend on the state.
         """
+        stream, number, state, target = attempt
         users, codes = state.factors
-        n_rows, n_columns = target.tensor.shape
-        prior = (
-            state.alpha
-            if target.priors.buffet
-            else np.resize(state.densities[0], len(users.words))
-        )
+        n_columns = codes.n_rows
         weights = state.noise.rounded_weights()
-        data: tuple[Any, ...] = ()
-        if self.sees_data:
-            ones, known = target.tensor.unfoldings[0]
-            data = (codes.words, ones, NOTHING if known is None else known, *weights)
-        proposal = Proposal(
-            *self.propose(
-                stream, np.uint64(number), users.words, n_rows, prior, target.engine.threads,
-                *data,
-            )
-        )  # fmt: skip
-        if not proposal.is_possible:
-            return None
-        is_rest = np.ones(len(users.words), np.bool_)
+        is_rest = np.ones(state.n_components, np.bool_)
         is_rest[proposal.concerned] = False
-        old, new = self._densities(stream, state, target, number, proposal)
+        cover = Cover(users, codes, is_rest)  # the columns are the rows here
+        old, new = self._densities(attempt, proposal)
 
         def marginals(start: int, stop: int) -> tuple[Marginal, Marginal]:
-            counts = target.engine.tally(
-                1, (start, stop), users.words, codes, is_rest, proposal.classes
-            )
+            counts = target.engine.count_by_class(1, (start, stop), cover, proposal.classes)
             return (
                 Marginal(counts, proposal.before, old, weights),
                 Marginal(counts, proposal.after, new, weights),
@@ -138,45 +106,39 @@ class _SumOut:
         before, after = marginals(0, n_columns)
         if not log(by_all) < proposal.log_ratio + after.gain(before) - part:
             return None
-        bits = after.draw(stream.uniforms(self.codes, n_columns, row=number))
+        bits = after.draw(stream.uniforms(self.codes, n_columns, row=int(number)))
+        lines = (*proposal.lines, bits)
         if len(old) == len(new):
-            return state.put(proposal.concerned, proposal.users, bits)
-        return state.replaced(is_rest, proposal.users, bits, new)
+            return state.put(proposal.concerned, lines)
+        return state.take(is_rest).append(lines, new)
 
     def _densities(
-        self, stream: Stream, state: State, target: Target, number: int, proposal: Proposal
+        self, attempt: Attempt, proposal: Proposal
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return those of the components concerned and of those after.
 
         Components that stay come first and keep theirs; that of a new one is drawn from the
         prior (a grid of equal weights), which therefore cancels.
         """
+        stream, number, state, _ = attempt
+        (density,) = state.densities[1:]
         n_before, n_after = len(proposal.before), len(proposal.after)
-        if state.densities[1].ndim == 0:
-            density = np.full(max(n_before, n_after), state.densities[1])
-            return density[:n_before], density[:n_after]
-        old = state.densities[1][proposal.concerned]
+        if density.ndim == 0:
+            shared = np.full(max(n_before, n_after), density)
+            return shared[:n_before], shared[:n_after]
+        old = density[proposal.concerned]
         if n_after <= n_before:
             return old, old[:n_after]
         assert self.density is not None
         site, index = self.density
-        fresh = new_density(state, target, stream.uniforms(site, index + 1, row=number)[index])
-        return old, np.append(old, fresh)
+        uniform = stream.uniforms(site, index + 1, row=int(number))[index]
+        return old, np.append(old, new_density(attempt, uniform))
 
 
-_Move: TypeAlias = "Callable[[Stream, State, Target, int], State | None]"
-
-_BUFFET: dict[str, _Move] = {
-    "split_merge": _SumOut(propose_split_merge, Site.SPLIT_CODES, (Site.SPLIT, 5)),
-    "anchored": _SumOut(
-        propose_anchored, Site.ANCHORED_CODES, (Site.ANCHORED, 10), sees_data=True
-    ),
-    "guided": _SumOut(propose_guided, Site.GUIDED_CODES, (Site.GUIDED, 11)),
-    "compound": _SumOut(propose_compound, Site.COMPOUND_CODES, (Site.COMPOUND, 13)),
-    "reseat": reseat,
-    "residual": residual,
-}
-_FINITE: dict[str, _Move] = {
-    "split_merge": _SumOut(propose_exchange, Site.SPLIT_CODES, None),
-    "residual": replacement,
-}
+def new_density(attempt: Attempt, uniform: float) -> float:
+    """Return the density of all codes, or draw one for the code of a new component."""
+    (prior,) = attempt.target.priors.densities[1:]
+    if isinstance(prior, PerComponent):
+        return float(prior.grid[pick(uniform, len(prior.grid))])
+    (density,) = attempt.state.densities[1:]
+    return float(density)

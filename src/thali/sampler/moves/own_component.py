@@ -1,6 +1,6 @@
 # Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
-# ruff: noqa: C901, PLR0912, PLR0915
+# ruff: noqa: C901
 """A row leaves a component of its own and takes others instead, or the other way round.
 
 A row that uses several components can be described by one of its own, which fits its errors, too.
@@ -15,190 +15,226 @@ k / (alpha / N) is the ratio of the Poisson probabilities, (1 / N) / (k / L) tha
 from __future__ import annotations
 
 from math import exp, expm1, log, log1p
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
 from thali._jit import jit
 from thali.bits.words import first_bit
+from thali.engines.base import Cover
 from thali.engines.cpu.births import draw_codes
 from thali.model.births import birth_tables
-from thali.sampler.moves.proposal import pick, size_of
-from thali.streams import Site, uniform
+from thali.model.rule import log_odds
+from thali.sampler.moves.move import Move
+from thali.sampler.moves.proposal import NOTHING, Proposal, impossible, pick, size_of
+from thali.sites import OwnComponentIndex, Site
+from thali.streams import Stream, uniform
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Index, Words
+    from thali.sampler.moves.move import Attempt
     from thali.sampler.state import State
-    from thali.sampler.target import Target
-    from thali.streams import Stream
 
-MOST_SEATS = 8
+MOST_ENTRIES = 8
 """Entries drawn together: all combinations are weighed."""
 
 _WORDS = 16
 """Words of columns that may rule a try out before all are looked at."""
 
-_NOTHING = np.zeros((0, 0), np.uint64)
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
-_SEAT = np.uint64(Site.SEAT)
-_SEAT_ORDER = np.uint64(Site.SEAT_ORDER)
+_SITE = np.uint64(Site.OWN_COMPONENT)
+_SITE_ORDER = np.uint64(Site.OWN_COMPONENT_ORDER)
+_IS_BIRTH = np.uint64(OwnComponentIndex.IS_BIRTH)
+_ROW = np.uint64(OwnComponentIndex.ROW)  # or the component that goes
+_DECISION = np.uint64(OwnComponentIndex.DECISION)
+_ENTRIES = np.uint64(OwnComponentIndex.ENTRIES)
+_WINDOW = np.uint64(OwnComponentIndex.WINDOW)
+_FIRST_DECISION = np.uint64(OwnComponentIndex.FIRST_DECISION)
 _BEYOND = 1 << 31  # of all rows: where the random numbers of codes drawn here begin, a try a row
 
 
-def reseat(stream: Stream, state: State, target: Target, number: int) -> State | None:
-    """Try to delete a component with one user, or to give a row one more."""
-    first, second = state.factors
-    n_rows, n_columns = target.tensor.shape
-    ones, known = target.tensor.unfoldings[0]
-    known = _NOTHING if known is None else known
-    density, (w1, w0) = float(state.densities[1]), state.noise.rounded_weights()
-    row, n_own, is_own, users = draw_seats(
-        *stream, np.uint64(number), ones, known, n_columns, first.words, second.words, n_rows,
-        state.alpha, density, w1, w0,
-    )  # fmt: skip
-    if row < 0:
-        return None
-    rest = state._replace(factors=(first._replace(words=users), second)).take(~is_own)
-    tables = birth_tables(
-        state.alpha / n_rows, density, state.noise, target.most_ones, state.n_components + 1
-    )
-    codes = own_codes(
-        *stream, np.uint64(number), row, n_own, ones, known, n_columns,
-        *(factor.words for factor in rest.factors), *(table[0] for table in tables.code),
-    )  # fmt: skip
-    own = np.zeros((n_own, users.shape[1]), np.uint64)
-    own[:, row >> 6] = _ONE << np.uint64(row & 63)
-    return rest.replaced(np.ones(rest.n_components, np.bool_), own, codes, np.full(n_own, density))
+class Choice(NamedTuple):
+    """A row, and which of its entries are drawn together."""
+
+    row: int  # -1: nothing can be tried
+    is_birth: bool
+    own: Index  # components that only this row uses
+    drawn: Index  # components whose entry is drawn
+    odds: NDArray[np.float64]  # prior log odds of these entries
+    is_rest: NDArray[np.bool_]  # components that other rows use, too, and whose entry stays
+
+
+class Setting(NamedTuple):
+    """What the weights of a state depend on, beside counts."""
+
+    alpha: float
+    density: float
+    one_weight: float
+    zero_weight: float
+
+
+class OwnComponent(Move):
+    """Delete a component with one user, or give a row one more."""
+
+    name: ClassVar = "reseat"
+
+    def propose(self, attempt: Attempt) -> Proposal:
+        """Choose a row, and draw its other entries given one more or one less of its own."""
+        stream, number, state, target = attempt
+        users, codes = state.factors
+        choice = choose_row(*stream, number, users.words, users.n_rows)
+        if choice.row < 0:
+            return NOTHING
+        cover = Cover(codes, users, choice.is_rest)
+        free, ones = target.engine.free_in_window(np.array([choice.row]), slice(None), cover)
+        (density,) = state.densities[1:]
+        weights = state.noise.rounded_weights()
+        setting = Setting(state.alpha, float(density), *weights)
+        return draw_entries(
+            stream, number, choice, users.words, codes.words, free[0], ones[0], setting
+        )
+
+    def decide(self, attempt: Attempt, proposal: Proposal) -> State | None:
+        """Decide by the ratio; then draw the codes of the row's own components together."""
+        stream, number, state, target = attempt
+        if not log(proposal.uniforms[0]) < proposal.log_ratio:
+            return None
+        n_drawn = len(proposal.after)
+        drawn, own = proposal.concerned[:n_drawn], proposal.concerned[n_drawn:]
+        lines = proposal.lines[0]
+        rest = state.with_factor(0, state.factors[0].put(drawn, lines[:n_drawn]))
+        is_rest = np.ones(state.n_components, np.bool_)
+        is_rest[own] = False
+        rest = rest.take(is_rest)
+        new = lines[n_drawn:]
+        users, codes = rest.factors
+        new_codes = np.zeros((len(new), codes.words.shape[1]), np.uint64)
+        if len(new):
+            (density,) = state.densities[1:]
+            row = first_bit(new[0])
+            cover = Cover(codes, users, np.ones(rest.n_components, np.bool_))
+            free, ones = target.engine.free_in_window(np.array([row]), slice(None), cover)
+            tables = birth_tables(
+                state.alpha / users.n_rows, float(density), state.noise,
+                target.totals.most_ones, state.n_components + 1,
+            )  # fmt: skip
+            cover_, first, plain = (table[0] for table in tables.code)
+            draw_codes(
+                ones[0], ~free[0], codes.n_rows, len(new), cover_, first, plain, *stream,
+                np.uint64(_BEYOND) + number, new_codes,
+            )  # fmt: skip
+        return rest.append((new, new_codes))
+
+
+OWN_COMPONENT = OwnComponent()
 
 
 @jit
-def draw_seats(
-    key: np.uint64, sweep: np.uint64, number: np.uint64, ones: Words, known: Words,
-    n_columns: int, users: Words, codes: Words, n_rows: int, alpha: float, density: float,
-    w1: float, w0: float,
-) -> tuple[int, int, NDArray[np.bool_], Words]:  # fmt: skip
-    """Propose and decide.
-
-    Returns
-    -------
-    row, n_own, is_own, users
-        The row, or -1 if nothing changes; how many components of its own it has from now on;
-        those it had; who uses the others now.
-    """
+def choose_row(
+    key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int
+) -> Choice:
+    """Draw a row, and which of the components that others use, too, are drawn with it."""
     n = users.shape[0]
-    is_own = np.zeros(n, np.bool_)
-    is_birth = uniform(key, sweep, _SEAT, number, np.uint64(0)) < 0.5
-    u = uniform(key, sweep, _SEAT, number, np.uint64(1))
+    is_rest = np.zeros(n, np.bool_)
+    nobody = np.zeros(0, np.int64)
+    is_birth = uniform(key, sweep, _SITE, number, _IS_BIRTH) < 0.5
+    u = uniform(key, sweep, _SITE, number, _ROW)
     others = np.empty(n, np.int64)  # users of each component but the row
     row = pick(u, n_rows) if is_birth else -1
     for component in range(n):
         others[component] = size_of(users[component])
     if not is_birth:
-        if n == 0:
-            return -1, 0, is_own, users
         gone = pick(u, n)
-        if others[gone] != 1:
-            return -1, 0, is_own, users
+        if n == 0 or others[gone] != 1:
+            return Choice(-1, is_birth, nobody, nobody, np.zeros(0), is_rest)
         row = first_bit(users[gone])
     w = row >> 6
     bit = _ONE << np.uint64(row & 63)
     n_own = 0
     n_shared = 0
+    own = np.empty(n, np.int64)
     shared = np.empty(n, np.int64)
     for component in range(n):
         others[component] -= users[component, w] & bit != _ZERO
         if others[component] == 0:
-            is_own[component] = True
+            own[n_own] = component
             n_own += 1
         else:
+            is_rest[component] = True
             shared[n_shared] = component
             n_shared += 1
-    n_seats = min(n_shared, MOST_SEATS)
-    for i in range(n_seats):  # a random choice that does not depend on the row's entries
-        v = uniform(key, sweep, _SEAT_ORDER, number, np.uint64(i))
+    n_drawn = min(n_shared, MOST_ENTRIES)
+    odds = np.empty(n_drawn)
+    for i in range(n_drawn):  # a random choice that does not depend on the row's entries
+        v = uniform(key, sweep, _SITE_ORDER, number, np.uint64(i))
         j = i + pick(v, n_shared - i)
         shared[i], shared[j] = shared[j], shared[i]
-    free = _free(row, known, n_columns, users, codes, shared[n_seats:n_shared])
-    gains = np.zeros((1 << n_seats, 2))
-    n_after = n_own + 1 if is_birth else n_own - 1
-    seats, width = shared[:n_seats], codes.shape[1]
+        is_rest[shared[i]] = False
+        odds[i] = log(others[shared[i]]) - log(n_rows - others[shared[i]])
+    return Choice(row, is_birth, own[:n_own], shared[:n_drawn], odds, is_rest)
+
+
+@jit
+def draw_entries(
+    stream: Stream, number: np.uint64, choice: Choice, users: Words, codes: Words, free: Words,
+    ones: Words, setting: Setting,
+) -> Proposal:  # fmt: skip
+    """Weigh all combinations of the entries before and after, and draw one of those after."""
+    key, sweep = stream.key, stream.sweep
+    n, width = codes.shape
+    n_own, n_drawn = choice.own.shape[0], choice.drawn.shape[0]
+    n_after = n_own + 1 if choice.is_birth else n_own - 1
+    gains = np.zeros((1 << n_drawn, 2))
     part = 0.0
-    if width > 2 * _WORDS:  # two decisions, as in moves.py: most tries are hopeless
-        start = pick(uniform(key, sweep, _SEAT, number, np.uint64(4)), width - _WORDS + 1)
-        _weigh(ones[row], free, start, start + _WORDS, codes, seats, others, n_rows, density, w1,
-               w0, n_own, n_after, gains)  # fmt: skip
+    if width > 2 * _WORDS:  # two decisions, as in move.py: most tries are hopeless
+        start = pick(uniform(key, sweep, _SITE, number, _WINDOW), width - _WORDS + 1)
+        _weigh(ones, free, start, start + _WORDS, codes, choice, setting, n_after, gains)
         part = _log_sum(gains[:, 1]) - _log_sum(gains[:, 0])
-        if not log(uniform(key, sweep, _SEAT, number, np.uint64(5))) < part:
-            return -1, 0, is_own, users
-    _weigh(ones[row], free, 0, width, codes, seats, others, n_rows, density, w1, w0, n_own,
-           n_after, gains)  # fmt: skip
+        if not log(uniform(key, sweep, _SITE, number, _FIRST_DECISION)) < part:
+            return impossible(users)
+    _weigh(ones, free, 0, width, codes, choice, setting, n_after, gains)
     log_before, log_after = _log_sum(gains[:, 0]), _log_sum(gains[:, 1])
     log_ratio = log_after - log_before - part
-    log_ratio += log(alpha) - log(n + 1) if is_birth else log(n) - log(alpha)
-    if not log(uniform(key, sweep, _SEAT, number, np.uint64(2))) < log_ratio:
-        return -1, 0, is_own, users
-    left = uniform(key, sweep, _SEAT, number, np.uint64(3))
+    alpha = setting.alpha
+    log_ratio += log(alpha) - log(n + 1) if choice.is_birth else log(n) - log(alpha)
+    left = uniform(key, sweep, _SITE, number, _ENTRIES)
     chosen = 0
     while chosen < gains.shape[0] - 1:
         left -= exp(gains[chosen, 1] - log_after)
         if left < 0.0:
             break
         chosen += 1
-    after = users.copy()
-    for i in range(n_seats):
+    w = choice.row >> 6
+    bit = _ONE << np.uint64(choice.row & 63)
+    lines = np.zeros((n_drawn + n_after, users.shape[1]), np.uint64)
+    for i in range(n_drawn):
+        lines[i] = users[choice.drawn[i]]
         if (chosen >> i) & 1:
-            after[shared[i], w] |= bit
+            lines[i, w] |= bit
         else:
-            after[shared[i], w] &= ~bit
-    return row, n_after, is_own, after
-
-
-@jit
-def own_codes(
-    key: np.uint64, sweep: np.uint64, number: np.uint64, row: int, n_own: int, ones: Words,
-    known: Words, n_columns: int, users: Words, codes: Words, cover: NDArray[np.uint64],
-    first: NDArray[np.uint64], plain: np.uint64,
-) -> Words:  # fmt: skip
-    """Draw the codes of a row's own components together."""
-    out = np.zeros((n_own, codes.shape[1]), np.uint64)
-    if n_own > 0:
-        free = _free(row, known, n_columns, users, codes, np.arange(users.shape[0]))
-        address = np.uint64(_BEYOND) + number
-        draw_codes(ones[row], ~free, n_columns, n_own, cover, first, plain, key, sweep, address,
-                   out)  # fmt: skip
-    return out
-
-
-@jit
-def _free(
-    row: int, known: Words, n_columns: int, users: Words, codes: Words, covering: Index
-) -> Words:  # fmt: skip
-    """Return the known columns of a row that none of some components covers."""
-    width = codes.shape[1]
-    free = np.empty(width, np.uint64)
-    for w in range(width):
-        free[w] = known[row, w] if known.shape[0] > 0 else ~_ZERO
-    if n_columns & 63:
-        free[width - 1] &= (_ONE << np.uint64(n_columns & 63)) - _ONE
-    for component in covering:
-        if (users[component, row >> 6] >> np.uint64(row & 63)) & _ONE != _ZERO:
-            for w in range(width):
-                free[w] &= ~codes[component, w]
-    return free
+            lines[i, w] &= ~bit
+    for i in range(n_drawn, n_drawn + n_after):
+        lines[i, w] = bit
+    concerned = np.concatenate((choice.drawn, choice.own))
+    uniforms = np.array([uniform(key, sweep, _SITE, number, _DECISION)])
+    return Proposal(
+        True, concerned, (lines,), log_ratio, uniforms, users[:0].copy(), choice.own, choice.drawn
+    )
 
 
 @jit
 def _weigh(
-    ones: Words, free: Words, start: int, stop: int, codes: Words, seats: Index, others: Index,
-    n_rows: int, density: float, w1: float, w0: float, n_before: int, n_after: int,
-    out: NDArray[np.float64],
+    ones: Words, free: Words, start: int, stop: int, codes: Words, choice: Choice,
+    setting: Setting, n_after: int, out: NDArray[np.float64],
 ) -> None:  # fmt: skip
     """Weigh every combination of entries by some words of columns, before and after."""
-    n_seats = seats.shape[0]
-    n = 1 << n_seats
+    drawn, n_before = choice.drawn, choice.own.shape[0]
+    w1, w0 = setting.one_weight, setting.zero_weight
+    n_drawn = drawn.shape[0]
+    n = 1 << n_drawn
     uncovered = np.zeros((n, 2), np.int64)  # columns by who could cover them: ones, zeros
     for w in range(start, stop):
         left = free[w]
@@ -206,29 +242,29 @@ def _weigh(
             bit = left & (~left + _ONE)
             left ^= bit
             who = 0
-            for i in range(n_seats):
-                if codes[seats[i], w] & bit != _ZERO:
+            for i in range(n_drawn):
+                if codes[drawn[i], w] & bit != _ZERO:
                     who |= 1 << i
             uncovered[who, 0 if ones[w] & bit != _ZERO else 1] += 1
-    for i in range(n_seats):  # now: columns that nobody outside a set could cover
+    for i in range(n_drawn):  # now: columns that nobody outside a set could cover
         for who in range(n):
             if (who >> i) & 1:
                 uncovered[who, 0] += uncovered[who ^ (1 << i), 0]
                 uncovered[who, 1] += uncovered[who ^ (1 << i), 1]
     log_one, log_zero = np.empty(2), np.empty(2)  # of an uncovered one and zero, eq. 8
     for j in range(2):
-        some_on = -expm1((n_before if j == 0 else n_after) * log1p(-density))
+        some_on = -expm1((n_before if j == 0 else n_after) * log1p(-setting.density))
         log_one[j] = log1p(some_on * expm1(w1))
         log_zero[j] = log1p(some_on * expm1(w0))
     all_ones, all_zeros = uncovered[n - 1]
     for entries in range(n):
         n_ones, n_zeros = uncovered[n - 1 - entries]
-        score = w1 * (all_ones - n_ones) + w0 * (all_zeros - n_zeros)
-        for i in range(n_seats):
+        score = log_odds(0.0, w1, w0, all_ones - n_ones, all_zeros - n_zeros)
+        for i in range(n_drawn):
             if (entries >> i) & 1:
-                score += log(others[seats[i]]) - log(n_rows - others[seats[i]])
+                score += choice.odds[i]
         for j in range(2):
-            out[entries, j] = score + n_ones * log_one[j] + n_zeros * log_zero[j]
+            out[entries, j] = log_odds(score, log_one[j], log_zero[j], n_ones, n_zeros)
 
 
 @jit

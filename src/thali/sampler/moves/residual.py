@@ -8,27 +8,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from math import exp, log, log1p
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from thali._jit import jit
 from thali.bits.words import count_ones, pack
-from thali.model import PerComponent
-from thali.sampler.moves.proposal import CHUNK, log_rate, pick
-from thali.streams import Site, uniform
-from thali.threads import share
+from thali.engines.base import Cover
+from thali.model.rule import log_odds
+from thali.sampler.moves.move import Move, new_density
+from thali.sampler.moves.proposal import CHUNK, NOTHING, log_rate, pick
+from thali.sites import ReplacementIndex, ResidualIndex, Site
+from thali.streams import uniform
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Index, Words
+    from thali.sampler.moves.move import Attempt
+    from thali.sampler.moves.proposal import Proposal
     from thali.sampler.state import State
-    from thali.sampler.target import Target
-    from thali.streams import Stream
 
-NOTHING = np.zeros((0, 0), np.uint64)
-"""Where all entries are known."""
 _SURE = 45.0
 """Log odds beyond which no uniform decides: the smallest is 2^-53."""
 _NOTHING_LEFT = 746.0
@@ -39,100 +39,137 @@ _RESIDUAL_ROWS = np.uint64(Site.RESIDUAL_ROWS)
 _RESIDUAL_CODES = np.uint64(Site.RESIDUAL_CODES)
 
 
-def residual(stream: Stream, state: State, target: Target, number: int) -> State | None:
+class Residual(Move):
     """Add a component that looks like what is left of a row, or delete any component (eq. 22)."""
-    uniforms = stream.uniforms(Site.RESIDUAL, 4, row=number).tolist()
-    n, n_rows = state.n_components, target.tensor.shape[0]
-    is_birth, is_rest = uniforms[0] < 0.5, np.ones(n, np.bool_)
-    rate = min(0.5, 2.0 / n_rows)
-    if is_birth:
-        density, seed = new_density(state, target, uniforms[3]), pick(uniforms[1], n_rows)
-        rest = _Rest(stream, state, target, number, is_rest, density, rate)
-        users, code, score = rest.draw(seed)
-    else:
-        if n == 0:
+
+    name: ClassVar = "residual"
+
+    def propose(self, attempt: Attempt) -> Proposal:
+        """Draw a code like the free entries of a row and who uses it; or one to delete."""
+        stream, number, state, target = attempt
+        uniforms = stream.uniforms(Site.RESIDUAL, len(ResidualIndex), row=int(number))
+        n, n_rows = state.n_components, target.shape[0]
+        is_birth, rate = uniforms[ResidualIndex.IS_BIRTH] < 0.5, min(0.5, 2.0 / n_rows)
+        if is_birth:
+            density = new_density(attempt, uniforms[ResidualIndex.DENSITY])
+            rest = _Rest(attempt, np.ones(n, np.bool_), density, rate)
+            lines, score = rest.draw(pick(uniforms[ResidualIndex.SEED], n_rows))
+        else:
+            if n == 0:
+                return NOTHING
+            rest, lines = _without(attempt, pick(uniforms[ResidualIndex.VICTIM], n), rate)
+            score = rest.weigh(*lines)
+        n_users = int(count_ones(lines[0][None])[0])
+        if n_users == 0:
+            return NOTHING
+        ratio = log(state.alpha) + log_rate(n_users, n_rows) + score - log(n + is_birth)
+        return rest.proposal(lines, ratio if is_birth else -ratio, uniforms, is_new=is_birth)
+
+    def decide(self, attempt: Attempt, proposal: Proposal) -> State | None:
+        """Decide by the ratio; append the new component, or drop the old one."""
+        state = attempt.state
+        if not log(proposal.uniforms[ResidualIndex.DECISION]) < proposal.log_ratio:
             return None
-        gone = pick(uniforms[1], n)
-        is_rest[gone] = False
-        density = float(np.broadcast_to(state.densities[1], n)[gone])
-        rest = _Rest(stream, state, target, number, is_rest, density, rate)
-        users, code = (factor.words[gone] for factor in state.factors)
-        score = rest.weigh(users, code)
-    n_users = int(count_ones(users[None])[0])
-    if n_users == 0:
-        return None
-    ratio = log(state.alpha) + log_rate(n_users, n_rows) + score - log(n + is_birth)
-    if not log(uniforms[2]) < (ratio if is_birth else -ratio):
-        return None
-    if is_birth:
-        return state.replaced(is_rest, users[None], code[None], np.array([density]))
-    return state.take(is_rest)
+        if len(proposal.concerned) == 0:
+            density = new_density(attempt, proposal.uniforms[ResidualIndex.DENSITY])
+            return state.append(proposal.lines, np.array([density]))
+        is_rest = np.ones(state.n_components, np.bool_)
+        is_rest[proposal.concerned] = False
+        return state.take(is_rest)
 
 
-def replacement(stream: Stream, state: State, target: Target, number: int) -> State | None:
+class Replacement(Move):
     """Put a component that looks like what is left of a row in the place of another.
 
     The finite model's residual birth and death in one: the number of components stays.
     """
-    uniforms = stream.uniforms(Site.RESIDUAL, 3, row=number).tolist()
-    n, n_rows = state.n_components, target.tensor.shape[0]
-    if n == 0:
-        return None
-    gone = pick(uniforms[0], n)
-    is_rest = np.ones(n, np.bool_)
+
+    name: ClassVar = "residual"
+
+    def propose(self, attempt: Attempt) -> Proposal:
+        """Draw what takes the place of which component."""
+        stream, number, state, target = attempt
+        uniforms = stream.uniforms(Site.RESIDUAL, len(ReplacementIndex), row=int(number))
+        n, n_rows = state.n_components, target.shape[0]
+        if n == 0:
+            return NOTHING
+        gone = pick(uniforms[ReplacementIndex.VICTIM], n)
+        rate = float(np.broadcast_to(state.densities[0], n)[gone])
+        rest, old = _without(attempt, gone, rate)
+        lines, score = rest.draw(pick(uniforms[ReplacementIndex.SEED], n_rows))
+        gained = int(count_ones(lines[0][None])[0]) - int(count_ones(old[0][None])[0])
+        ratio = score - rest.weigh(*old) + gained * (log(rate) - log1p(-rate))
+        return rest.proposal(lines, ratio, uniforms, is_new=True)
+
+    def decide(self, attempt: Attempt, proposal: Proposal) -> State | None:
+        """Decide by the ratio; put the new component in the place of the old one."""
+        if not log(proposal.uniforms[ReplacementIndex.DECISION]) < proposal.log_ratio:
+            return None
+        return attempt.state.put(proposal.concerned, proposal.lines)
+
+
+RESIDUAL = Residual()
+REPLACEMENT = Replacement()
+
+
+def _without(attempt: Attempt, gone: int, rate: float) -> tuple[_Rest, tuple[Words, ...]]:
+    """Return what is left to explain without a component, and that component."""
+    state = attempt.state
+    is_rest = np.ones(state.n_components, np.bool_)
     is_rest[gone] = False
-    rate, density = (float(np.broadcast_to(d, n)[gone]) for d in state.densities)
-    rest = _Rest(stream, state, target, number, is_rest, density, rate)
-    old_users, old_code = (factor.words[gone] for factor in state.factors)
-    users, code, score = rest.draw(pick(uniforms[1], n_rows))
-    gained = int(count_ones(users[None])[0]) - int(count_ones(old_users[None])[0])
-    ratio = score - rest.weigh(old_users, old_code) + gained * (log(rate) - log1p(-rate))
-    if not log(uniforms[2]) < ratio:
-        return None
-    return state.put(np.array([gone]), users[None], code[None])
+    (density,) = state.densities[1:]
+    own = float(np.broadcast_to(density, state.n_components)[gone])
+    lines = tuple(factor.words[gone] for factor in state.factors)
+    return _Rest(attempt, is_rest, own, rate), lines
 
 
 @dataclass(frozen=True)
 class _Rest:
     """What is left to explain where some components cover, and a component proposed from it."""
 
-    stream: Stream
-    state: State
-    target: Target
-    number: int
+    attempt: Attempt
     is_rest: NDArray[np.bool_]
     density: float  # of the code
     rate: float  # at which rows join
 
-    def draw(self, seed: int) -> tuple[Words, Words, float]:
-        """Draw a code like what is left of a row, and its users; return them and their score."""
-        users, codes = (factor.take(self.is_rest).words for factor in self.state.factors)
-        ones, known = self.target.tensor.unfoldings[0]
-        code = code_like(
-            *self.stream, np.uint64(self.number), seed, ones,
-            NOTHING if known is None else known, users, codes, self._bit_odds(),
-            self.target.tensor.shape[1],
+    def proposal(
+        self, lines: tuple[Words, ...], log_ratio: float, uniforms: Any, *, is_new: bool
+    ) -> Proposal:
+        """Return the proposal of a new component, or that the missing one is deleted."""
+        concerned = np.flatnonzero(~self.is_rest)
+        after = tuple(line[None] if is_new else line[None][:0] for line in lines)
+        return NOTHING._replace(
+            is_possible=True, concerned=concerned, lines=after, log_ratio=log_ratio,
+            uniforms=uniforms,
         )  # fmt: skip
-        joins = np.zeros(users.shape[1], np.uint64)
-        return joins, code, self._weigh(joins, code, is_drawn=True)
+
+    def draw(self, seed: int) -> tuple[tuple[Words, Words], float]:
+        """Draw a code like what is left of a row, and its users; return them and their score."""
+        stream, number, state, target = self.attempt
+        users, codes = state.factors
+        cover = Cover(codes, users, self.is_rest)
+        free, ones = target.engine.free_in_window(np.array([seed]), slice(None), cover)
+        code = code_like(*stream, number, free[0], ones[0], self._bit_odds(), codes.n_rows)
+        joins = np.zeros(users.words.shape[1], np.uint64)
+        return (joins, code), self._weigh(joins, code, is_drawn=True)
 
     def weigh(self, users: Words, code: Words) -> float:
         """Return log likelihood gained and log prior of the code, less log proposal of both."""
         return self._weigh(users, code, is_drawn=False)
 
-    def _weigh(self, users: Words, code: Words, *, is_drawn: bool) -> float:
-        n_rows, n_columns = self.target.tensor.shape
-        first, second = self.state.factors
-        classes = np.stack([code, _everything(n_columns) & ~code])
-        counts = self.target.engine.tally(
-            0, (0, n_rows), second.words, first, self.is_rest, classes
-        )
+    def _weigh(self, joins: Words, code: Words, *, is_drawn: bool) -> float:
+        stream, number, state, target = self.attempt
+        users, codes = state.factors
+        n_rows = users.n_rows
+        classes = np.stack([code, _everything(codes.n_rows) & ~code])
+        cover = Cover(codes, users, self.is_rest)
+        counts = target.engine.count_by_class(0, (0, n_rows), cover, classes)
         sizes = count_ones(classes)
         sums = np.empty((-(-n_rows // CHUNK), 4))
-        share(
-            residual_users, n_rows, self.target.engine.threads, *self.stream,
-            np.uint64(self.number), is_drawn, users, self.rate, counts, sizes, self._bit_odds(),
-            *self.state.noise.rounded_weights(), sums, step=CHUNK,
+        weights = np.array(state.noise.rounded_weights())
+        target.engine.over_rows(
+            residual_users, n_rows, *stream, number, is_drawn, joins, self.rate, counts, sizes,
+            self._bit_odds(), weights, sums, step=CHUNK,
         )  # fmt: skip
         gain, log_proposal = add_up(sums, n_rows)
         log_code = sizes[0] * log(self.density) + sizes[1] * log1p(-self.density)
@@ -140,16 +177,8 @@ class _Rest:
 
     def _bit_odds(self) -> NDArray[np.float64]:
         """Return the log odds that a code has a column: of a free one, a free zero, neither."""
-        w1, w0 = self.state.noise.rounded_weights()
+        w1, w0 = self.attempt.state.noise.rounded_weights()
         return log(self.density) - log1p(-self.density) + np.array([w1, w0, 0.0])
-
-
-def new_density(state: State, target: Target, uniform: float) -> float:
-    """Return the common density, or draw one for a new component."""
-    prior = target.priors.densities[1]
-    if isinstance(prior, PerComponent):
-        return float(prior.grid[pick(uniform, len(prior.grid))])
-    return float(state.densities[1])
 
 
 @lru_cache(maxsize=16)
@@ -163,26 +192,18 @@ def _everything(n_columns: int) -> Words:
 
 @jit
 def code_like(
-    key: np.uint64, sweep: np.uint64, number: np.uint64, row: int, ones: Words, known: Words,
-    users: Words, codes: Words, bit_odds: NDArray[np.float64], n_columns: int,
+    key: np.uint64, sweep: np.uint64, number: np.uint64, free: Words, ones: Words,
+    bit_odds: NDArray[np.float64], n_columns: int,
 ) -> Words:  # fmt: skip
     """Draw a code from what no component covers in a row."""
-    width = codes.shape[1]
-    covered = np.zeros(width, np.uint64)
-    for component in range(codes.shape[0]):
-        if (users[component, row >> 6] >> np.uint64(row & 63)) & _ONE:
-            covered |= codes[component]
     rates = 1.0 / (1.0 + np.exp(-bit_odds))
-    code = np.zeros(width, np.uint64)
+    code = np.zeros(free.shape[0], np.uint64)
     for column in range(n_columns):
         w = column >> 6
         bit = _ONE << np.uint64(column & 63)
-        is_free = covered[w] & bit == _ZERO
-        if known.shape[0] > 0:
-            is_free = is_free and known[row, w] & bit != _ZERO
         kind = 2
-        if is_free:
-            kind = 0 if ones[row, w] & bit != _ZERO else 1
+        if free[w] & bit != _ZERO:
+            kind = 0 if ones[w] & bit != _ZERO else 1
         if uniform(key, sweep, _RESIDUAL_CODES, number, np.uint64(column)) < rates[kind]:
             code[w] |= bit
     return code
@@ -192,7 +213,7 @@ def code_like(
 def residual_users(
     lo: int, hi: int, key: np.uint64, sweep: np.uint64, number: np.uint64, is_drawn: bool,
     users: Words, rate: float, counts: Index, sizes: Index, bit_odds: NDArray[np.float64],
-    w1: float, w0: float, sums: NDArray[np.float64],
+    weights: NDArray[np.float64], sums: NDArray[np.float64],
 ) -> None:  # fmt: skip
     """Draw who uses a component with a proposed code in a range of rows, or weigh those who do.
 
@@ -210,6 +231,8 @@ def residual_users(
         Columns inside and outside.
     bit_odds
         Log odds that a proposed code has a column: of a free one, a free zero, neither.
+    weights
+        What covering a one and a zero gains.
     sums
         Filled for every chunk: what the component gains in likelihood; the log probability of
         these users; and of having proposed the code from each of the rows, the largest log
@@ -236,7 +259,7 @@ def residual_users(
                 + outside[1] * log_off[1]
                 + (sizes[1] - outside[0] - outside[1]) * log_off[2]
             )
-            row_gain = inside[0] * w1 + inside[1] * w0
+            row_gain = log_odds(0.0, weights[0], weights[1], inside[0], inside[1])
             odds = log_rate_odds + row_gain
             w = row >> 6
             bit = _ONE << np.uint64(row & 63)

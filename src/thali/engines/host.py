@@ -1,0 +1,92 @@
+"""What every engine on this machine does on the host: work over rows, and looks at single rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thali.bits.words import n_words
+from thali.engines.cpu.count_by_class import count_free_rows, list_free_rows
+from thali.threads import n_threads, parallel_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from thali.bits import Index, PackedTensor, Totals, Words
+    from thali.engines.base import Cover
+
+NOTHING = np.zeros((0, 0), np.uint64)
+"""Stands for the known entries where all are known."""
+
+_MIN_WORK = 1 << 15
+"""Words of work below which a second thread costs more than it saves (about 40 microseconds)."""
+
+
+class HostRows:
+    """The part of an engine that reads the host's copy of the data.
+
+    Looks at a few rows, or at a narrow window of columns, are quick anywhere; an engine whose data
+    lie elsewhere may answer them there instead.
+    """
+
+    tensor: PackedTensor
+    totals: Totals
+
+    def __init__(self, threads: int | None) -> None:
+        self.threads = n_threads(threads)
+
+    def hold(self, tensor: PackedTensor) -> None:
+        """Take the data, which are not copied."""
+        self.tensor = tensor
+        self.totals = tensor.totals(self.threads)
+
+    def unfolding(self, mode: int) -> tuple[Words, Words]:
+        """Return the ones and the known entries of a mode's unfolding on the host."""
+        ones, known = self.tensor.unfoldings[mode]
+        return ones, NOTHING if known is None else known
+
+    def over_rows(
+        self, kernel: Callable[..., Any], n_rows: int, *arguments: Any, step: int
+    ) -> list[Any]:
+        """Run a compiled function over ranges of rows, its first two arguments."""
+        return parallel_for(kernel, n_rows, self.threads, *arguments, step=step)
+
+    def count_in_window(self, rows: Index, window: int, cover: Cover, classes: Words) -> Index:
+        """Count free ones and zeros by class of columns in a window of them."""
+        counts = np.empty((len(rows), len(classes), 2), np.int64)
+        self.share_work(
+            count_free_rows, len(rows), len(rows) * classes.shape[1] * (len(cover.is_counted) + 4),
+            rows, window, *self.unfolding(0), *_words(cover), classes, counts,
+        )  # fmt: skip
+        return counts
+
+    def free_in_window(self, rows: Index, window: slice, cover: Cover) -> tuple[Words, Words]:
+        """Return the free entries of rows, and their ones, in a window of words of columns."""
+        ones, known = self.unfolding(0)
+        first, stop, _ = window.indices(ones.shape[1])
+        free, has = np.empty((2, len(rows), stop - first), np.uint64)
+        list_free_rows(
+            0, len(rows), rows, first, self.totals.n_columns(0), ones, known, *_words(cover), free,
+            has,
+        )  # fmt: skip
+        return free, has
+
+    def share_work(
+        self, kernel: Callable[..., Any], n_rows: int, work: int, *arguments: Any, step: int = 1
+    ) -> list[Any]:
+        """Run a kernel over ranges of rows: on all threads if there are enough words of work."""
+        threads = self.threads if work >= _MIN_WORK else 1
+        return parallel_for(kernel, n_rows, threads, *arguments, step=step)
+
+
+def _words(cover: Cover) -> tuple[Words, Words, Any]:
+    return cover.codes.words, cover.users.words, cover.is_counted
+
+
+def lines_of_births(owners: Index, codes: Words, n_rows: int) -> tuple[Words, Words]:
+    """Return new components of a matrix as lines of both modes: each is used by one row."""
+    lines = np.zeros((len(owners), n_words(n_rows)), np.uint64)
+    one = np.uint64(1)
+    lines[np.arange(len(owners)), owners >> 6] = one << (owners & 63).astype(np.uint64)
+    return lines, codes

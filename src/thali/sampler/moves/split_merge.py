@@ -1,0 +1,252 @@
+# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
+# ruff: noqa: C901
+"""Split a component's users in two, or unite those of two components (eq. 17 to 19)."""
+
+from __future__ import annotations
+
+from math import lgamma, log
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from thali._jit import jit
+from thali.bits.words import popcount
+from thali.sampler.moves.move import SumOut
+from thali.sampler.moves.proposal import (
+    CHUNK,
+    Proposal,
+    impossible,
+    log_rate,
+    pick,
+    size_of,
+    three_uniforms,
+)
+from thali.sites import Site, SplitIndex
+from thali.streams import uniform
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thali.bits import Words
+    from thali.engines import Engine
+    from thali.sampler.moves.move import Attempt
+    from thali.streams import Stream
+
+_ONE = np.uint64(1)
+_ZERO = np.uint64(0)
+_SPLIT = np.uint64(Site.SPLIT)
+_SPLIT_ROWS = np.uint64(Site.SPLIT_ROWS)
+_IS_SPLIT = np.uint64(SplitIndex.IS_SPLIT)
+_FIRST = np.uint64(SplitIndex.FIRST)
+_IS_ANY_PARTNER = np.uint64(SplitIndex.IS_ANY_PARTNER)
+_PARTNER = np.uint64(SplitIndex.PARTNER)
+_SHARES = np.uint64(SplitIndex.SHARES)
+_DECISION = np.uint64(SplitIndex.DECISION)
+
+
+class SplitMerge(SumOut):
+    """Split a component at random, or merge two."""
+
+    name: ClassVar = "split_merge"
+    codes: ClassVar = Site.SPLIT_CODES
+    density: ClassVar = (Site.SPLIT, SplitIndex.DENSITY)
+
+    def propose(self, attempt: Attempt) -> Proposal:
+        """Divide the users of one component blindly, or unite those of two."""
+        stream, number, state, target = attempt
+        users, n_rows = state.factors[0].words, target.shape[0]
+        first, second = one_or_both(*stream, _SPLIT, number, users)
+        if first < 0:
+            return impossible(users)
+        if first == second:
+            pair = divided(stream, number, users[first], target.engine)
+        else:
+            pair = users[[first, second]]
+        return _divided_or_united(*stream, number, users, n_rows, state.alpha, first, second, pair)
+
+
+SPLIT_MERGE = SplitMerge()
+
+
+@jit
+def _divided_or_united(
+    key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int, alpha: float,
+    first: int, second: int, pair: Words,
+) -> Proposal:  # fmt: skip
+    """Propose what :func:`divide` divided, or the union."""
+    uniforms = three_uniforms(key, sweep, _SPLIT, number, _DECISION)
+    log_how = log_division(pair[0], pair[1])
+    return one_or_two(users, n_rows, alpha, first, second, pair, log_how, uniforms)
+
+
+@jit
+def one_or_both(
+    key: np.uint64, sweep: np.uint64, site: np.uint64, number: np.uint64, users: Words
+) -> tuple[int, int]:
+    """Draw a component to split, twice the same, or two to merge; -1 where there are too few."""
+    n = users.shape[0]
+    is_split = uniform(key, sweep, site, number, _IS_SPLIT) < 0.5
+    if n < (1 if is_split else 2):
+        return -1, -1
+    first = pick(uniform(key, sweep, site, number, _FIRST), n)
+    if is_split:
+        return first, first
+    u = uniform(key, sweep, site, number, _IS_ANY_PARTNER)
+    v = uniform(key, sweep, site, number, _PARTNER)
+    return first, partner_of(users, first, u, v)
+
+
+@jit
+def one_or_two(
+    users: Words, n_rows: int, alpha: float, first: int, second: int, pair: Words, log_how: float,
+    uniforms: NDArray[np.float64],
+) -> Proposal:  # fmt: skip
+    """Propose two components in the place of one, or one in the place of two (eq. 19).
+
+    Parameters
+    ----------
+    first, second
+        The components to unite, or twice the one to split.
+    pair
+        Users of the two.
+    log_how
+        Log probability of this division of the one.
+    """
+    n, width = users.shape
+    is_split = first == second
+    concerned = np.array([first]) if is_split else np.array([first, second])
+    classes = np.empty((3, width), np.uint64)
+    classes[0] = pair[0] & ~pair[1]
+    classes[1] = pair[1] & ~pair[0]
+    classes[2] = pair[0] & pair[1]
+    only_first, only_second, shared = size_of(classes[0]), size_of(classes[1]), size_of(classes[2])
+    if only_first + shared == 0 or only_second + shared == 0:
+        return impossible(users)
+    # A split picks one of n_one; the merge that undoes it one of n_one + 1, then its partner.
+    n_one = n if is_split else n - 1
+    others = np.ones(n, np.bool_)
+    for component in concerned:
+        others[component] = False
+    chance = chance_of(users, others, pair[0], pair[1])
+    log_partner = log(n_one) - log(n_one + 1) + log(chance)
+    ratio = (
+        log(alpha)
+        + log_rate(only_first + shared, n_rows)
+        + log_rate(only_second + shared, n_rows)
+        - log_rate(only_first + only_second + shared, n_rows)
+        - log_how
+        + log_partner
+    )
+    one = np.array([0b111])
+    two = np.array([0b101, 0b110])
+    if is_split:
+        return Proposal(True, concerned, (pair,), ratio, uniforms, classes, one, two)
+    union = pair[:1] | pair[1:]
+    return Proposal(True, concerned, (union,), -ratio, uniforms, classes, two, one)
+
+
+@jit
+def _is_closer(a: Words, b: Words, c: Words) -> int:
+    """Return whether a is more (1), as (0) or less (-1) like b than like c (Jaccard index)."""
+    b_both, b_any, c_both, c_any = _ZERO, _ZERO, _ZERO, _ZERO
+    for w in range(a.shape[0]):
+        b_both += popcount(a[w] & b[w])
+        b_any += popcount(a[w] | b[w])
+        c_both += popcount(a[w] & c[w])
+        c_any += popcount(a[w] | c[w])
+    left = b_both * c_any  # in integers: ties must be ties
+    right = c_both * b_any
+    return 1 if left > right else (0 if left == right else -1)
+
+
+@jit
+def partner_of(users: Words, first: int, u: float, v: float) -> int:
+    """Draw with whom a component may merge: half the time any, else who is most like it."""
+    n = users.shape[0]
+    if u < 0.5:
+        second = pick(v, n - 1)
+        return second + (second >= first)
+    best = -1
+    n_best = 0
+    for component in range(n):
+        if component == first:
+            continue
+        closer = 1
+        if best >= 0:
+            closer = _is_closer(users[first], users[component], users[best])
+        if closer > 0:
+            best, n_best = component, 1
+        elif closer == 0:
+            n_best += 1
+    skip = pick(v, n_best)
+    for component in range(n):
+        if component == first:
+            continue
+        if _is_closer(users[first], users[component], users[best]) == 0:
+            if skip == 0:
+                return component
+            skip -= 1
+    return best
+
+
+@jit
+def chance_of(users: Words, is_other: NDArray[np.bool_], a: Words, b: Words) -> float:
+    """Return the probability that :func:`partner_of` draws b for a, among some others."""
+    n_others = 0
+    n_ties = 1
+    for component in range(users.shape[0]):
+        if not is_other[component]:
+            continue
+        n_others += 1
+        closer = _is_closer(a, b, users[component])
+        if closer < 0:
+            n_ties = 0
+        elif closer == 0 and n_ties > 0:
+            n_ties += 1
+    nearest = 1.0 / n_ties if n_ties > 0 else 0.0
+    return 0.5 / (n_others + 1) + 0.5 * nearest
+
+
+def divided(stream: Stream, number: np.uint64, users: Words, engine: Engine) -> Words:
+    """Send every user to the first, the second or both, at rates drawn from Dirichlet(1, 1, 1)."""
+    pair = np.zeros((2, len(users)), np.uint64)
+    engine.over_rows(divide, 64 * len(users), *stream, number, users, pair, step=CHUNK)
+    return pair
+
+
+@jit
+def divide(
+    lo: int, hi: int, key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words,
+    pair: Words,
+) -> None:  # fmt: skip
+    """Divide the users in a range of rows."""
+    a = -log(uniform(key, sweep, _SPLIT, number, _SHARES))
+    b = -log(uniform(key, sweep, _SPLIT, number, _SHARES + _ONE))
+    c = -log(uniform(key, sweep, _SPLIT, number, _SHARES + _ONE + _ONE))
+    to_first, to_second = a / (a + b + c), (a + b) / (a + b + c)
+    index = np.uint64(size_of(users[: lo >> 6]))
+    for w in range(lo >> 6, hi >> 6):
+        left = users[w]
+        while left != _ZERO:
+            bit = left & (~left + _ONE)
+            left ^= bit
+            u = uniform(key, sweep, _SPLIT_ROWS, number, index)
+            index += _ONE
+            if u < to_first or u >= to_second:
+                pair[0, w] |= bit
+            if u >= to_first:
+                pair[1, w] |= bit
+
+
+@jit
+def log_division(a: Words, b: Words) -> float:
+    """Return the log probability that a set is divided into these two (eq. 18)."""
+    only_first, only_second, shared = size_of(a & ~b), size_of(b & ~a), size_of(a & b)
+    return (
+        lgamma(3.0)
+        + lgamma(only_first + 1.0)
+        + lgamma(only_second + 1.0)
+        + lgamma(shared + 1.0)
+        - lgamma(only_first + only_second + shared + 3.0)
+    )
