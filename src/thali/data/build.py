@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thali.data.convert import classify
+from thali.data.classify import classify
 from thali.data.entries import WORD, Entries, Packed, Pattern, n_words, pack
 
 if TYPE_CHECKING:

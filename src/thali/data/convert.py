@@ -7,12 +7,14 @@ some entries are unknown) only a few blocks are ever allocated; sparse input is 
 from __future__ import annotations
 
 import math
-import reprlib
 import sys
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from thali.data.classify import check_dtype, check_shape, classify, frozen, refusal
+from thali.data.sparse import entries_of_sparse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -28,15 +30,11 @@ if TYPE_CHECKING:
 # Entries read at a time: 8 MB of float64, large enough to hide the cost of a Python step.
 _BLOCK_ENTRIES = 1 << 20
 
-ADVICE = "threshold it first, for instance `tensor > 0`"
-
-_NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
-
 
 def entries_of(tensor: Any) -> _Entries:
     """Find the ones and the unknown entries of whatever the user has."""
     if _is_sparse(tensor):
-        return _sparse_entries(tensor)
+        return entries_of_sparse(tensor)
     if is_frame(tensor):
         return _from_frame(tensor)
     if not isinstance(tensor, list | tuple) and not hasattr(tensor, "__array__"):
@@ -85,7 +83,7 @@ def _from_frame(frame: Any) -> _Entries:
         check_dtype(dtype, f"column {label!r} of the data frame")
     sparse_type = sys.modules["pandas"].SparseDtype
     if isinstance(dtypes[0], sparse_type) and len(set(dtypes)) == 1 and dtypes[0].fill_value == 0:
-        return _sparse_entries(frame.sparse.to_coo())
+        return entries_of_sparse(frame.sparse.to_coo())
     return _gather(frame.shape, _frame_blocks(frame, dtypes, sparse_type), frame.columns)
 
 
@@ -136,81 +134,12 @@ def _gather(shape: tuple[int, ...], blocks: Iterable[_Block], columns: Any = Non
     return frozen(ones), None if unknown is None else frozen(unknown)
 
 
-def classify(
-    values: NDArray[Any], mask: _Bools | None, threshold: float | None = None
-) -> tuple[_Bools, _Bools | None, int | None]:
-    """Find the ones, the unknown entries (None if there are none) and the first bad entry.
-
-    With a threshold, everything above it is a one, and nothing that is a number is bad.
-    """
-    if values.dtype.kind == "O":
-        numbers = map(_number, values.flat)
-        values = np.fromiter(numbers, np.float64, values.size).reshape(values.shape)
-    # Whole numbers are never NaN, and asking makes them floats first.
-    is_unknown = np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, np.bool_)
-    if mask is not None:
-        is_unknown |= mask
-    is_one = (values == 1 if threshold is None else values > threshold) & ~is_unknown
-    is_allowed = is_one | is_unknown | (values == 0 if threshold is None else ~is_unknown)
-    first_bad = None if is_allowed.all() else int(is_allowed.argmin())
-    return is_one, is_unknown if is_unknown.any() else None, first_bad
-
-
-def _number(value: Any) -> float:
-    """Turn an object into 0.0, 1.0, NaN for unknown, or infinity, which is never allowed."""
-    if isinstance(value, _NUMBERS):
-        return float(value) if value in (0, 1) or value != value else math.inf  # noqa: PLR0124
-    pandas = sys.modules.get("pandas")
-    is_missing = value is None or value is np.ma.masked or value is getattr(pandas, "NA", None)
-    return math.nan if is_missing else math.inf
-
-
-def refusal(value: Any, where: str) -> ValueError:
-    """Say which value is no entry."""
-    shown = reprlib.repr(value.item() if isinstance(value, np.generic) else value)
-    return ValueError(
-        f"the tensor holds {shown} at {where}; allowed are 0, 1 and NaN for unknown; "
-        f"{ADVICE if isinstance(value, _NUMBERS) else 'replace it first'}."
-    )
-
-
-def check_shape(shape: tuple[int, ...]) -> None:
-    """Refuse a tensor with one mode, or without rows."""
-    if len(shape) < 2 or 0 in shape:
-        raise ValueError(
-            f"the tensor has shape {shape}; at least 2 modes are needed and each must have a row, "
-            "so reshape or fill it, for instance `tensor[:, None]`."
-        )
-
-
-def check_dtype(dtype: Any, owner: str) -> None:
-    """Refuse types that cannot hold zeros and ones."""
-    # pandas files categories, strings, periods and intervals under objects too.
-    if dtype.kind not in ("biufO" if isinstance(dtype, np.dtype) else "biuf"):
-        raise TypeError(
-            f"{owner} has type {dtype}; allowed are Booleans, integers, floats and objects that "
-            "hold 0, 1 or a missing value, so convert it to these first."
-        )
-
-
 # A library that was never imported cannot have made the input, so neither check imports one.
 def is_frame(tensor: Any) -> bool:
     """Whether it is a data frame of pandas."""
     return isinstance(tensor, getattr(sys.modules.get("pandas"), "DataFrame", ()))
 
 
-def _sparse_entries(matrix: Any) -> _Entries:
-    from thali.data.sparse import entries_of_sparse  # noqa: PLC0415 - which uses this file
-
-    return entries_of_sparse(matrix)
-
-
 def _is_sparse(tensor: Any) -> bool:
     issparse = getattr(sys.modules.get("scipy.sparse"), "issparse", None)
     return issparse is not None and bool(issparse(tensor))
-
-
-def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """Guard an array against changes."""
-    array.setflags(write=False)
-    return array

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from thali.data.convert import check_dtype, check_shape, classify, frozen, refusal
+from thali.data.classify import check_dtype, check_shape, classify, frozen, refusal
 from thali.data.entries import Pattern
 from thali.threads import available_cores, share
 

@@ -11,7 +11,7 @@ import numpy as np
 from thali.data.binarize import binarize, check_threshold
 from thali.data.binary import BinaryTensor
 from thali.data.build import check_room, pack_rows
-from thali.data.convert import check_dtype, check_shape
+from thali.data.classify import check_dtype, check_shape
 from thali.data.entries import Packed, n_words, pack
 from thali.data.readers.options import damaged
 

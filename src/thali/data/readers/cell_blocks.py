@@ -8,7 +8,7 @@ import numpy as np
 
 from thali.data.binarize import check_threshold, unmask
 from thali.data.build import Places, check_room, pack_rows
-from thali.data.convert import check_dtype, check_shape, classify
+from thali.data.classify import check_dtype, check_shape, classify
 from thali.data.entries import Entries, Packed, n_words
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from thali.data.convert import ADVICE
+from thali.data.classify import ADVICE
 from thali.data.readers import arrays, cells, matrices, pairs, parquet, tables
 from thali.data.readers.options import Options, reason
 from thali.errors import EngineUnavailable
