@@ -333,12 +333,11 @@ def test_sparse_blocks_and_threads_change_nothing(kind, block, monkeypatch):
         matrix.data[where] = np.nan if kind == "unknown" else 0
         codes[:, ::3] *= UNKNOWN if kind == "unknown" else 0
     monkeypatch.setattr(data_sparse, "_BLOCK", block)
-    monkeypatch.setattr(data_sparse, "available_cores", lambda: 3)
-    np.testing.assert_array_equal(ternary(BinaryTensor.from_any(matrix)), codes)
+    np.testing.assert_array_equal(ternary(BinaryTensor.from_any(matrix, threads=3)), codes)
     matrix.data[17] = 9
     row = np.searchsorted(matrix.indptr, 17, side="right") - 1
     with pytest.raises(ValueError, match=rf"holds 9.0 at \({row}, "):
-        BinaryTensor.from_any(matrix)
+        BinaryTensor.from_any(matrix, threads=3)
 
 
 def test_stored_zeros_are_zeros():

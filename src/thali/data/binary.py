@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from thali.data.convert import entries_of, is_frame
 from thali.data.entries import Entries, Pattern, count, dense_rows, transposed
+from thali.threads import n_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -138,6 +139,7 @@ class BinaryTensor:
         *,
         row_names: Sequence[Sequence[Any] | None] | None = None,
         mode_names: Sequence[Any] | None = None,
+        threads: int | None = None,
     ) -> Self:
         """Read a tensor from whatever the user has.
 
@@ -157,6 +159,9 @@ class BinaryTensor:
         mode_names
             One label per mode; by default what a data frame calls its index and columns, and
             ``mode_0``, ``mode_1``, … otherwise.
+        threads
+            Number of threads that check a sparse matrix; None uses all cores that the process may
+            use. Other input is read by the calling thread alone.
 
         Returns
         -------
@@ -175,13 +180,14 @@ class BinaryTensor:
         >>> BinaryTensor.from_any([[0, 1, None], [1, 1, 0]])
         BinaryTensor(shape=(2, 3), known=5 of 6, ones=3)
         """
+        threads = n_threads(threads)
         if isinstance(tensor, cls):
             if mode_names is None and row_names is None:
                 return tensor
             ones, unknown = tensor.ones, tensor.unknown
             modes, rows = tensor.mode_names, tensor.row_names
         else:
-            ones, unknown = entries_of(tensor)
+            ones, unknown = entries_of(tensor, threads=threads)
             modes, rows = own_names(tensor, len(ones.shape))
         rows = _labels(row_names, _labels) or rows
         return cls(ones, unknown, _labels(mode_names) or modes, rows)

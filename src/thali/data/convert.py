@@ -31,12 +31,15 @@ if TYPE_CHECKING:
 _BLOCK_ENTRIES = 1 << 20
 
 
-def entries_of(tensor: Any) -> _Entries:
-    """Find the ones and the unknown entries of whatever the user has."""
+def entries_of(tensor: Any, *, threads: int | None = None) -> _Entries:
+    """Find the ones and the unknown entries of whatever the user has.
+
+    Sparse matrices are read by ``threads`` threads (None: all cores that the process may use).
+    """
     if _is_sparse(tensor):
-        return entries_of_sparse(tensor)
+        return entries_of_sparse(tensor, threads=threads)
     if is_frame(tensor):
-        return _from_frame(tensor)
+        return _from_frame(tensor, threads)
     if not isinstance(tensor, list | tuple) and not hasattr(tensor, "__array__"):
         raise TypeError(
             f"the tensor is a {type(tensor).__name__}; allowed are NumPy arrays, nested lists, "
@@ -76,14 +79,14 @@ def _from_array(array: NDArray[Any]) -> _Entries:
     return _gather(values.shape, blocks)
 
 
-def _from_frame(frame: Any) -> _Entries:
+def _from_frame(frame: Any, threads: int | None) -> _Entries:
     check_shape(frame.shape)
     dtypes = list(frame.dtypes)
     for label, dtype in zip(frame.columns, dtypes, strict=True):
         check_dtype(dtype, f"column {label!r} of the data frame")
     sparse_type = sys.modules["pandas"].SparseDtype
     if isinstance(dtypes[0], sparse_type) and len(set(dtypes)) == 1 and dtypes[0].fill_value == 0:
-        return entries_of_sparse(frame.sparse.to_coo())
+        return entries_of_sparse(frame.sparse.to_coo(), threads=threads)
     return _gather(frame.shape, _frame_blocks(frame, dtypes, sparse_type), frame.columns)
 
 

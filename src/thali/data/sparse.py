@@ -12,7 +12,7 @@ import numpy as np
 
 from thali.data.classify import check_dtype, check_shape, classify, frozen, refusal
 from thali.data.entries import Pattern
-from thali.threads import available_cores, share
+from thali.threads import n_threads, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,11 +46,19 @@ class _Rows(NamedTuple):
             lo = stop
 
 
-def entries_of_sparse(matrix: Any) -> _Patterns:
-    """Find the ones and the unknown entries of a sparse matrix of SciPy.
+def entries_of_sparse(matrix: Any, *, threads: int | None = None) -> _Patterns:
+    """Find the ones and the unknown entries of a SciPy sparse matrix.
 
-    Duplicates are added up first, as SciPy does.
+    Entries that are stored twice are summed first, as SciPy does.
+
+    Parameters
+    ----------
+    matrix
+        A sparse matrix in any of SciPy's formats; it is not changed.
+    threads
+        Number of threads; None uses all cores that the process may use.
     """
+    threads = n_threads(threads)
     check_shape(matrix.shape)
     if len(matrix.shape) > 2:
         raise ValueError(
@@ -60,25 +68,25 @@ def entries_of_sparse(matrix: Any) -> _Patterns:
     check_dtype(matrix.dtype, "the sparse tensor")
     compressed = matrix.tocsr()
     rows = _rows(compressed)
-    is_all_ones, is_sorted = _look(rows)
-    if not is_sorted and (not is_all_ones or _has_twins(rows)):
+    is_all_ones, is_sorted = _look(rows, threads)
+    if not is_sorted and (not is_all_ones or _has_twins(rows, threads)):
         compressed = compressed.copy()  # the conversion may have returned the caller's own arrays
         compressed.sum_duplicates()
         rows = _rows(compressed)
-        is_all_ones, _ = _look(rows)
+        is_all_ones, _ = _look(rows, threads)
     if is_all_ones:
-        return Pattern(frozen(rows.indptr), frozen(_copied(rows)), rows.shape), None
-    return _sorted_out(rows)
+        return Pattern(frozen(rows.indptr), frozen(_copied(rows, threads)), rows.shape), None
+    return _sorted_out(rows, threads)
 
 
-def _copied(rows: _Rows) -> NDArray[Any]:
+def _copied(rows: _Rows, threads: int) -> NDArray[Any]:
     """Copy the column numbers: what is packed later must not change with the caller's matrix."""
     columns = np.empty(len(rows.indices), _kind(rows.shape[1]))
 
     def part(lo: int, hi: int) -> None:
         columns[lo:hi] = rows.indices[lo:hi]
 
-    share(part, len(columns), available_cores(), step=_BLOCK)
+    share(part, len(columns), threads, step=_BLOCK)
     return columns
 
 
@@ -106,7 +114,7 @@ def _corrupt(shape: tuple[int, int]) -> ValueError:
     )
 
 
-def _look(rows: _Rows) -> tuple[bool, bool]:
+def _look(rows: _Rows, threads: int) -> tuple[bool, bool]:
     """Return whether all that is stored is one, and each row's columns ascend, without twins."""
     indptr, indices, values, shape = rows
 
@@ -132,7 +140,7 @@ def _look(rows: _Rows) -> tuple[bool, bool]:
             is_all_ones = is_all_ones and _all_ones(values[start:stop], space)
         return is_all_ones, is_sorted
 
-    found = share(part, len(indices), available_cores(), step=_BLOCK)
+    found = share(part, len(indices), threads, step=_BLOCK)
     return all(f[0] for f in found), all(f[1] for f in found)
 
 
@@ -144,7 +152,7 @@ def _all_ones(values: NDArray[Any], space: NDArray[np.bool_]) -> bool:
     return bool(values.all())
 
 
-def _has_twins(rows: _Rows) -> bool:
+def _has_twins(rows: _Rows, threads: int) -> bool:
     """Return whether a row lists a column twice, whatever the order."""
     indptr, indices, _, (n_rows, n_columns) = rows
 
@@ -160,10 +168,10 @@ def _has_twins(rows: _Rows) -> bool:
                 return True
         return False
 
-    return any(share(part, n_rows, available_cores(), step=_step(rows)))
+    return any(share(part, n_rows, threads, step=_step(rows)))
 
 
-def _sorted_out(rows: _Rows) -> _Patterns:
+def _sorted_out(rows: _Rows, threads: int) -> _Patterns:
     """Keep the ones and the unknown entries apart, and drop stored zeros."""
     indptr, indices, values, shape = rows
     codes = np.zeros(len(indices), np.uint8)
@@ -184,7 +192,7 @@ def _sorted_out(rows: _Rows) -> _Patterns:
                 counts[code, start + 1 : stop + 1] = np.diff(before[bounds - bounds[0]])
         return None
 
-    bad = [b for b in share(look, shape[0], available_cores(), step=_step(rows)) if b is not None]
+    bad = [b for b in share(look, shape[0], threads, step=_step(rows)) if b is not None]
     if bad:
         row = np.searchsorted(indptr, bad[0], side="right") - 1
         raise refusal(values[bad[0]], f"({row}, {indices[bad[0]]})")
@@ -198,7 +206,7 @@ def _sorted_out(rows: _Rows) -> _Patterns:
                 here = slice(indptr[start], indptr[stop])
                 columns[kept[start] : kept[stop]] = indices[here][codes[here] == code]
 
-        share(fill, shape[0], available_cores(), step=_step(rows))
+        share(fill, shape[0], threads, step=_step(rows))
         return Pattern(frozen(kept), frozen(columns), shape)
 
     return pattern(_ONE), pattern(_UNKNOWN) if counts[_UNKNOWN].any() else None

@@ -93,8 +93,8 @@ def from_array(array: NDArray[Any], options: Options) -> BinaryTensor:
         raise _explained(ValueError("pickle"))
     check_dtype(array.dtype, "the array")
     if array.ndim != 2:
-        threshold = options.binarize
-        return BinaryTensor.from_any(array if threshold is None else binarize(array, threshold))
+        values = array if options.binarize is None else binarize(array, options.binarize)
+        return BinaryTensor.from_any(values, threads=options.threads)
     n_rows, n_columns = array.shape
     check_room(8 * n_rows * n_words(n_columns), array.shape)
     ones, unknown = pack_rows(n_columns, _blocks(array), options.binarize, refuse)
@@ -127,9 +127,8 @@ def _from_sparse(file: IO[bytes], options: Options) -> BinaryTensor:
         rows.check_format()
     except (ValueError, TypeError) as error:
         raise ValueError(damaged(error)) from None
-    return BinaryTensor.from_any(
-        rows if options.binarize is None else binarize(rows, options.binarize)
-    )
+    values = rows if options.binarize is None else binarize(rows, options.binarize)
+    return BinaryTensor.from_any(values, threads=options.threads)
 
 
 def _from_run(path: Path, content: Any) -> BinaryTensor:

@@ -35,6 +35,7 @@ def read(
     transpose: bool = False,
     layer: str | None = None,
     kind: str | None = None,
+    threads: int | None = None,
 ) -> BinaryTensor:
     r"""Read a file of zeros, ones and unknown entries.
 
@@ -58,6 +59,10 @@ def read(
     kind
         What a text or Parquet file holds, where its name and header leave it open: ``"table"``
         (with column names), ``"matrix"`` (without), ``"pairs"`` or ``"baskets"``.
+    threads
+        Number of threads that check a sparse matrix (``.npz``); None uses all cores that the
+        process may use. Parquet files are decoded by threads of pyarrow's own, or with
+        ``threads=1`` by none; other formats are read by the calling thread alone.
 
     Returns
     -------
@@ -89,7 +94,7 @@ def read(
     path = Path(path)
     if isinstance(missing, str):
         missing = (missing,)
-    options = Options(binarize, tuple(missing), layer, kind)
+    options = Options(binarize, tuple(missing), layer, kind, threads)
     options.check()
     reader = _reader(path, options)
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from thali.data.binarize import check_threshold
+from thali.threads import n_threads
 
 KINDS = ("table", "matrix", "pairs", "baskets")
 
@@ -16,9 +17,11 @@ class Options(NamedTuple):
     missing: tuple[str, ...] = ()
     layer: str | None = None
     kind: str | None = None
+    threads: int | None = None
 
     def check(self) -> None:
         """Refuse a threshold, a kind or strings that cannot be."""
+        n_threads(self.threads)
         check_threshold(self.binarize)
         if self.kind not in (None, *KINDS):
             msg = (

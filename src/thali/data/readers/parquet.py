@@ -57,7 +57,7 @@ def _table(file: Any, columns: list[str], options: Options) -> BinaryTensor:
     numbers = [number for number, name in enumerate(columns) if name != index]
 
     def blocks() -> Iterator[tuple[NDArray[Any], NDArray[np.bool_] | None]]:
-        for batch in _batches(file, columns):
+        for batch in _batches(file, columns, options.threads):
             if index is not None:
                 names.extend(map(str, batch.column(columns.index(index)).to_pylist()))
             parts = [batch.column(number) for number in numbers]
@@ -107,8 +107,10 @@ def _numbers(part: Any) -> NDArray[Any]:
     return np.asarray(part.to_numpy(zero_copy_only=False))
 
 
-def _batches(file: Any, columns: list[str]) -> Iterator[Any]:
-    return iter(file.iter_batches(batch_size=max(1, _BLOCK_ENTRIES // len(columns))))
+def _batches(file: Any, columns: list[str], threads: int | None) -> Iterator[Any]:
+    """Yield blocks of rows; pyarrow shares one pool in the whole process, used or not."""
+    size = max(1, _BLOCK_ENTRIES // len(columns))
+    return iter(file.iter_batches(batch_size=size, use_threads=threads != 1))
 
 
 def _pairs(file: Any, columns: list[str], options: Options) -> BinaryTensor:
@@ -120,7 +122,7 @@ def _pairs(file: Any, columns: list[str], options: Options) -> BinaryTensor:
         raise ValueError(msg)
 
     def fields() -> Iterator[list[Fields]]:
-        for batch in _batches(file, columns):
+        for batch in _batches(file, columns, options.threads):
             yield [_texts(batch.column(i)) for i in range(len(columns))]
 
     return place_pairs(fields, Spelling(options.binarize), columns, options)
