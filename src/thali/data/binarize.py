@@ -58,11 +58,11 @@ def binarize(values: Any, threshold: float | None) -> Any:
     is_dense = isinstance(values, np.ndarray)
     check_threshold(threshold, is_sparse=not is_dense)
     if is_dense:
-        return _read(values, threshold)
+        return _zeros_and_ones(values, threshold)
     if not values.has_canonical_format:
         values = values.copy()  # the caller's own
         values.sum_duplicates()
-    stored = _read(values.data[: values.indptr[-1]], threshold)
+    stored = _zeros_and_ones(values.data[: values.indptr[-1]], threshold)
     parts = (stored, values.indices[: len(stored)], values.indptr)
     return type(values)(parts, shape=values.shape)
 
@@ -85,7 +85,7 @@ def check_threshold(threshold: float | None, *, is_sparse: bool = False) -> None
         raise ValueError(msg)
 
 
-def _read(values: NDArray[Any], threshold: float | None) -> NDArray[Any]:
+def _zeros_and_ones(values: NDArray[Any], threshold: float | None) -> NDArray[Any]:
     is_unknown = np.isnan(values)
     if threshold is not None:
         ones = values > threshold

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from thali.data.convert import entries_of, is_frame
-from thali.data.entries import Entries, Pattern, count, dense_rows, transposed
+from thali.data.entries import Entries, Pattern, count_ones, dense_rows, transposed
 from thali.threads import n_threads
 
 if TYPE_CHECKING:
@@ -90,12 +90,12 @@ class BinaryTensor:
     @cached_property
     def n_ones(self) -> int:
         """Number of known ones."""
-        return count(self.ones)
+        return count_ones(self.ones)
 
     @cached_property
     def n_known(self) -> int:
         """Number of known entries, zeros and ones together."""
-        return math.prod(self.shape) - (0 if self.unknown is None else count(self.unknown))
+        return math.prod(self.shape) - (0 if self.unknown is None else count_ones(self.unknown))
 
     def rows(
         self, start: int = 0, stop: int | None = None

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 MAX_ROWS = 2**31 - 1
 
 # A position in a list takes 8 bytes while it is sorted, and 4 more for the result.
-_BYTES_A_POSITION = 12
+_BYTES_PER_POSITION = 12
 
 
-class Rows:
+class RowBuilder:
     """Packed rows that grow at their end.
 
     A ``bytearray`` is lengthened in place, so that nothing is held twice.
@@ -41,10 +41,10 @@ class Rows:
         if unknown is not None and unknown.any():
             if self._unknown is None:
                 self._unknown = bytearray(len(self._ones))
-            self._unknown += _octets(unknown)
+            self._unknown += _packed_bytes(unknown)
         elif self._unknown is not None:
             self._unknown += bytes(len(ones) * n_words(self.n_columns) * 8)
-        self._ones += _octets(ones)
+        self._ones += _packed_bytes(ones)
         self.n_rows += len(ones)
 
     def entries(self) -> tuple[Packed, Packed | None]:
@@ -59,7 +59,7 @@ class Rows:
         return Packed(words.reshape(self.n_rows, n_words(self.n_columns)), shape)
 
 
-def _octets(dense: _Bools) -> memoryview:
+def _packed_bytes(dense: _Bools) -> memoryview:
     return pack(dense).astype("<u8", copy=False).reshape(-1).view(np.uint8).data
 
 
@@ -70,7 +70,7 @@ def pack_rows(
     refuse: Callable[[Any, int, int], ValueError],
 ) -> tuple[Packed, Packed | None]:
     """Pack blocks of rows of numbers, each with the mask of its unknown entries or None."""
-    rows = Rows(n_columns)
+    rows = RowBuilder(n_columns)
     for values, mask in blocks:
         is_one, is_unknown, bad = classify(values, mask, threshold)
         if bad is not None:
@@ -80,7 +80,7 @@ def pack_rows(
     return rows.entries()
 
 
-class Places:
+class PositionBuilder:
     """A matrix filled from listed places, in any order.
 
     It is packed, unless so little is listed that the sorted list takes less memory than the bits:
@@ -103,26 +103,26 @@ class Places:
             )
             raise ValueError(msg)
         self.shape = shape
-        n_bytes = 8 * n_rows * n_words(n_columns)
-        n_list = _BYTES_A_POSITION * n_listed + 24 * n_rows
-        self.is_packed = n_bytes <= n_list
-        check_room(min(n_bytes, n_list), shape)
-        self._ones = self._new()
+        n_bytes_packed = 8 * n_rows * n_words(n_columns)
+        n_bytes_listed = _BYTES_PER_POSITION * n_listed + 24 * n_rows
+        self.is_packed = n_bytes_packed <= n_bytes_listed
+        check_fits_in_memory(min(n_bytes_packed, n_bytes_listed), shape)
+        self._ones = self._empty()
         self._unknown: Any = None
 
-    def _new(self) -> Any:
+    def _empty(self) -> Any:
         width = n_words(self.shape[1])
         return np.zeros(self.shape[0] * width, np.uint64) if self.is_packed else bytearray()
 
     def add(self, rows: NDArray[Any], columns: NDArray[Any], unknown: _Bools | None) -> None:
         """Note places of ones, or of unknown entries where the mask says so."""
         if unknown is not None and unknown.any():
-            self._unknown = self._new() if self._unknown is None else self._unknown
-            self._note(self._unknown, rows[unknown], columns[unknown])
+            self._unknown = self._empty() if self._unknown is None else self._unknown
+            self._record(self._unknown, rows[unknown], columns[unknown])
             rows, columns = rows[~unknown], columns[~unknown]
-        self._note(self._ones, rows, columns)
+        self._record(self._ones, rows, columns)
 
-    def _note(self, where: Any, rows: NDArray[Any], columns: NDArray[Any]) -> None:
+    def _record(self, where: Any, rows: NDArray[Any], columns: NDArray[Any]) -> None:
         if not self.is_packed:
             where += (rows.astype(np.int64) * self.shape[1] + columns).data.cast("B")
         elif len(rows):
@@ -166,7 +166,7 @@ class Places:
         return Pattern(indptr.astype(np.int64, copy=False), indices, self.shape)
 
 
-def check_room(n_bytes: int, shape: tuple[int, ...]) -> None:
+def check_fits_in_memory(n_bytes: int, shape: tuple[int, ...]) -> None:
     """Refuse a matrix that this machine cannot hold, before the system ends the process."""
     room = _memory()
     if n_bytes > room:

@@ -76,7 +76,7 @@ def _from_array(array: NDArray[Any]) -> _Entries:
     if values.dtype == np.bool_ and mask is None and values.flags.c_contiguous:
         return frozen(values.view()), None  # a view: the caller's own array stays writable
     blocks = ((at, values[at], None if mask is None else mask[at]) for at in tiles(values.shape))
-    return _gather(values.shape, blocks)
+    return _fill(values.shape, blocks)
 
 
 def _from_frame(frame: Any, threads: int | None) -> _Entries:
@@ -87,7 +87,7 @@ def _from_frame(frame: Any, threads: int | None) -> _Entries:
     sparse_type = sys.modules["pandas"].SparseDtype
     if isinstance(dtypes[0], sparse_type) and len(set(dtypes)) == 1 and dtypes[0].fill_value == 0:
         return entries_of_sparse(frame.sparse.to_coo(), threads=threads)
-    return _gather(frame.shape, _frame_blocks(frame, dtypes, sparse_type), frame.columns)
+    return _fill(frame.shape, _frame_blocks(frame, dtypes, sparse_type), frame.columns)
 
 
 def _frame_blocks(frame: Any, dtypes: list[Any], sparse_type: type) -> Iterator[_Block]:
@@ -119,7 +119,7 @@ def tiles(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
             yield slice(start, min(start + step, shape[0])), *(slice(0, n) for n in shape[1:])
 
 
-def _gather(shape: tuple[int, ...], blocks: Iterable[_Block], columns: Any = None) -> _Entries:
+def _fill(shape: tuple[int, ...], blocks: Iterable[_Block], columns: Any = None) -> _Entries:
     """Fill the result block by block; the labels of columns serve the message on a bad value."""
     ones = np.empty(shape, np.bool_)
     unknown: _Bools | None = None

@@ -61,7 +61,7 @@ class Packed:
 Entries: TypeAlias = NDArray[np.bool_] | Pattern | Packed
 
 
-def count(entries: Entries) -> int:
+def count_ones(entries: Entries) -> int:
     """Return the number of ones."""
     if isinstance(entries, Pattern):
         return int(entries.indices.size)

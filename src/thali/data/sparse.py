@@ -28,7 +28,7 @@ blocks of an eighth, 16 of them took 1.8 s for 2.5 billion, which are read in ha
 _ONE, _UNKNOWN = 1, 2
 
 
-class _Rows(NamedTuple):
+class _CompressedRows(NamedTuple):
     """Compressed sparse rows as they came; the arrays may have been longer."""
 
     indptr: NDArray[np.int64]
@@ -67,21 +67,21 @@ def entries_of_sparse(matrix: Any, *, threads: int | None = None) -> _Patterns:
         )
     check_dtype(matrix.dtype, "the sparse tensor")
     compressed = matrix.tocsr()
-    rows = _rows(compressed)
-    is_all_ones, is_sorted = _look(rows, threads)
-    if not is_sorted and (not is_all_ones or _has_twins(rows, threads)):
+    rows = _compressed_rows(compressed)
+    is_all_ones, is_sorted = _inspect(rows, threads)
+    if not is_sorted and (not is_all_ones or _has_duplicates(rows, threads)):
         compressed = compressed.copy()  # the conversion may have returned the caller's own arrays
         compressed.sum_duplicates()
-        rows = _rows(compressed)
-        is_all_ones, _ = _look(rows, threads)
+        rows = _compressed_rows(compressed)
+        is_all_ones, _ = _inspect(rows, threads)
     if is_all_ones:
-        return Pattern(frozen(rows.indptr), frozen(_copied(rows, threads)), rows.shape), None
-    return _sorted_out(rows, threads)
+        return Pattern(frozen(rows.indptr), frozen(_copy_columns(rows, threads)), rows.shape), None
+    return _separate(rows, threads)
 
 
-def _copied(rows: _Rows, threads: int) -> NDArray[Any]:
+def _copy_columns(rows: _CompressedRows, threads: int) -> NDArray[Any]:
     """Copy the column numbers: what is packed later must not change with the caller's matrix."""
-    columns = np.empty(len(rows.indices), _kind(rows.shape[1]))
+    columns = np.empty(len(rows.indices), _index_type(rows.shape[1]))
 
     def part(lo: int, hi: int) -> None:
         columns[lo:hi] = rows.indices[lo:hi]
@@ -90,17 +90,17 @@ def _copied(rows: _Rows, threads: int) -> NDArray[Any]:
     return columns
 
 
-def _kind(n_columns: int) -> type[np.int32 | np.int64]:
+def _index_type(n_columns: int) -> type[np.int32 | np.int64]:
     return np.int32 if n_columns < 1 << 31 else np.int64
 
 
-def _rows(compressed: Any) -> _Rows:
+def _compressed_rows(compressed: Any) -> _CompressedRows:
     indptr = np.array(compressed.indptr, np.int64)
     n_stored = int(indptr[-1])
     shape = (int(compressed.shape[0]), int(compressed.shape[1]))
     indices = compressed.indices[:n_stored]
     indices = indices.astype(indices.dtype.newbyteorder("="), copy=False)
-    rows = _Rows(indptr, indices, compressed.data[:n_stored], shape)
+    rows = _CompressedRows(indptr, indices, compressed.data[:n_stored], shape)
     n_least = min(len(rows.indices), len(rows.values))
     if indptr[0] != 0 or n_least < n_stored or (np.diff(indptr) < 0).any():
         raise _corrupt(shape)
@@ -114,7 +114,7 @@ def _corrupt(shape: tuple[int, int]) -> ValueError:
     )
 
 
-def _look(rows: _Rows, threads: int) -> tuple[bool, bool]:
+def _inspect(rows: _CompressedRows, threads: int) -> tuple[bool, bool]:
     """Return whether all that is stored is one, and each row's columns ascend, without twins."""
     indptr, indices, values, shape = rows
 
@@ -152,7 +152,7 @@ def _all_ones(values: NDArray[Any], space: NDArray[np.bool_]) -> bool:
     return bool(values.all())
 
 
-def _has_twins(rows: _Rows, threads: int) -> bool:
+def _has_duplicates(rows: _CompressedRows, threads: int) -> bool:
     """Return whether a row lists a column twice, whatever the order."""
     indptr, indices, _, (n_rows, n_columns) = rows
 
@@ -168,10 +168,10 @@ def _has_twins(rows: _Rows, threads: int) -> bool:
                 return True
         return False
 
-    return any(share(part, n_rows, threads, step=_step(rows)))
+    return any(share(part, n_rows, threads, step=_rows_per_part(rows)))
 
 
-def _sorted_out(rows: _Rows, threads: int) -> _Patterns:
+def _separate(rows: _CompressedRows, threads: int) -> _Patterns:
     """Keep the ones and the unknown entries apart, and drop stored zeros."""
     indptr, indices, values, shape = rows
     codes = np.zeros(len(indices), np.uint8)
@@ -192,26 +192,26 @@ def _sorted_out(rows: _Rows, threads: int) -> _Patterns:
                 counts[code, start + 1 : stop + 1] = np.diff(before[bounds - bounds[0]])
         return None
 
-    bad = [b for b in share(look, shape[0], threads, step=_step(rows)) if b is not None]
+    bad = [b for b in share(look, shape[0], threads, step=_rows_per_part(rows)) if b is not None]
     if bad:
         row = np.searchsorted(indptr, bad[0], side="right") - 1
         raise refusal(values[bad[0]], f"({row}, {indices[bad[0]]})")
 
     def pattern(code: int) -> Pattern:
         kept = np.cumsum(counts[code])
-        columns = np.empty(kept[-1], _kind(shape[1]))
+        columns = np.empty(kept[-1], _index_type(shape[1]))
 
         def fill(lo: int, hi: int) -> None:
             for start, stop in rows.blocks(lo, hi):
                 here = slice(indptr[start], indptr[stop])
                 columns[kept[start] : kept[stop]] = indices[here][codes[here] == code]
 
-        share(fill, shape[0], threads, step=_step(rows))
+        share(fill, shape[0], threads, step=_rows_per_part(rows))
         return Pattern(frozen(kept), frozen(columns), shape)
 
     return pattern(_ONE), pattern(_UNKNOWN) if counts[_UNKNOWN].any() else None
 
 
-def _step(rows: _Rows) -> int:
+def _rows_per_part(rows: _CompressedRows) -> int:
     """Return how many rows are worth a thread."""
     return max(1, _BLOCK * rows.shape[0] // max(1, len(rows.indices)))

@@ -10,7 +10,7 @@ import numpy as np
 
 from thali.data.binarize import binarize, check_threshold
 from thali.data.binary import BinaryTensor
-from thali.data.build import check_room, pack_rows
+from thali.data.build import check_fits_in_memory, pack_rows
 from thali.data.classify import check_dtype, check_shape
 from thali.data.entries import Packed, n_words, pack
 from thali.data.readers.options import damaged
@@ -96,7 +96,7 @@ def from_array(array: NDArray[Any], options: Options) -> BinaryTensor:
         values = array if options.binarize is None else binarize(array, options.binarize)
         return BinaryTensor.from_any(values, threads=options.threads)
     n_rows, n_columns = array.shape
-    check_room(8 * n_rows * n_words(n_columns), array.shape)
+    check_fits_in_memory(8 * n_rows * n_words(n_columns), array.shape)
     ones, unknown = pack_rows(n_columns, _blocks(array), options.binarize, refuse)
     return BinaryTensor(ones, unknown, ("mode_0", "mode_1"), (None, None))
 

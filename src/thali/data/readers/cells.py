@@ -8,7 +8,7 @@ import numpy as np
 
 from thali.data.binary import BinaryTensor
 from thali.data.readers.arrays import refuse
-from thali.data.readers.cell_blocks import Reading, compressed, dense
+from thali.data.readers.cell_blocks import ReadPlan, read_compressed, read_dense
 from thali.errors import require
 
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ def read_anndata(
         at = f"cell {names[0][row]!r}, gene {names[1][column]!r}"
         return ValueError(f"it holds {value} ({at}); {need}")
 
-    reading = Reading(threshold, refusal, genes, are_counts=threshold is not None)
+    plan = ReadPlan(threshold, refusal, genes, are_counts=threshold is not None)
     try:
-        return BinaryTensor(*_entries(matrix, reading), _MODES, names)
+        return BinaryTensor(*_entries(matrix, plan), _MODES, names)
     except ValueError as error:
         msg = f"{owner}: {str(error).rstrip('.')}."
         raise ValueError(msg) from None
@@ -91,7 +91,7 @@ def _live_matrix(adata: AnnData, layer: str | None) -> tuple[Any, str]:
     return matrix, owner
 
 
-def _entries(matrix: Any, reading: Reading) -> tuple[Entries, Entries | None]:
+def _entries(matrix: Any, plan: ReadPlan) -> tuple[Entries, Entries | None]:
     """Read a matrix that is dense, sparse in memory, or a sparse group of a file."""
     if hasattr(matrix, "indptr") and hasattr(matrix, "sum_duplicates"):  # SciPy's
         if not matrix.has_canonical_format:
@@ -100,27 +100,27 @@ def _entries(matrix: Any, reading: Reading) -> tuple[Entries, Entries | None]:
         n_listed = int(matrix.indptr[-1])  # the arrays may be longer than what they hold
         parts = {"data": matrix.data[:n_listed], "indices": matrix.indices[:n_listed]}
         parts["indptr"] = matrix.indptr
-        return compressed(parts, matrix.shape, reading, is_turned=matrix.format == "csc")
+        return read_compressed(parts, matrix.shape, plan, is_by_column=matrix.format == "csc")
     group = getattr(matrix, "group", matrix)  # behind what stands for a sparse matrix in a file
     if hasattr(group, "shape"):
-        return dense(matrix, reading)
+        return read_dense(matrix, plan)
     form = group.attrs.get("encoding-type", group.attrs.get("h5sparse_format", "csr"))
     stored = group.attrs.get("shape", group.attrs.get("h5sparse_shape"))
     shape = tuple(int(n) for n in stored)
-    return compressed(group, shape, reading, is_turned=str(form).startswith("csc"))
+    return read_compressed(group, shape, plan, is_by_column=str(form).startswith("csc"))
 
 
 def read_h5ad(path: Path, options: Options) -> BinaryTensor:
     """Read the matrix, or a layer, of an AnnData file in blocks."""
     h5py = require("h5py", "io")
     with h5py.File(path, "r") as file:
-        return _annotated(file, options)
+        return _from_anndata_file(file, options)
 
 
 def read_zarr(path: Path, options: Options) -> BinaryTensor:
     """Read the same from a folder in Zarr's format."""
     zarr = require("zarr", "anndata")
-    return _annotated(zarr.open_group(str(path), mode="r"), options)
+    return _from_anndata_file(zarr.open_group(str(path), mode="r"), options)
 
 
 def read_10x(path: Path, options: Options) -> BinaryTensor:
@@ -140,26 +140,26 @@ def read_10x(path: Path, options: Options) -> BinaryTensor:
         n_genes, n_cells = (int(n) for n in group["shape"][:])
         genes = _strings(features)
         names = cells, genes
-        entries = compressed(group, (n_cells, n_genes), _reading(options, names))
+        entries = read_compressed(group, (n_cells, n_genes), _plan(options, names))
         return BinaryTensor(*entries, _MODES, names)
 
 
-def _annotated(root: Any, options: Options) -> BinaryTensor:
+def _from_anndata_file(root: Any, options: Options) -> BinaryTensor:
     if "obs" not in root or "var" not in root:
         msg = "it has no 'obs' and 'var'; check that anndata wrote it"
         raise ValueError(msg)
     matrix = _layer(root, options.layer)
     names = _index(root["obs"]), _index(root["var"])
-    return BinaryTensor(*_entries(matrix, _reading(options, names)), _MODES, names)
+    return BinaryTensor(*_entries(matrix, _plan(options, names)), _MODES, names)
 
 
-def _reading(options: Options, names: tuple[_Names, _Names]) -> Reading:
+def _plan(options: Options, names: tuple[_Names, _Names]) -> ReadPlan:
     def refusal(value: Any, row: int, column: int) -> ValueError:
         is_named = row < len(names[0]) and column < len(names[1])
         at = f", cell {names[0][row]!r} and gene {names[1][column]!r}" if is_named else ""
         return refuse(value, row, column, at)
 
-    return Reading(options.binarize, refusal)
+    return ReadPlan(options.binarize, refusal)
 
 
 def _layer(root: Any, layer: str | None) -> Any:

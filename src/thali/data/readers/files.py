@@ -145,7 +145,7 @@ def _folder_reader(
     path: Path, suffix: str, options: Options
 ) -> Callable[[Path, Options], BinaryTensor]:
     is_zarr = suffix == ".zarr"
-    if not is_zarr and matrices.find(path, "matrix.mtx") is None:
+    if not is_zarr and matrices.find_file(path, "matrix.mtx") is None:
         if (path / "header.json").is_file():
             msg = (
                 f"{path}: it is the folder of a run, and data are expected; read the run with "

@@ -9,15 +9,15 @@ import numpy as np
 
 from thali.data.binarize import check_threshold
 from thali.data.binary import BinaryTensor
-from thali.data.build import Places
+from thali.data.build import PositionBuilder
 from thali.data.readers.options import reason
 from thali.data.readers.text import (
     Fields,
-    blocks_of,
+    blocks_of_open_file,
     decode,
     open_text,
     split_blanks,
-    without_mark,
+    without_byte_order_mark,
 )
 from thali.data.readers.text_values import BAD, UNKNOWN, ZERO, Spelling, whole_numbers
 
@@ -53,7 +53,7 @@ def read_mtx(path: Path, options: Options) -> BinaryTensor:
 
 
 def read_entries(
-    path: Path, options: Options, *, is_turned: bool = False
+    path: Path, options: Options, *, transpose: bool = False
 ) -> tuple[Entries, Entries | None]:
     """Place the entries of a Matrix Market file a block of lines at a time, if wanted turned."""
     spelling = Spelling(options.binarize, options.missing)
@@ -62,11 +62,11 @@ def read_entries(
         if header.is_listed:
             check_threshold(options.binarize, is_sparse=True)
         bound = header.n_listed * (2 if header.is_symmetric else 1)
-        places = Places(header.shape[::-1] if is_turned else header.shape, bound)
+        positions = PositionBuilder(header.shape[::-1] if transpose else header.shape, bound)
         n_read = 0
-        for block in blocks_of(file, header.n_lines + 1):
+        for block in blocks_of_open_file(file, header.n_lines + 1):
             fields = split_blanks(block)
-            rows, columns, values = _places(fields, header, n_read)
+            rows, columns, values = _positions(fields, header, n_read)
             n_read += len(rows)
             if n_read > header.n_listed:
                 break
@@ -75,11 +75,11 @@ def read_entries(
                 codes = _codes(values, spelling)
                 listed = codes != ZERO
                 rows, columns, unknown = rows[listed], columns[listed], codes[listed] == UNKNOWN
-            if is_turned:
+            if transpose:
                 rows, columns = columns, rows
-            places.add(rows, columns, unknown)
+            positions.add(rows, columns, unknown)
             if header.is_symmetric:
-                places.add(columns, rows, unknown)
+                positions.add(columns, rows, unknown)
     if n_read != header.n_listed:
         found = "more" if n_read > header.n_listed else str(n_read)
         msg = (
@@ -87,11 +87,11 @@ def read_entries(
             "altered, so get it anew"
         )
         raise ValueError(msg)
-    return places.entries()
+    return positions.entries()
 
 
 def _header(file: IO[bytes]) -> _Header:
-    banner = decode(without_mark(file.readline(_LONGEST_LINE)), 1).lower().split()
+    banner = decode(without_byte_order_mark(file.readline(_LONGEST_LINE)), 1).lower().split()
     if len(banner) != 5 or banner[0] != _BANNER:
         msg = "its first line is not '%%MatrixMarket matrix …'; check that it is such a file"
         raise ValueError(msg)
@@ -135,7 +135,7 @@ def _header(file: IO[bytes]) -> _Header:
     )
 
 
-def _places(
+def _positions(
     fields: Fields, header: _Header, n_before: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Fields | None]:
     """Return the rows, columns and values of some lines."""
@@ -179,14 +179,14 @@ def _codes(values: Fields, spelling: Spelling) -> NDArray[np.uint8]:
 # --- folders ------------------------------------------------------------------------------------
 
 
-def find(folder: Path, *names: str) -> Path | None:
+def find_file(folder: Path, *names: str) -> Path | None:
     """Return the first file of a folder with one of these names, packed or not."""
     paths = (folder / f"{name}{end}" for name in names for end in ("", ".gz"))
     return next((path for path in paths if path.is_file()), None)
 
 
 @contextmanager
-def _naming(path: Path) -> Iterator[None]:
+def _named_in_errors(path: Path) -> Iterator[None]:
     """Begin what is said about a file of a folder with its name."""
     try:
         yield
@@ -199,15 +199,15 @@ def _naming(path: Path) -> Iterator[None]:
 
 def read_folder(folder: Path, options: Options) -> BinaryTensor:
     """Read a folder of 10x Genomics' form: cells become rows and genes columns."""
-    matrix = find(folder, "matrix.mtx")
+    matrix = find_file(folder, "matrix.mtx")
     assert matrix is not None
-    paths = find(folder, "barcodes.tsv"), find(folder, "features.tsv", "genes.tsv")
+    paths = find_file(folder, "barcodes.tsv"), find_file(folder, "features.tsv", "genes.tsv")
     for path, name in zip(paths, ("barcodes.tsv", "features.tsv or genes.tsv"), strict=True):
         if path is None:
             msg = f"the folder has {matrix.name} and no {name}; copy it there, or read the matrix"
             raise ValueError(msg)
-    with _naming(matrix):
-        ones, unknown = read_entries(matrix, options, is_turned=True)
+    with _named_in_errors(matrix):
+        ones, unknown = read_entries(matrix, options, transpose=True)
     cells, genes = (_names(path) for path in paths if path is not None)
     for names, n_rows, path in zip((cells, genes), ones.shape, paths, strict=True):
         if len(names) != n_rows and path is not None:
@@ -218,8 +218,8 @@ def read_folder(folder: Path, options: Options) -> BinaryTensor:
 
 def _names(path: Path) -> tuple[str, ...]:
     """Return the names of cells, or of genes: their symbols where these are given, too."""
-    with _naming(path):
+    with _named_in_errors(path):
         with open_text(path) as file:
-            lines = without_mark(file.read()).splitlines()
+            lines = without_byte_order_mark(file.read()).splitlines()
         fields = [decode(line, n).split("\t") for n, line in enumerate(lines, 1) if line.strip()]
     return tuple(parts[1] if len(parts) > 1 else parts[0] for parts in fields)

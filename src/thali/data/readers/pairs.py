@@ -8,9 +8,9 @@ import numpy as np
 
 from thali.data.binarize import check_threshold
 from thali.data.binary import BinaryTensor
-from thali.data.build import Places
+from thali.data.build import PositionBuilder
 from thali.data.readers.tables import first_line, split_file
-from thali.data.readers.text import Fields, blocks, by_length
+from thali.data.readers.text import Fields, blocks, group_by_length
 from thali.data.readers.text_values import BAD, UNKNOWN, ZERO, Spelling
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _VALUES = {"value", "entry", "rating", "count"}
 _HEADS = (_ROWS, _COLUMNS, _VALUES)
 
 
-class Names:
+class NameIndex:
     """Numbers names in the order in which they come; whole numbers are ordered in the end."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class Names:
     def number(self, fields: Fields) -> NDArray[np.int64]:
         """Return the number of each field's name."""
         parts = []
-        for which, texts in by_length(fields):
+        for which, texts in group_by_length(fields):
             distinct, first, inverse = np.unique(texts, return_index=True, return_inverse=True)
             parts.append((which, which[first], distinct.tolist(), inverse))
         new = [
@@ -60,7 +60,7 @@ class Names:
             numbers[which] = known[inverse]
         return numbers if self._order is None else self._order[numbers]
 
-    def close(self) -> tuple[str, ...]:
+    def finish(self) -> tuple[str, ...]:
         """Fix the order, from now on that of the numbers, and return the names in it."""
         try:
             names = [name.decode().replace('""', '"') for name in self._numbers]
@@ -131,7 +131,7 @@ def place_pairs(
     a guess, none of its names may come again.
     """
     check_threshold(options.binarize, is_sparse=True)
-    modes = (Names(), Names())
+    modes = (NameIndex(), NameIndex())
     n_listed = 0
     for fields in columns():
         for names, mode in zip(fields, modes, strict=False):
@@ -149,17 +149,17 @@ def place_pairs(
         raise ValueError(msg)
     if header is not None and is_guess:
         _check_header(header, modes)
-    row_names = tuple(mode.close() for mode in modes)
-    places = Places((len(modes[0]), len(modes[1])), n_listed)
+    row_names = tuple(mode.finish() for mode in modes)
+    positions = PositionBuilder((len(modes[0]), len(modes[1])), n_listed)
     for fields in columns():
         rows, others = (mode.number(names) for names, mode in zip(fields, modes, strict=False))
         if len(fields) == 2:
-            places.add(rows, others, None)
+            positions.add(rows, others, None)
         else:
             codes = _values(fields[2], spelling)
             listed = codes != ZERO
-            places.add(rows[listed], others[listed], codes[listed] == UNKNOWN)
-    ones, unknown = places.entries()
+            positions.add(rows[listed], others[listed], codes[listed] == UNKNOWN)
+    ones, unknown = positions.entries()
     mode_names = ("row", "column")
     if header and header[0] and header[1] and header[0] != header[1]:
         mode_names = (header[0], header[1])
@@ -175,7 +175,7 @@ def _has_header(first: list[str], spelling: Spelling) -> bool:
     return not all(name.isascii() and name.isdigit() for name in first)
 
 
-def _check_header(header: list[str], modes: tuple[Names, Names]) -> None:
+def _check_header(header: list[str], modes: tuple[NameIndex, NameIndex]) -> None:
     """Refuse a header with a name that comes again below it: it may be the first pair."""
     again = [name for name, mode in zip(header, modes, strict=False) if name in mode]
     if again:
@@ -227,7 +227,7 @@ def read_baskets(path: Path, options: Options) -> BinaryTensor:
     """Read one basket a line: the names of its items, separated by blanks or commas."""
     _refuse_numbers(options, "baskets, which list items and", "say kind='matrix'")
     separator = _basket_separator(path)
-    items = Names()
+    items = NameIndex()
     n_rows = n_listed = 0
     widths: set[int] = set()
     for fields, _ in _baskets(path, separator):
@@ -244,13 +244,13 @@ def read_baskets(path: Path, options: Options) -> BinaryTensor:
             "kind='baskets' if they name items"
         )
         raise ValueError(msg)
-    names = items.close()
-    places = Places((n_rows, len(items)), n_listed)
+    names = items.finish()
+    positions = PositionBuilder((n_rows, len(items)), n_listed)
     first = 0
     for fields, rows in _baskets(path, separator):
-        places.add(first + rows, items.number(fields), None)
+        positions.add(first + rows, items.number(fields), None)
         first += len(fields.counts)
-    ones, unknown = places.entries()
+    ones, unknown = positions.entries()
     return BinaryTensor(ones, unknown, ("basket", "item"), (None, names))
 
 

@@ -10,7 +10,7 @@ from thali.data.binary import BinaryTensor
 from thali.data.build import pack_rows
 from thali.data.readers.arrays import refuse
 from thali.data.readers.pairs import looks_like_pairs, place_pairs
-from thali.data.readers.text import Fields, fields_of
+from thali.data.readers.text import Fields, fields_from_texts
 from thali.data.readers.text_values import Spelling
 from thali.errors import require
 
@@ -129,4 +129,4 @@ def _pairs(file: Any, columns: list[str], options: Options) -> BinaryTensor:
 
 
 def _texts(part: Any) -> Fields:
-    return fields_of(["" if value is None else str(value) for value in part.to_pylist()])
+    return fields_from_texts(["" if value is None else str(value) for value in part.to_pylist()])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from thali.data.binary import BinaryTensor
-from thali.data.build import Rows
+from thali.data.build import RowBuilder
 from thali.data.readers.text import Block, Fields, blocks, split, split_blanks
 from thali.data.readers.text_values import BAD, ONE, UNKNOWN, Spelling
 
@@ -32,12 +32,12 @@ class _Layout(NamedTuple):
     header: list[str] | None  # with the name of the column of row names, if there are both
     n_fields: int
     has_names: bool
-    has_tail: bool  # every line ends with a separator
+    ends_with_separator: bool  # every line ends with a separator
 
     @property
     def columns(self) -> slice:
         """Where the entries are."""
-        return slice(int(self.has_names), self.n_fields - self.has_tail)
+        return slice(int(self.has_names), self.n_fields - self.ends_with_separator)
 
     def column(self, number: int) -> str:
         """Name a column in a message; one without a name is counted from 1, as lines are."""
@@ -72,15 +72,15 @@ def read_table(path: Path, separator: str | None, options: Options) -> BinaryTen
     if start is None:
         msg = "it is empty; check that it was written"
         raise ValueError(msg)
-    first, rest = _cut_line(start)
+    first, rest = _split_off_first_line(start)
     if not len(rest.counts):  # the line of names may fill a block
         rest = next(parts, rest)
     layout = _layout(first, rest, separator, spelling, options)
-    reader = _Reader(layout, spelling)
+    reader = _TableReader(layout, spelling)
     names: list[str] = []
     lines = [rest] if layout.header is not None else [first, rest]
     for fields in chain(lines, parts):
-        names += reader.read(_check_counts(fields, layout))
+        names += reader.read(_check_field_counts(fields, layout))
     if reader.rows.n_rows == 0:
         msg = "it has a header and no rows; add them"
         raise ValueError(msg)
@@ -96,7 +96,7 @@ def read_table(path: Path, separator: str | None, options: Options) -> BinaryTen
     )
 
 
-def _cut_line(fields: Fields) -> tuple[Fields, Fields]:
+def _split_off_first_line(fields: Fields) -> tuple[Fields, Fields]:
     """Part the first line from the rest of a block."""
     n = int(fields.counts[0])
     first = fields._replace(
@@ -116,7 +116,9 @@ def _layout(
     first = line.texts(slice(None))
     second = rest.texts(slice(0, 1))
     has_header = options.kind != "matrix" and not _holds_entries(first, spelling, options.kind)
-    has_tail = n_fields > 1 and not first[-1] and (has_header or options.kind == "matrix")
+    ends_with_separator = (
+        n_fields > 1 and not first[-1] and (has_header or options.kind == "matrix")
+    )
     if has_header:
         if n_fields == 1 and second and not spelling.is_entry(second[0]):
             raise _one_column(first[0], separator)
@@ -126,16 +128,16 @@ def _layout(
             raise ValueError(msg)
         start = second[0] if second else "0"
         has_names = not first[0] or not spelling.is_entry(start)
-        header = first[:-1] if has_tail else first
-        if n_fields - has_tail - has_names < 1:
+        header = first[:-1] if ends_with_separator else first
+        if n_fields - ends_with_separator - has_names < 1:
             msg = f"it has names and no column of entries; separate columns by {_shown(separator)}"
             raise ValueError(msg)
-        _check_count(rest, first, options, has_names=has_names)
-        return _Layout(header, n_fields, has_names, has_tail)
+        _refuse_counting_column(rest, first, options, has_names=has_names)
+        return _Layout(header, n_fields, has_names, ends_with_separator)
     if n_fields == 1 and not spelling.is_entry(first[0]):
         raise _one_column(first[0], separator)
     has_names = not spelling.is_entry(first[0])
-    return _Layout(None, n_fields, has_names, has_tail=False)
+    return _Layout(None, n_fields, has_names, ends_with_separator=False)
 
 
 def _holds_entries(first: list[str], spelling: Spelling, kind: str | None) -> bool:
@@ -171,7 +173,9 @@ def _shown(separator: str | None) -> str:
     return "blanks" if separator is None else repr(separator)
 
 
-def _check_count(fields: Fields, first: list[str], options: Options, *, has_names: bool) -> None:
+def _refuse_counting_column(
+    fields: Fields, first: list[str], options: Options, *, has_names: bool
+) -> None:
     """Refuse a column that merely counts the lines: with a threshold it would become ones."""
     if options.binarize is None or has_names or options.kind == "table":
         return
@@ -187,7 +191,7 @@ def _check_count(fields: Fields, first: list[str], options: Options, *, has_name
         raise ValueError(msg)
 
 
-def _check_counts(fields: Fields, layout: _Layout) -> Fields:
+def _check_field_counts(fields: Fields, layout: _Layout) -> Fields:
     is_bad = fields.counts != layout.n_fields
     if is_bad.any():
         line = int(is_bad.argmax())
@@ -202,14 +206,14 @@ def _check_counts(fields: Fields, layout: _Layout) -> Fields:
     return fields
 
 
-class _Reader:
+class _TableReader:
     """Turns blocks of fields into packed rows, and remembers what columns hold."""
 
     def __init__(self, layout: _Layout, spelling: Spelling) -> None:
         self.layout = layout
         self.spelling = spelling
         columns = layout.columns
-        self.rows = Rows(columns.stop - columns.start)
+        self.rows = RowBuilder(columns.stop - columns.start)
         self._has_words = np.zeros(self.rows.n_columns, np.bool_)
         self._has_digits = np.zeros(self.rows.n_columns, np.bool_)
 
@@ -218,8 +222,8 @@ class _Reader:
         layout = self.layout
         shape = (len(fields.counts), layout.n_fields)
         starts, ends = fields.starts.reshape(shape), fields.ends.reshape(shape)
-        if layout.has_tail:
-            self._check_tail(fields, starts[:, -1] < ends[:, -1])
+        if layout.ends_with_separator:
+            self._check_last_column(fields, starts[:, -1] < ends[:, -1])
         part = fields._replace(
             starts=starts[:, layout.columns].ravel(), ends=ends[:, layout.columns].ravel()
         )
@@ -261,7 +265,7 @@ class _Reader:
                     other = next((n for n in names if not self.spelling.is_entry(n)), "names")
                     raise self._mixed(other)
 
-    def _check_tail(self, fields: Fields, is_full: NDArray[np.bool_]) -> None:
+    def _check_last_column(self, fields: Fields, is_full: NDArray[np.bool_]) -> None:
         if is_full.any():
             at = (int(is_full.argmax()) + 1) * self.layout.n_fields - 1
             msg = (

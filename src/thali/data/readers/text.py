@@ -81,16 +81,16 @@ def open_text(path: Path) -> IO[bytes]:
 def blocks(path: Path, *, quotes: bool = False) -> Iterator[Block]:
     """Cut a file into blocks of whole lines; a newline within quotes ends no line."""
     with open_text(path) as file:
-        yield from blocks_of(file, 1, quotes=quotes)
+        yield from blocks_of_open_file(file, 1, quotes=quotes)
 
 
-def blocks_of(file: IO[bytes], number: int, *, quotes: bool = False) -> Iterator[Block]:
+def blocks_of_open_file(file: IO[bytes], number: int, *, quotes: bool = False) -> Iterator[Block]:
     """Cut what is left of an open file, from the line of this number on."""
     rest, is_first = b"", number == 1
     while True:
         new = _read(file)
         if is_first:
-            new, is_first = without_mark(new), False
+            new, is_first = without_byte_order_mark(new), False
         if b"\0" in new:
             msg = "it holds zero bytes and so is no UTF-8 text; save it as UTF-8"
             raise ValueError(msg)
@@ -123,7 +123,7 @@ def _read(file: IO[bytes]) -> bytes:
     return new
 
 
-def without_mark(data: bytes) -> bytes:
+def without_byte_order_mark(data: bytes) -> bytes:
     """Drop the mark that some programs write before UTF-8 text; refuse that of UTF-16."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         msg = "it is UTF-16 text; save it as UTF-8"
@@ -207,7 +207,7 @@ def _unquote(block: Block, starts: _Index, ends: _Index) -> tuple[_Index, _Index
     return starts + is_around, ends - is_around
 
 
-def fields_of(texts: list[str]) -> Fields:
+def fields_from_texts(texts: list[str]) -> Fields:
     """Return texts as fields of a block, for what was not read from lines."""
     octets = [text.encode() for text in texts]
     ends = np.cumsum([len(part) for part in octets], dtype=np.int64)
@@ -216,7 +216,7 @@ def fields_of(texts: list[str]) -> Fields:
     return Fields(Block(data, 1, has_quotes=False), starts, ends, np.ones(len(ends), np.int64))
 
 
-def by_length(fields: Fields) -> Iterator[tuple[_Index, NDArray[np.bytes_]]]:
+def group_by_length(fields: Fields) -> Iterator[tuple[_Index, NDArray[np.bytes_]]]:
     """Yield fields that are equally long together: their numbers and their bytes."""
     lengths = fields.ends - fields.starts
     short = np.flatnonzero(np.bincount(np.minimum(lengths, 64)))

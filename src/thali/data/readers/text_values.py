@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali.data.readers.text import Fields, by_length
+from thali.data.readers.text import Fields, group_by_length
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +56,7 @@ class Spelling:
         is_word = np.zeros(len(codes), np.bool_)
         longer = np.flatnonzero(lengths > 1)
         rest = fields._replace(starts=fields.starts[longer], ends=fields.ends[longer])
-        for which, texts in by_length(rest):
+        for which, texts in group_by_length(rest):
             at = longer[which]
             codes[at] = BAD
             if texts.dtype.itemsize <= _LONGEST:
@@ -124,7 +124,7 @@ def whole_numbers(fields: Fields) -> NDArray[np.int64]:
     """Read fields that hold digits alone; anything else, or a too large number, is -1."""
     numbers = np.full(len(fields.starts), -1, np.int64)
     digits = np.frombuffer(_DIGITS, np.uint8)
-    for which, texts in by_length(fields):
+    for which, texts in group_by_length(fields):
         if texts.dtype.itemsize < 19:
             octets = texts.view(np.uint8).reshape(len(texts), -1)
             value = np.zeros(len(texts), np.int64)
