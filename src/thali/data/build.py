@@ -1,4 +1,4 @@
-"""Fill packed rows or lists of positions block by block, while a file is being read."""
+"""Build packed rows or lists of positions block by block while a file is read."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
     _Bools = NDArray[np.bool_]
 
-# Rows and columns are numbered by 32 bits in lists of positions.
+# Lists of positions store row and column numbers as signed 32-bit integers.
 MAX_ROWS = 2**31 - 1
 
-# A position in a list takes 8 bytes while it is sorted, and 4 more for the result.
+# While the list is sorted, each position takes 8 bytes; the result takes 4 more.
 _BYTES_PER_POSITION = 12
 
 
 class RowBuilder:
-    """Packed rows that grow at their end.
+    """Collects rows and packs them into bits as they arrive.
 
-    A ``bytearray`` is lengthened in place, so that nothing is held twice.
+    The bits are kept in a ``bytearray``, which grows in place, so no row is in memory twice.
     """
 
     def __init__(self, n_columns: int) -> None:
@@ -37,7 +37,7 @@ class RowBuilder:
         self._unknown: bytearray | None = None
 
     def append(self, ones: _Bools, unknown: _Bools | None) -> None:
-        """Add rows; where an entry is unknown, it must not be a one."""
+        """Add rows at the end; no entry may be both a one and unknown."""
         if unknown is not None and unknown.any():
             if self._unknown is None:
                 self._unknown = bytearray(len(self._ones))
@@ -48,7 +48,7 @@ class RowBuilder:
         self.n_rows += len(ones)
 
     def entries(self) -> tuple[Packed, Packed | None]:
-        """Return what was added; nothing can be added afterwards."""
+        """Return all rows that were added; no more rows can be added afterwards."""
         return self._packed(self._ones), None if self._unknown is None else self._packed(
             self._unknown
         )
@@ -69,7 +69,19 @@ def pack_rows(
     threshold: float | None,
     refuse: Callable[[Any, int, int], ValueError],
 ) -> tuple[Packed, Packed | None]:
-    """Pack blocks of rows of numbers, each with the mask of its unknown entries or None."""
+    """Pack blocks of rows into bits.
+
+    Parameters
+    ----------
+    n_columns
+        Number of columns of every block.
+    blocks
+        Pairs of the numbers of some rows and the mask of their unknown entries, or None.
+    threshold
+        Numbers above it are ones; None means that all numbers must be 0, 1 or NaN.
+    refuse
+        Makes the error for a value that is not allowed, from the value, its row and its column.
+    """
     rows = RowBuilder(n_columns)
     for values, mask in blocks:
         is_one, is_unknown, bad = classify(values, mask, threshold)
@@ -81,17 +93,17 @@ def pack_rows(
 
 
 class PositionBuilder:
-    """A matrix filled from listed places, in any order.
+    """Builds a matrix from the positions of its ones, which may be listed in any order.
 
-    It is packed, unless so little is listed that the sorted list takes less memory than the bits:
-    then the places are kept (:class:`Pattern`), and the memory is theirs.
+    The matrix is packed into bits (:class:`Packed`), unless so few positions are listed that a
+    sorted list of them takes less memory (:class:`Pattern`).
 
     Parameters
     ----------
     shape
         Number of rows and columns.
     n_listed
-        How many places will be listed, or a bound.
+        Number of positions that will be listed, or an upper bound.
     """
 
     def __init__(self, shape: tuple[int, int], n_listed: int) -> None:
@@ -115,7 +127,7 @@ class PositionBuilder:
         return np.zeros(self.shape[0] * width, np.uint64) if self.is_packed else bytearray()
 
     def add(self, rows: NDArray[Any], columns: NDArray[Any], unknown: _Bools | None) -> None:
-        """Note places of ones, or of unknown entries where the mask says so."""
+        """Add positions of ones; those that the mask ``unknown`` marks are unknown entries."""
         if unknown is not None and unknown.any():
             self._unknown = self._empty() if self._unknown is None else self._unknown
             self._record(self._unknown, rows[unknown], columns[unknown])
@@ -134,12 +146,12 @@ class PositionBuilder:
             where[words[starts]] |= np.bitwise_or.reduceat(values, starts)
 
     def entries(self) -> tuple[Entries, Entries | None]:
-        """Return the matrix; a place that is listed as a one and as unknown is unknown."""
+        """Return the matrix; a position listed both as a one and as unknown counts as unknown."""
         ones, unknown = self._ones, self._unknown
         if self.is_packed:
             if unknown is not None:
                 ones |= unknown
-                ones ^= unknown  # ones & ~unknown, without a copy
+                ones ^= unknown  # together: ones & ~unknown, without a copy
             return self._packed(ones), None if unknown is None else self._packed(unknown)
         listed = self._sorted(ones)
         if unknown is None:
@@ -167,7 +179,7 @@ class PositionBuilder:
 
 
 def check_fits_in_memory(n_bytes: int, shape: tuple[int, ...]) -> None:
-    """Refuse a matrix that this machine cannot hold, before the system ends the process."""
+    """Refuse a matrix larger than the memory; otherwise the system might kill the process."""
     room = _memory()
     if n_bytes > room:
         msg = (
@@ -178,7 +190,7 @@ def check_fits_in_memory(n_bytes: int, shape: tuple[int, ...]) -> None:
 
 
 def _memory() -> int:
-    """Return the memory of the machine in bytes."""
-    if not hasattr(os, "sysconf"):  # Windows refuses what it cannot hold by itself
+    """Return the memory of this machine in bytes."""
+    if not hasattr(os, "sysconf"):  # Windows raises an error when memory runs out
         return 2**62
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -25,14 +25,30 @@ _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 def classify(
     values: NDArray[Any], mask: _Bools | None, threshold: float | None = None
 ) -> tuple[_Bools, _Bools | None, int | None]:
-    """Find the ones, the unknown entries (None if there are none) and the first bad entry.
+    """Find the ones, the unknown entries and the first entry that is not allowed.
 
-    With a threshold, everything above it is a one, and nothing that is a number is bad.
+    Parameters
+    ----------
+    values
+        Numbers, or objects such as Booleans and None.
+    mask
+        True where the entry is unknown, whatever its value; None if nothing is masked.
+    threshold
+        Numbers above it are ones and all other numbers zeros. None allows only 0 and 1.
+
+    Returns
+    -------
+    is_one
+        True where the entry is a known one.
+    is_unknown
+        True where the entry is unknown; None if no entry is.
+    first_bad
+        Index of the first entry that is not allowed, counted in C order; None if all are allowed.
     """
     if values.dtype.kind == "O":
         numbers = map(_number, values.flat)
         values = np.fromiter(numbers, np.float64, values.size).reshape(values.shape)
-    # Whole numbers are never NaN, and asking makes them floats first.
+    # Integers are never NaN, and np.isnan would convert them to floats first.
     is_unknown = np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, np.bool_)
     if mask is not None:
         is_unknown |= mask
@@ -43,7 +59,7 @@ def classify(
 
 
 def _number(value: Any) -> float:
-    """Turn an object into 0.0, 1.0, NaN for unknown, or infinity, which is never allowed."""
+    """Return 0.0, 1.0, NaN for unknown, or infinity for an object that is not allowed."""
     if isinstance(value, _NUMBERS):
         return float(value) if value in (0, 1) or value != value else math.inf  # noqa: PLR0124
     pandas = sys.modules.get("pandas")
@@ -52,7 +68,7 @@ def _number(value: Any) -> float:
 
 
 def refusal(value: Any, where: str) -> ValueError:
-    """Say which value is no entry."""
+    """Return the error for a value that is not 0, 1 or unknown."""
     shown = reprlib.repr(value.item() if isinstance(value, np.generic) else value)
     return ValueError(
         f"the tensor holds {shown} at {where}; allowed are 0, 1 and NaN for unknown; "
@@ -61,7 +77,7 @@ def refusal(value: Any, where: str) -> ValueError:
 
 
 def check_shape(shape: tuple[int, ...]) -> None:
-    """Refuse a tensor with one mode, or without rows."""
+    """Refuse a tensor with fewer than two modes, or with a mode that has no rows."""
     if len(shape) < 2 or 0 in shape:
         raise ValueError(
             f"the tensor has shape {shape}; at least 2 modes are needed and each must have a row, "
@@ -70,8 +86,8 @@ def check_shape(shape: tuple[int, ...]) -> None:
 
 
 def check_dtype(dtype: Any, owner: str) -> None:
-    """Refuse types that cannot hold zeros and ones."""
-    # pandas files categories, strings, periods and intervals under objects too.
+    """Refuse a type that cannot represent zeros and ones."""
+    # pandas also reports the kind "O" for categories, strings, periods and intervals.
     if dtype.kind not in ("biufO" if isinstance(dtype, np.dtype) else "biuf"):
         raise TypeError(
             f"{owner} has type {dtype}; allowed are Booleans, integers, floats and objects that "
@@ -80,6 +96,6 @@ def check_dtype(dtype: Any, owner: str) -> None:
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """Guard an array against changes."""
+    """Make an array read-only and return it."""
     array.setflags(write=False)
     return array

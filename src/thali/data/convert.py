@@ -1,7 +1,7 @@
 """Read zeros, ones and unknown entries from arrays, lists, sparse matrices and data frames.
 
-Dense input is read block by block, so that beside the boolean result (one byte an entry, two when
-some entries are unknown) only a few blocks are ever allocated; sparse input is never densified.
+Dense input is read block by block. So besides the Boolean result (one byte per entry, two if some
+entries are unknown), only a few blocks are in memory at a time. Sparse input stays sparse.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     _Entries = tuple["_Bools | Pattern", "_Bools | Pattern | None"]
     _Block = tuple[tuple[slice, ...], NDArray[Any], _Bools | None]  # where, values, mask
 
-# Entries read at a time: 8 MB of float64, large enough to hide the cost of a Python step.
+# Entries per block: 8 MB of float64, large enough that the Python loop costs little.
 _BLOCK_ENTRIES = 1 << 20
 
 
@@ -47,7 +47,7 @@ def entries_of(tensor: Any, *, threads: int | None = None) -> _Entries:
         )
     try:
         array = _stack(tensor)
-    except (ValueError, TypeError, RuntimeError):  # NumPy's words for this are obscure
+    except (ValueError, TypeError, RuntimeError):  # NumPy's own messages are obscure
         raise ValueError(
             f"the tensor, a {type(tensor).__name__}, cannot be read as a rectangular array; make "
             "all rows equally long, padded with None, or convert it to NumPy."
@@ -56,7 +56,7 @@ def entries_of(tensor: Any, *, threads: int | None = None) -> _Entries:
 
 
 def _stack(nested: Any) -> NDArray[Any]:
-    """Make an array of nested lists, keeping the masks that ``np.asarray`` would drop."""
+    """Convert nested lists to an array and keep the masks, which ``np.asarray`` would drop."""
 
     def has_mask(part: Any) -> bool:
         if isinstance(part, list | tuple):
@@ -74,7 +74,7 @@ def _from_array(array: NDArray[Any]) -> _Entries:
     values = np.asarray(np.ma.getdata(array))
     mask = None if np.ma.getmask(array) is np.ma.nomask else np.asarray(np.ma.getmask(array))
     if values.dtype == np.bool_ and mask is None and values.flags.c_contiguous:
-        return frozen(values.view()), None  # a view: the caller's own array stays writable
+        return frozen(values.view()), None  # a view, so the caller's array stays writable
     blocks = ((at, values[at], None if mask is None else mask[at]) for at in tiles(values.shape))
     return _fill(values.shape, blocks)
 
@@ -91,7 +91,10 @@ def _from_frame(frame: Any, threads: int | None) -> _Entries:
 
 
 def _frame_blocks(frame: Any, dtypes: list[Any], sparse_type: type) -> Iterator[_Block]:
-    """Yield runs of columns that share a NumPy type together, columns of pandas' types singly."""
+    """Yield blocks of neighbouring columns with the same NumPy type.
+
+    A column of one of pandas' own types forms blocks of its own.
+    """
     for dtype, run in groupby(range(len(dtypes)), key=dtypes.__getitem__):
         columns = list(run)
         is_plain = isinstance(dtype, np.dtype)
@@ -102,13 +105,13 @@ def _frame_blocks(frame: Any, dtypes: list[Any], sparse_type: type) -> Iterator[
                 if is_plain or isinstance(dtype, sparse_type):
                     yield at, part.to_numpy(), None
                 else:
-                    # The value below a missing entry is arbitrary: the mask hides it.
+                    # A missing entry has an arbitrary value, which the mask hides.
                     values = part.iloc[:, 0].to_numpy(dtype=dtype.numpy_dtype, na_value=0)
                     yield at, values[:, None], part.isna().to_numpy()
 
 
 def tiles(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
-    """Cut a tensor into blocks of few entries that follow each other in memory."""
+    """Divide a tensor into blocks of limited size that are contiguous in C order."""
     n_below = math.prod(shape[1:])
     if len(shape) > 1 and n_below > _BLOCK_ENTRIES:
         for row in range(shape[0]):
@@ -120,7 +123,7 @@ def tiles(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
 
 
 def _fill(shape: tuple[int, ...], blocks: Iterable[_Block], columns: Any = None) -> _Entries:
-    """Fill the result block by block; the labels of columns serve the message on a bad value."""
+    """Fill the result block by block; the column labels are used in error messages only."""
     ones = np.empty(shape, np.bool_)
     unknown: _Bools | None = None
     for at, values, mask in blocks:
@@ -137,9 +140,10 @@ def _fill(shape: tuple[int, ...], blocks: Iterable[_Block], columns: Any = None)
     return frozen(ones), None if unknown is None else frozen(unknown)
 
 
-# A library that was never imported cannot have made the input, so neither check imports one.
+# If pandas or SciPy was never imported, the input cannot come from it; so neither of these checks
+# imports a library.
 def is_frame(tensor: Any) -> bool:
-    """Whether it is a data frame of pandas."""
+    """Return whether the input is a pandas data frame."""
     return isinstance(tensor, getattr(sys.modules.get("pandas"), "DataFrame", ()))
 
 

@@ -1,7 +1,7 @@
-"""Read zeros, ones and unknown entries from sparse matrices, on all cores.
+"""Read zeros, ones and unknown entries from sparse matrices, with several threads.
 
-What is stored is looked at in blocks, and the columns of the ones are copied, in 32 bits where
-these suffice; nothing is ever made dense.
+The stored entries are checked block by block, and the column numbers of the ones are copied, as
+32-bit integers if these suffice. The matrix never becomes dense.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ if TYPE_CHECKING:
     _Patterns = tuple[Pattern, Pattern | None]
 
 _BLOCK = 1 << 21
-"""Stored entries looked at together. Threads wait for each other between two steps of NumPy: with
-blocks of an eighth, 16 of them took 1.8 s for 2.5 billion, which are read in half a second."""
+"""Stored entries per block. Between two NumPy calls, threads wait for the interpreter lock, so
+small blocks are slow: for 2.5 billion entries, 16 threads took 0.5 s with this size and 1.8 s with
+an eighth of it."""
 
 _ONE, _UNKNOWN = 1, 2
 
 
 class _CompressedRows(NamedTuple):
-    """Compressed sparse rows as they came; the arrays may have been longer."""
+    """A CSR matrix as it was given, without unused space at the end of its arrays."""
 
     indptr: NDArray[np.int64]
     indices: NDArray[Any]
@@ -37,7 +38,10 @@ class _CompressedRows(NamedTuple):
     shape: tuple[int, int]
 
     def blocks(self, lo: int, hi: int) -> Iterator[tuple[int, int]]:
-        """Cut rows into ranges of few stored entries, one row at least."""
+        """Divide the rows from ``lo`` to ``hi`` into ranges of at most ``_BLOCK`` stored entries.
+
+        A single row with more entries is a range of its own.
+        """
         while lo < hi:
             limit = self.indptr[lo] + _BLOCK
             stop = int(np.searchsorted(self.indptr, limit, side="right")) - 1
@@ -70,7 +74,7 @@ def entries_of_sparse(matrix: Any, *, threads: int | None = None) -> _Patterns:
     rows = _compressed_rows(compressed)
     is_all_ones, is_sorted = _inspect(rows, threads)
     if not is_sorted and (not is_all_ones or _has_duplicates(rows, threads)):
-        compressed = compressed.copy()  # the conversion may have returned the caller's own arrays
+        compressed = compressed.copy()  # tocsr() may return the caller's own arrays
         compressed.sum_duplicates()
         rows = _compressed_rows(compressed)
         is_all_ones, _ = _inspect(rows, threads)
@@ -80,7 +84,7 @@ def entries_of_sparse(matrix: Any, *, threads: int | None = None) -> _Patterns:
 
 
 def _copy_columns(rows: _CompressedRows, threads: int) -> NDArray[Any]:
-    """Copy the column numbers: what is packed later must not change with the caller's matrix."""
+    """Copy the column numbers, so that later changes of the caller's matrix have no effect."""
     columns = np.empty(len(rows.indices), _index_type(rows.shape[1]))
 
     def part(lo: int, hi: int) -> None:
@@ -115,7 +119,10 @@ def _corrupt(shape: tuple[int, int]) -> ValueError:
 
 
 def _inspect(rows: _CompressedRows, threads: int) -> tuple[bool, bool]:
-    """Return whether all that is stored is one, and each row's columns ascend, without twins."""
+    """Return whether all stored values are one, and whether all rows are sorted.
+
+    A row is sorted if its column numbers increase strictly, so it has no duplicates.
+    """
     indptr, indices, values, shape = rows
 
     def part(lo: int, hi: int) -> tuple[bool, bool]:
@@ -128,13 +135,13 @@ def _inspect(rows: _CompressedRows, threads: int) -> tuple[bool, bool]:
                 falls = space[: stop - first]
                 np.less_equal(indices[first:stop], indices[first - 1 : stop - 1], out=falls)
                 starts = indptr[slice(*np.searchsorted(indptr, (first, stop)))]
-                falls[starts - first] = False  # where a row begins, it may
+                falls[starts - first] = False  # a new row may begin with a smaller column
                 is_sorted = not falls.any()
-            if is_sorted:  # the ends of rows, and of this part of one, say it of all
+            if is_sorted:  # then the first and last column of every row bound the others
                 edges = np.concatenate([columns[[0, -1]], indices[starts], indices[starts - 1]])
             else:
                 edges = columns
-            # A negative number, read without its sign, is too large as well.
+            # A negative number, read as an unsigned one, is too large as well.
             if edges.view(f"u{edges.itemsize}").max() >= shape[1]:
                 raise _corrupt(shape)
             is_all_ones = is_all_ones and _all_ones(values[start:stop], space)
@@ -145,7 +152,7 @@ def _inspect(rows: _CompressedRows, threads: int) -> tuple[bool, bool]:
 
 
 def _all_ones(values: NDArray[Any], space: NDArray[np.bool_]) -> bool:
-    if values.dtype.kind == "O":  # nobody knows what comparing these does
+    if values.dtype.kind == "O":  # objects may define any comparison
         return False
     if values.dtype != np.bool_:
         values = np.equal(values, 1, out=space[: len(values)])
@@ -153,7 +160,7 @@ def _all_ones(values: NDArray[Any], space: NDArray[np.bool_]) -> bool:
 
 
 def _has_duplicates(rows: _CompressedRows, threads: int) -> bool:
-    """Return whether a row lists a column twice, whatever the order."""
+    """Return whether any row stores a column twice, in whatever order."""
     indptr, indices, _, (n_rows, n_columns) = rows
 
     def part(lo: int, hi: int) -> bool:
@@ -172,7 +179,7 @@ def _has_duplicates(rows: _CompressedRows, threads: int) -> bool:
 
 
 def _separate(rows: _CompressedRows, threads: int) -> _Patterns:
-    """Keep the ones and the unknown entries apart, and drop stored zeros."""
+    """Return the positions of the ones and of the unknown entries; drop stored zeros."""
     indptr, indices, values, shape = rows
     codes = np.zeros(len(indices), np.uint8)
     counts = np.zeros((3, shape[0] + 1), np.int64)
@@ -213,5 +220,5 @@ def _separate(rows: _CompressedRows, threads: int) -> _Patterns:
 
 
 def _rows_per_part(rows: _CompressedRows) -> int:
-    """Return how many rows are worth a thread."""
+    """Return the number of rows that hold about ``_BLOCK`` stored entries, enough for a thread."""
     return max(1, _BLOCK * rows.shape[0] // max(1, len(rows.indices)))

@@ -1,4 +1,4 @@
-"""Numbers of cells by genes, in memory or in a file, read in blocks into bits."""
+"""Read a matrix of cells x genes block by block into bits, from memory or from a file."""
 
 from __future__ import annotations
 
@@ -16,26 +16,28 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-# Entries read at a time; some ten arrays of as many numbers are made of them.
+# Entries per block; reading a block needs about ten arrays of this size.
 _BLOCK_ENTRIES = 1 << 17
 
 
 class ReadPlan(NamedTuple):
-    """What is taken of a matrix, and what its numbers mean."""
+    """Which columns of a matrix to read, and which of its numbers are ones."""
 
-    threshold: float | None
-    refuse: Callable[[Any, int, int], ValueError]  # gets a value, its row and its taken column
-    columns: NDArray[np.bool_] | None = None  # which are taken; None takes all
-    are_counts: bool = False  # then all must be finite, and none negative
+    threshold: float | None  # numbers above it are ones; None allows only 0, 1 and NaN
+    # Makes the error for a value that is not allowed, from the value, its row and its column
+    # among those that are read.
+    refuse: Callable[[Any, int, int], ValueError]
+    columns: NDArray[np.bool_] | None = None  # true for the columns to read; None reads all
+    are_counts: bool = False  # whether every number must be finite and not negative
 
     def shape(self, stored: tuple[int, ...]) -> tuple[int, int]:
-        """Return the shape of what is taken."""
+        """Return the shape of the part that is read, given the shape of the whole matrix."""
         n_rows, n_columns = stored
         return n_rows, n_columns if self.columns is None else int(self.columns.sum())
 
 
 def read_dense(matrix: Any, plan: ReadPlan) -> tuple[Packed, Packed | None]:
-    """Pack anything with a shape, a type and rows that can be sliced."""
+    """Read a dense matrix: any object with ``shape``, ``dtype`` and rows that can be sliced."""
     check_shape(matrix.shape)
     check_dtype(matrix.dtype, "its matrix")
     check_threshold(plan.threshold)
@@ -60,19 +62,19 @@ def read_dense(matrix: Any, plan: ReadPlan) -> tuple[Packed, Packed | None]:
 def read_compressed(
     parts: Any, stored: tuple[int, ...], plan: ReadPlan, *, is_by_column: bool = False
 ) -> tuple[Entries, Entries | None]:
-    """Place what a matrix in compressed rows stores, or in compressed columns if it is turned.
+    """Read a sparse matrix that stores compressed rows (CSR) or compressed columns (CSC).
 
     Parameters
     ----------
     parts
-        ``data``, ``indices`` and ``indptr``, by name: arrays, or data sets of a file. A place may
-        be listed once.
+        Mapping with ``data``, ``indices`` and ``indptr``, as arrays or as data sets of a file. No
+        position may be listed twice.
     stored
         Shape of the whole matrix.
     plan
-        What is taken of it.
+        Which columns to read, and which numbers are ones.
     is_by_column
-        Whether columns are compressed.
+        Whether the matrix stores compressed columns.
     """
     check_shape(stored)
     check_threshold(plan.threshold, is_sparse=True)
@@ -82,7 +84,10 @@ def read_compressed(
     n_listed = int(parts["indices"].shape[0])
     is_sound = len(bounds) == n_lines + 1 and bounds[0] == 0 and bounds[-1] == n_listed
     if not is_sound or (np.diff(bounds) < 0).any() or parts["data"].shape[0] != n_listed:
-        msg = f"its sparse matrix of {shape_text} does not fit together; write it anew"
+        msg = (
+            f"its sparse matrix of {shape_text} does not fit together, as its data, indices and "
+            "indptr disagree; write the file again"
+        )
         raise ValueError(msg)
     check_dtype(parts["data"].dtype, "its matrix")
     positions = PositionBuilder(plan.shape(stored), n_listed)
@@ -92,7 +97,10 @@ def read_compressed(
         lines = np.searchsorted(bounds, np.arange(start, stop), side="right") - 1
         across = np.asarray(parts["indices"][start:stop]).astype(np.int64)
         if across.min() < 0 or across.max() >= n_across:
-            msg = f"its sparse matrix of {shape_text} lists an entry outside; write it anew"
+            msg = (
+                f"its sparse matrix of {shape_text} lists an entry outside its rows or columns; "
+                "write the file again"
+            )
             raise ValueError(msg)
         rows, columns = (across, lines) if is_by_column else (lines, across)
         values = np.asarray(parts["data"][start:stop])
@@ -111,6 +119,6 @@ def read_compressed(
 
 
 def _first_bad_count(values: NDArray[Any]) -> int | None:
-    """Return the place of the first number that is negative or not finite."""
+    """Return the index of the first number that is negative or not finite, or None."""
     is_good = (values >= 0) & (values < np.inf)
     return None if is_good.all() else int(is_good.argmin())

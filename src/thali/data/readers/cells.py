@@ -1,4 +1,4 @@
-"""Cells by genes: AnnData, live or in files (HDF5 or Zarr), and HDF5 files of 10x Genomics."""
+"""Read cells x genes from AnnData, in memory or in files, and from 10x Genomics' HDF5 files."""
 
 from __future__ import annotations
 
@@ -28,22 +28,24 @@ _MODES = ("cell", "gene")
 def read_anndata(
     adata: AnnData, layer: str | None, genes: NDArray[np.bool_] | None, threshold: float | None
 ) -> BinaryTensor:
-    """Pack a matrix of AnnData in memory or backed by a file, and take the names along.
+    """Read a matrix of an AnnData object, in memory or backed by a file, with its names.
 
     Parameters
     ----------
-    adata, layer
-        Whose matrix, and which; None is X.
+    adata
+        The annotated data.
+    layer
+        Name of the layer to read; None reads X.
     genes
-        Which genes to read; None reads all.
+        True for the genes to read; None reads all.
     threshold
-        Numbers above are ones, and all must be finite and not negative; None is for zeros and
-        ones, with NaN for unknown.
+        Numbers above it are ones, and all numbers must be finite and not negative. None means
+        that all numbers must be 0, 1 or NaN for unknown.
 
     Returns
     -------
     tensor
-        Cells x chosen genes, by name.
+        Cells x chosen genes, with their names.
     """
     matrix, owner = _live_matrix(adata, layer)
     axes = adata.obs_names, adata.var_names if genes is None else adata.var_names[genes]
@@ -72,13 +74,13 @@ def read_anndata(
 
 
 def _live_matrix(adata: AnnData, layer: str | None) -> tuple[Any, str]:
-    """Find the matrix and its name; of a part of a file, AnnData loads that part."""
+    """Return X or a layer, and what to call it in messages; AnnData loads a view of a file."""
     if layer is None:
         matrix, owner = adata.X, "adata.X"
     elif layer in adata.layers:
         matrix, owner = adata.layers[layer], f"adata.layers[{layer!r}]"
     else:
-        # From AnnData 0.13 on, X is among the layers, by the name None.
+        # From AnnData 0.13 on, the layers contain X under the name None.
         given = ", ".join(repr(name) for name in adata.layers if name is not None) or "none"
         msg = f"layer={layer!r} was given; adata has {given}; choose one, or None for X."
         raise ValueError(msg)
@@ -92,16 +94,16 @@ def _live_matrix(adata: AnnData, layer: str | None) -> tuple[Any, str]:
 
 
 def _entries(matrix: Any, plan: ReadPlan) -> tuple[Entries, Entries | None]:
-    """Read a matrix that is dense, sparse in memory, or a sparse group of a file."""
-    if hasattr(matrix, "indptr") and hasattr(matrix, "sum_duplicates"):  # SciPy's
+    """Read a dense matrix, a SciPy sparse matrix, or a sparse matrix stored in a file."""
+    if hasattr(matrix, "indptr") and hasattr(matrix, "sum_duplicates"):  # a SciPy sparse matrix
         if not matrix.has_canonical_format:
-            matrix = matrix.copy()  # the caller's own
+            matrix = matrix.copy()  # summing changes the matrix, which belongs to the caller
             matrix.sum_duplicates()
-        n_listed = int(matrix.indptr[-1])  # the arrays may be longer than what they hold
+        n_listed = int(matrix.indptr[-1])  # the arrays may have unused space at the end
         parts = {"data": matrix.data[:n_listed], "indices": matrix.indices[:n_listed]}
         parts["indptr"] = matrix.indptr
         return read_compressed(parts, matrix.shape, plan, is_by_column=matrix.format == "csc")
-    group = getattr(matrix, "group", matrix)  # behind what stands for a sparse matrix in a file
+    group = getattr(matrix, "group", matrix)  # AnnData wraps the group that stores a sparse matrix
     if hasattr(group, "shape"):
         return read_dense(matrix, plan)
     form = group.attrs.get("encoding-type", group.attrs.get("h5sparse_format", "csr"))
@@ -111,20 +113,20 @@ def _entries(matrix: Any, plan: ReadPlan) -> tuple[Entries, Entries | None]:
 
 
 def read_h5ad(path: Path, options: Options) -> BinaryTensor:
-    """Read the matrix, or a layer, of an AnnData file in blocks."""
+    """Read X or a layer of an AnnData file in HDF5 format, block by block."""
     h5py = require("h5py", "io")
     with h5py.File(path, "r") as file:
         return _from_anndata_file(file, options)
 
 
 def read_zarr(path: Path, options: Options) -> BinaryTensor:
-    """Read the same from a folder in Zarr's format."""
+    """Read X or a layer of an AnnData folder in Zarr format, block by block."""
     zarr = require("zarr", "anndata")
     return _from_anndata_file(zarr.open_group(str(path), mode="r"), options)
 
 
 def read_10x(path: Path, options: Options) -> BinaryTensor:
-    """Read 10x Genomics' HDF5 file: it lists genes by cells, and cells become rows."""
+    """Read an HDF5 file of 10x Genomics, which stores genes x cells; cells become rows."""
     h5py = require("h5py", "io")
     with h5py.File(path, "r") as file:
         groups = [file[name] for name in file if "indptr" in getattr(file[name], "keys", list)()]
@@ -176,15 +178,15 @@ def _layer(root: Any, layer: str | None) -> Any:
 
 
 def _index(frame: Any) -> _Names:
-    """Return the labels of the rows of a stored data frame."""
+    """Return the row labels of a stored data frame."""
     if not hasattr(frame, "keys"):
-        msg = "it was written by a very old anndata; read it with anndata and write it anew"
+        msg = "it was written by a very old anndata; read it with anndata and write it again"
         raise ValueError(msg)
     return _strings(frame[frame.attrs.get("_index", "_index")])
 
 
 def _strings(node: Any) -> _Names:
-    if hasattr(node, "keys"):  # strings with a mask
+    if hasattr(node, "keys"):  # strings stored with a mask
         node = node["values"]
     values = np.asarray(node[:]).tolist()
     return tuple(v.decode() if isinstance(v, bytes) else str(v) for v in values)

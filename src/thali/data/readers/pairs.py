@@ -1,4 +1,4 @@
-"""Files that list places by name: pairs of row and column, and baskets of items."""
+"""Read files that list the ones by name: pairs of row and column, and baskets of items."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 from thali.data.binarize import check_threshold
 from thali.data.binary import BinaryTensor
 from thali.data.build import PositionBuilder
-from thali.data.readers.tables import first_line, split_file
-from thali.data.readers.text import Fields, blocks, group_by_length
+from thali.data.readers.text import Fields, blocks, first_line, group_by_length, split_file
 from thali.data.readers.text_values import BAD, UNKNOWN, ZERO, Spelling
 
 if TYPE_CHECKING:
@@ -28,7 +27,10 @@ _HEADS = (_ROWS, _COLUMNS, _VALUES)
 
 
 class NameIndex:
-    """Numbers names in the order in which they come; whole numbers are ordered in the end."""
+    """Numbers names in the order in which they occur, or by value if all are whole numbers.
+
+    The numbers are final only after :meth:`finish`, when all names are known.
+    """
 
     def __init__(self) -> None:
         self._numbers: dict[bytes, int] = {}
@@ -41,7 +43,7 @@ class NameIndex:
         return name.replace('"', '""').encode() in self._numbers
 
     def number(self, fields: Fields) -> NDArray[np.int64]:
-        """Return the number of each field's name."""
+        """Return the number of each field's name; a new name gets the next number."""
         parts = []
         for which, texts in group_by_length(fields):
             distinct, first, inverse = np.unique(texts, return_index=True, return_inverse=True)
@@ -61,7 +63,7 @@ class NameIndex:
         return numbers if self._order is None else self._order[numbers]
 
     def finish(self) -> tuple[str, ...]:
-        """Fix the order, from now on that of the numbers, and return the names in it."""
+        """Fix the order of the names, and return them in this order."""
         try:
             names = [name.decode().replace('""', '"') for name in self._numbers]
         except UnicodeDecodeError:
@@ -74,12 +76,12 @@ class NameIndex:
         return tuple(names[i] for i in order)
 
     def are_entries(self) -> bool:
-        """Whether no name is anything but 0 or 1."""
+        """Return whether every name is 0 or 1, so that the names may be entries."""
         return set(self._numbers) <= {b"0", b"1"}
 
 
 def looks_like_pairs(header: list[str]) -> bool:
-    """Whether the names of the columns are those of pairs, such as user, item, rating."""
+    """Return whether a header names the columns of pairs, such as user, item, rating."""
     return len(header) in (2, 3) and all(
         _stem(name) in heads for name, heads in zip(header, _HEADS, strict=False)
     )
@@ -93,7 +95,7 @@ def _stem(name: str) -> str:
 
 
 def read_pairs(path: Path, separator: str | None, options: Options) -> BinaryTensor:
-    """Read lines of row and column, and perhaps a value; what is not listed is zero."""
+    """Read lines of a row, a column and perhaps a value; entries not listed are zero."""
     spelling = Spelling(options.binarize, options.missing)
     header = first_line(path, separator)
     n_fields = len(header)
@@ -125,10 +127,25 @@ def place_pairs(
     *,
     is_guess: bool = False,
 ) -> BinaryTensor:
-    """Make a matrix of pairs, which are gone through twice: for the names, then for the places.
+    """Build a matrix from pairs.
 
-    So no more than a block of them is ever held, beside the names and the matrix. If the header is
-    a guess, none of its names may come again.
+    The pairs are read twice, first for the names and then for the positions. So only one block of
+    pairs is in memory at a time, besides the names and the matrix.
+
+    Parameters
+    ----------
+    columns
+        Starts reading and yields blocks of pairs: the fields of the rows, of the columns and, if
+        there are values, of the values.
+    spelling
+        How values are written.
+    header
+        The names of the columns, or None if there is no header.
+    options
+        The user's options.
+    is_guess
+        Whether the first line was only guessed to be a header. Then the file is refused if one of
+        its names occurs again, because it may be the first pair.
     """
     check_threshold(options.binarize, is_sparse=True)
     modes = (NameIndex(), NameIndex())
@@ -167,7 +184,7 @@ def place_pairs(
 
 
 def _has_header(first: list[str], spelling: Spelling) -> bool:
-    """Whether a first line is a header: it is, unless it can be nothing but a pair."""
+    """Return whether a first line is a header; it is, unless it can only be a pair."""
     if looks_like_pairs(first):
         return True
     if len(first) == 3:
@@ -176,7 +193,7 @@ def _has_header(first: list[str], spelling: Spelling) -> bool:
 
 
 def _check_header(header: list[str], modes: tuple[NameIndex, NameIndex]) -> None:
-    """Refuse a header with a name that comes again below it: it may be the first pair."""
+    """Refuse a header with a name that occurs again below it; it may be the first pair."""
     again = [name for name, mode in zip(header, modes, strict=False) if name in mode]
     if again:
         msg = (
@@ -187,7 +204,7 @@ def _check_header(header: list[str], modes: tuple[NameIndex, NameIndex]) -> None
 
 
 def _columns(fields: Fields, n_fields: int, *, skip: bool) -> list[Fields]:
-    """Return each column of a block as fields of its own."""
+    """Return the fields of each column of a block."""
     is_bad = fields.counts != n_fields
     if is_bad.any():
         line = int(is_bad.argmax())
@@ -224,7 +241,7 @@ def _values(fields: Fields, spelling: Spelling) -> NDArray[np.uint8]:
 
 
 def read_baskets(path: Path, options: Options) -> BinaryTensor:
-    """Read one basket a line: the names of its items, separated by blanks or commas."""
+    """Read baskets, one per line: the names of its items, separated by blanks or commas."""
     _refuse_numbers(options, "baskets, which list items and", "say kind='matrix'")
     separator = _basket_separator(path)
     items = NameIndex()
@@ -255,7 +272,7 @@ def read_baskets(path: Path, options: Options) -> BinaryTensor:
 
 
 def _refuse_numbers(options: Options, what: str, else_do: str) -> None:
-    """Refuse options about values where there are none."""
+    """Refuse options about values if the file has none."""
     if options.binarize is not None or options.missing:
         name = "binarize" if options.binarize is not None else "missing"
         msg = f"`{name}` was given for {what} hold no values; leave it out, or {else_do}"
@@ -263,13 +280,13 @@ def _refuse_numbers(options: Options, what: str, else_do: str) -> None:
 
 
 def _basket_separator(path: Path) -> str | None:
-    """Return a comma if there is one anywhere: then names may hold blanks."""
+    """Return a comma if the file contains one, so that names may contain blanks; else None."""
     comma = ord(",")
     return "," if any((block.data == comma).any() for block in blocks(path)) else None
 
 
 def _baskets(path: Path, separator: str | None) -> Iterator[tuple[Fields, NDArray[np.int64]]]:
-    """Yield items that are not empty, and the number of the line of each within its block."""
+    """Yield the non-empty items of each block, and for each item its line within the block."""
     for fields in split_file(path, separator):
         rows = np.repeat(np.arange(len(fields.counts)), fields.counts)
         keep = fields.starts < fields.ends  # a comma at the end of a line adds no item

@@ -1,4 +1,4 @@
-"""Parquet files: a table of entries, or pairs of row and column."""
+"""Read Parquet files: tables of entries, or pairs of row and column."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     from thali.data.readers.options import Options
 
-_BLOCK_ENTRIES = 1 << 20  # as in convert
+_BLOCK_ENTRIES = 1 << 20  # entries per block, as in convert.py
 
 
 def read_parquet(path: Path, options: Options) -> BinaryTensor:
-    """Read a file in batches of rows."""
+    """Read a Parquet file in blocks of rows."""
     parquet = require("pyarrow.parquet", "io")
     with parquet.ParquetFile(path) as file:
         columns = [str(name) for name in file.schema_arrow.names]
@@ -50,7 +50,7 @@ def _table(file: Any, columns: list[str], options: Options) -> BinaryTensor:
     if not entries:
         msg = f"it has row names, {index!r}, and no column of entries; add one"
         raise ValueError(msg)
-    for field in file.schema_arrow:  # asked for once, as it is made anew each time
+    for field in file.schema_arrow:  # the schema is created anew whenever it is asked for
         if field.name != index:
             _check_type(field.type, field.name)
     names: list[str] = []
@@ -79,7 +79,7 @@ def _table(file: Any, columns: list[str], options: Options) -> BinaryTensor:
 
 
 def _index_column(file: Any, columns: list[str]) -> str | None:
-    """Return the column of row names: pandas' index, or a first column of text."""
+    """Return the column of row names: pandas' index, or a first column of text, or None."""
     pandas = file.schema_arrow.pandas_metadata or {}
     index = [name for name in pandas.get("index_columns", []) if name in columns]
     if len(index) > 1:
@@ -101,14 +101,17 @@ def _check_type(kind: Any, name: str) -> None:
 
 
 def _numbers(part: Any) -> NDArray[Any]:
-    """Return a column as numbers; what is below a missing entry is arbitrary."""
+    """Return a column as numbers; a missing entry becomes 0, which the mask hides."""
     if part.null_count:
         return np.array([0.0 if v is None else v for v in part.to_pylist()], np.float64)
     return np.asarray(part.to_numpy(zero_copy_only=False))
 
 
 def _batches(file: Any, columns: list[str], threads: int | None) -> Iterator[Any]:
-    """Yield blocks of rows; pyarrow shares one pool in the whole process, used or not."""
+    """Yield blocks of rows.
+
+    pyarrow has one thread pool for the whole process, so one can only choose to use it or not.
+    """
     size = max(1, _BLOCK_ENTRIES // len(columns))
     return iter(file.iter_batches(batch_size=size, use_threads=threads != 1))
 
