@@ -107,8 +107,8 @@ def from_lists(matrix, engine, title):
     lines = clock("packed on the device", lambda: here.pack(ones), ones.indices.nbytes)
     width = n_words(matrix.shape[1])
     rows = clock("rows back to the host",
-                 lambda: fetch_rows(engine.device, lines.words.view(cp.uint64), width, here.threads),
-                 first.nbytes)  # fmt: skip
+                 lambda: fetch_rows(engine.device, lines.words.view(cp.uint64), width,
+                                    here.threads), first.nbytes)  # fmt: skip
     here._unfoldings = [(lines, None)]
     clock("transposed on the device", lambda: here.transpose_matrix(matrix.shape))
     here.tensor.put(Unfolding(rows, None))

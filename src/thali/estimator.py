@@ -151,7 +151,9 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         names = (rows, getattr(self, "feature_names_in_", columns))
         given = {k: v for k, v in self.get_params(deep=False).items() if k not in _OWN}
         posterior: Posterior = inference.sample(
-            BinaryTensor.from_any(values, row_names=names), seed=self._seed(), **given
+            BinaryTensor.from_any(values, row_names=names, threads=self.threads),
+            seed=self._seed(),
+            **given,
         )
         users, codes = (factor.dense() for factor in posterior.point_estimate().factors)
         self.posterior_ = posterior
@@ -294,7 +296,7 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         if stored.size == prod(values.shape) and np.isnan(stored).all():
             nothing = pack(np.zeros(values.shape, np.bool_))  # which no tensor may hold
             return Unfolding(nothing, nothing), components
-        return BinaryTensor.from_any(values), components
+        return BinaryTensor.from_any(values, threads=self.threads), components
 
     def _read(self, X: Any, *, reset: bool) -> Any:  # noqa: N803
         """Validate X and return zeros, ones and NaN, sparse if X is."""

@@ -343,7 +343,7 @@ def _packed(data: Any, threads: int | None) -> tuple[PackedTensor, Names]:
     if isinstance(data, Simulated):
         msg = "simulated data with their truth were given; pass their `.tensor` alone."
         raise TypeError(msg)
-    tensor = BinaryTensor.from_any(data)
+    tensor = BinaryTensor.from_any(data, threads=threads)
     packed = PackedTensor.from_tensor(tensor, threads)
     return packed, Names(tensor.mode_names, tensor.row_names)
 

@@ -1,6 +1,6 @@
-"""Stage 1: whatever a user has becomes a labelled binary tensor.
+"""Stage 1: read whatever the user has into a labelled binary tensor.
 
-Later stages see only :class:`BinaryTensor`, so that input formats are dealt with here alone.
+All later stages work on :class:`BinaryTensor`, so only this package knows about input formats.
 """
 
 from thali.data.binary import BinaryTensor

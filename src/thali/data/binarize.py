@@ -1,4 +1,4 @@
-"""Numbers become zeros, ones and unknown entries by a threshold."""
+"""Turn numbers into zeros, ones and unknown entries with a threshold."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def unmask(values: Any) -> Any:
-    """Write NaN where entries are masked, for libraries that use what is below the mask.
+    """Replace masked entries by NaN, because some libraries ignore the mask and use the values.
 
-    Lists become arrays, as their rows may be masked and their entries None. Anything else comes
-    back as it is.
+    Lists are converted to arrays first, since they may contain masked rows or None. Any other
+    input is returned unchanged.
     """
     if isinstance(values, list | tuple):
         has_mask = any(isinstance(row, np.ma.MaskedArray) for row in values)
@@ -29,25 +29,27 @@ def unmask(values: Any) -> Any:
 
 
 def binarize(values: Any, threshold: float | None) -> Any:
-    """Make everything above a threshold a one and the rest a zero; NaN stays.
+    """Turn values above a threshold into ones and the others into zeros, and keep NaN.
 
     Parameters
     ----------
     values
-        Numbers: an array, or a sparse matrix in compressed rows. Neither is changed.
+        An array of numbers, or a SciPy sparse matrix in CSR format. The input is not changed.
     threshold
-        None for data that must hold 0, 1 and NaN already.
+        Values above this number become ones. None means that the values must already be 0, 1 or
+        NaN.
 
     Returns
     -------
     values
-        Zeros, ones and NaN, sparse if the values are.
+        Zeros, ones and NaN, as a sparse matrix if the input is sparse.
 
     Raises
     ------
     ValueError
-        If there is no threshold and a value is something else; if the threshold is not a finite
-        number, or a negative one would turn the zeros of a sparse matrix into ones.
+        If no threshold is given and a value is not 0, 1 or NaN; if the threshold is not a finite
+        number; or if the threshold is negative and the matrix sparse, because all zeros that it
+        does not store would become ones.
 
     Examples
     --------
@@ -58,17 +60,17 @@ def binarize(values: Any, threshold: float | None) -> Any:
     is_dense = isinstance(values, np.ndarray)
     check_threshold(threshold, is_sparse=not is_dense)
     if is_dense:
-        return _read(values, threshold)
+        return _zeros_and_ones(values, threshold)
     if not values.has_canonical_format:
-        values = values.copy()  # the caller's own
+        values = values.copy()  # summing changes the matrix, which belongs to the caller
         values.sum_duplicates()
-    stored = _read(values.data[: values.indptr[-1]], threshold)
+    stored = _zeros_and_ones(values.data[: values.indptr[-1]], threshold)
     parts = (stored, values.indices[: len(stored)], values.indptr)
     return type(values)(parts, shape=values.shape)
 
 
 def check_threshold(threshold: float | None, *, is_sparse: bool = False) -> None:
-    """Refuse what is no threshold, or would fill a sparse matrix."""
+    """Refuse a threshold that is not a finite number, or that would fill a sparse matrix."""
     if threshold is None:
         return
     if not isinstance(threshold, Real) or isinstance(threshold, bool) or not isfinite(threshold):
@@ -85,7 +87,8 @@ def check_threshold(threshold: float | None, *, is_sparse: bool = False) -> None
         raise ValueError(msg)
 
 
-def _read(values: NDArray[Any], threshold: float | None) -> NDArray[Any]:
+def _zeros_and_ones(values: NDArray[Any], threshold: float | None) -> NDArray[Any]:
+    """Compare values with the threshold; without one, check that they are 0, 1 or NaN."""
     is_unknown = np.isnan(values)
     if threshold is not None:
         ones = values > threshold

@@ -1,4 +1,4 @@
-"""The labelled tensor of zeros, ones and unknown entries that all later stages see."""
+"""The labelled tensor of zeros, ones and unknown entries that all later stages work on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from thali.data.convert import entries_of, is_frame
-from thali.data.entries import Entries, Pattern, count, dense_rows, transposed
+from thali.data.entries import Entries, Pattern, count_ones, dense_rows, transposed
+from thali.threads import n_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,22 +25,23 @@ __all__ = ["BinaryTensor"]
 
 @dataclass(frozen=True, eq=False)
 class BinaryTensor:
-    """A labelled tensor of zeros, ones and unknown entries; any arity from two.
+    """A labelled tensor of zeros, ones and unknown entries with two or more modes.
 
-    Use :meth:`from_any` to make one; the constructor trusts its arrays and checks only names and
-    that something is known.
+    Use :meth:`from_any` to create one. The constructor does not check the arrays; it only checks
+    that the names fit and that at least one entry is known.
 
     Parameters
     ----------
     ones
-        Where the entry is a known one: Booleans, or for a matrix :class:`thali.data.Packed` bits
-        or a :class:`thali.data.Pattern` of positions.
+        The positions of the known ones: a Boolean array, or for a matrix also
+        :class:`thali.data.Packed` bits or a :class:`thali.data.Pattern` of positions.
     unknown
-        The same for unknown entries, never overlapping ``ones``; None when every entry is known.
+        The positions of the unknown entries in the same form, none of them also in ``ones``; None
+        if every entry is known.
     mode_names
-        One distinct name per mode.
+        One name per mode; all names differ.
     row_names
-        One tuple of names per mode, or None for a mode whose rows are not named.
+        One tuple of names per mode, or None for a mode whose rows have no names.
     """
 
     ones: Entries
@@ -83,33 +85,34 @@ class BinaryTensor:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether the entries are held as a :class:`Pattern`."""
+        """Whether the entries are stored as a :class:`Pattern` of positions."""
         return isinstance(self.ones, Pattern)
 
     @cached_property
     def n_ones(self) -> int:
         """Number of known ones."""
-        return count(self.ones)
+        return count_ones(self.ones)
 
     @cached_property
     def n_known(self) -> int:
         """Number of known entries, zeros and ones together."""
-        return math.prod(self.shape) - (0 if self.unknown is None else count(self.unknown))
+        return math.prod(self.shape) - (0 if self.unknown is None else count_ones(self.unknown))
 
     def rows(
         self, start: int = 0, stop: int | None = None
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
-        """Return some rows of the first mode as Booleans, however they are held.
+        """Return some rows of the first mode as Booleans, in whatever form they are stored.
 
         Parameters
         ----------
         start, stop
-            The first row and the one after the last; by default all.
+            The first row and the row after the last one; by default all rows are returned.
 
         Returns
         -------
         ones, unknown
-            True where the entry is a known one, and where it is unknown (None if all are known).
+            Two Boolean arrays: true where the entry is a known one, and true where the entry is
+            unknown (None if all entries of the tensor are known).
 
         Examples
         --------
@@ -121,7 +124,7 @@ class BinaryTensor:
         return dense_rows(self.ones, first, last), unknown
 
     def transposed(self) -> Self:
-        """Return a matrix with rows and columns, and their names, exchanged."""
+        """Return the transposed matrix: rows and columns are exchanged, with their names."""
         if self.arity != 2:
             raise ValueError(
                 f"the tensor has {self.arity} modes; only a matrix, with 2, can be transposed, so "
@@ -138,67 +141,77 @@ class BinaryTensor:
         *,
         row_names: Sequence[Sequence[Any] | None] | None = None,
         mode_names: Sequence[Any] | None = None,
+        threads: int | None = None,
     ) -> Self:
         """Read a tensor from whatever the user has.
 
-        The input is never modified; a C-contiguous Boolean array is used without copying. Sparse
-        matrices, and data frames of one sparse type that fills with zero, give a sparse tensor.
+        The input is never modified. A C-contiguous Boolean array is used without copying it. The
+        result is sparse if the input is a sparse matrix, or a data frame whose columns all have
+        the same sparse type with fill value zero.
 
         Parameters
         ----------
         tensor
-            Zeros and ones with two modes or more: a NumPy array (NaN and None are unknown), a
+            Zeros and ones with two or more modes: a NumPy array (NaN and None are unknown), a
             masked array (masked entries are unknown, whatever their value), nested lists of
-            these, a SciPy sparse matrix (a stored NaN is unknown, what is not stored is zero), a
-            pandas data frame, or a ``BinaryTensor``.
+            these, a SciPy sparse matrix (a stored NaN is unknown, an entry that is not stored is
+            zero), a pandas data frame, or a ``BinaryTensor``.
         row_names
-            One sequence of labels per mode, or None for a mode without; by default the labels of
-            a data frame, unless they merely count.
+            One sequence of labels per mode, or None for a mode without labels. By default the
+            labels of a data frame are used, unless they are just the numbers 0, 1, 2, ….
         mode_names
-            One label per mode; by default what a data frame calls its index and columns, and
-            ``mode_0``, ``mode_1``, … otherwise.
+            One label per mode. By default the names of a data frame's index and columns are used;
+            modes without a name are called ``mode_0``, ``mode_1``, ….
+        threads
+            Number of threads that check a sparse matrix; None uses all cores that the process may
+            use. Other input is read by the calling thread alone.
 
         Returns
         -------
         tensor
-            The labelled tensor; a ``BinaryTensor`` for which no names are given comes back as is.
+            The labelled tensor. A ``BinaryTensor`` is returned unchanged if no names are given.
 
         Raises
         ------
         TypeError
-            If such an object, or the type of its entries, cannot hold zeros and ones.
+            If the input is not one of these objects, or the type of its entries cannot represent
+            zeros and ones.
         ValueError
-            If shape or names do not fit, no entry is known, or one is not 0, 1 or unknown.
+            If the shape or the names do not fit, if an entry is not 0, 1 or unknown, or if no
+            entry is known.
 
         Examples
         --------
         >>> BinaryTensor.from_any([[0, 1, None], [1, 1, 0]])
         BinaryTensor(shape=(2, 3), known=5 of 6, ones=3)
         """
+        threads = n_threads(threads)
         if isinstance(tensor, cls):
             if mode_names is None and row_names is None:
                 return tensor
             ones, unknown = tensor.ones, tensor.unknown
             modes, rows = tensor.mode_names, tensor.row_names
         else:
-            ones, unknown = entries_of(tensor)
+            ones, unknown = entries_of(tensor, threads=threads)
             modes, rows = own_names(tensor, len(ones.shape))
         rows = _labels(row_names, _labels) or rows
         return cls(ones, unknown, _labels(mode_names) or modes, rows)
 
 
 def own_names(tensor: Any, arity: int) -> tuple[tuple[str, ...], _RowNames]:
-    """Take the names that the tensor brings, and number the modes that have none."""
+    """Return the names of a data frame's modes and rows; modes without a name are numbered."""
     axes = (tensor.index, tensor.columns) if is_frame(tensor) else (None,) * arity
     own = (getattr(axis, "name", None) for axis in axes)
     mode_names = (f"mode_{mode}" if name is None else str(name) for mode, name in enumerate(own))
-    # Only an index that counts has a start and a step; one from 0 by 1 names nothing.
+    # Only a RangeIndex has a start and a step. One that counts 0, 1, 2, … is pandas' default and
+    # holds no names.
     steps = ((getattr(axis, "start", None), getattr(axis, "step", None)) for axis in axes)
     named = (None if s == (0, 1) else axis for axis, s in zip(axes, steps, strict=True))
     return tuple(mode_names), tuple(map(_labels, named))
 
 
 def _labels(given: Any, convert: Callable[[Any], Any] = str) -> Any:
+    """Convert every label, by default to text; None stays None."""
     if given is None:
         return None
     if isinstance(given, str) or not isinstance(given, Iterable):

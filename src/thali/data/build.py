@@ -1,4 +1,4 @@
-"""Fill packed rows or lists of positions block by block, while a file is being read."""
+"""Build packed rows or lists of positions block by block while a file is read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thali.data.convert import classify
+from thali.data.classify import classify
 from thali.data.entries import WORD, Entries, Packed, Pattern, n_words, pack
 
 if TYPE_CHECKING:
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
     _Bools = NDArray[np.bool_]
 
-# Rows and columns are numbered by 32 bits in lists of positions.
+# Lists of positions store row and column numbers as signed 32-bit integers.
 MAX_ROWS = 2**31 - 1
 
-# A position in a list takes 8 bytes while it is sorted, and 4 more for the result.
-_BYTES_A_POSITION = 12
+# While the list is sorted, each position takes 8 bytes; the result takes 4 more.
+_BYTES_PER_POSITION = 12
 
 
-class Rows:
-    """Packed rows that grow at their end.
+class RowBuilder:
+    """Collects rows and packs them into bits as they arrive.
 
-    A ``bytearray`` is lengthened in place, so that nothing is held twice.
+    The bits are kept in a ``bytearray``, which grows in place, so no row is in memory twice.
     """
 
     def __init__(self, n_columns: int) -> None:
@@ -37,18 +37,18 @@ class Rows:
         self._unknown: bytearray | None = None
 
     def append(self, ones: _Bools, unknown: _Bools | None) -> None:
-        """Add rows; where an entry is unknown, it must not be a one."""
+        """Add rows at the end; no entry may be both a one and unknown."""
         if unknown is not None and unknown.any():
             if self._unknown is None:
                 self._unknown = bytearray(len(self._ones))
-            self._unknown += _octets(unknown)
+            self._unknown += _packed_bytes(unknown)
         elif self._unknown is not None:
             self._unknown += bytes(len(ones) * n_words(self.n_columns) * 8)
-        self._ones += _octets(ones)
+        self._ones += _packed_bytes(ones)
         self.n_rows += len(ones)
 
     def entries(self) -> tuple[Packed, Packed | None]:
-        """Return what was added; nothing can be added afterwards."""
+        """Return all rows that were added; no more rows can be added afterwards."""
         return self._packed(self._ones), None if self._unknown is None else self._packed(
             self._unknown
         )
@@ -59,7 +59,7 @@ class Rows:
         return Packed(words.reshape(self.n_rows, n_words(self.n_columns)), shape)
 
 
-def _octets(dense: _Bools) -> memoryview:
+def _packed_bytes(dense: _Bools) -> memoryview:
     return pack(dense).astype("<u8", copy=False).reshape(-1).view(np.uint8).data
 
 
@@ -69,8 +69,20 @@ def pack_rows(
     threshold: float | None,
     refuse: Callable[[Any, int, int], ValueError],
 ) -> tuple[Packed, Packed | None]:
-    """Pack blocks of rows of numbers, each with the mask of its unknown entries or None."""
-    rows = Rows(n_columns)
+    """Pack blocks of rows into bits.
+
+    Parameters
+    ----------
+    n_columns
+        Number of columns of every block.
+    blocks
+        Pairs of the numbers of some rows and the mask of their unknown entries, or None.
+    threshold
+        Numbers above it are ones; None means that all numbers must be 0, 1 or NaN.
+    refuse
+        Makes the error for a value that is not allowed, from the value, its row and its column.
+    """
+    rows = RowBuilder(n_columns)
     for values, mask in blocks:
         is_one, is_unknown, bad = classify(values, mask, threshold)
         if bad is not None:
@@ -80,18 +92,18 @@ def pack_rows(
     return rows.entries()
 
 
-class Places:
-    """A matrix filled from listed places, in any order.
+class PositionBuilder:
+    """Builds a matrix from the positions of its ones, which may be listed in any order.
 
-    It is packed, unless so little is listed that the sorted list takes less memory than the bits:
-    then the places are kept (:class:`Pattern`), and the memory is theirs.
+    The matrix is packed into bits (:class:`Packed`), unless so few positions are listed that a
+    sorted list of them takes less memory (:class:`Pattern`).
 
     Parameters
     ----------
     shape
         Number of rows and columns.
     n_listed
-        How many places will be listed, or a bound.
+        Number of positions that will be listed, or an upper bound.
     """
 
     def __init__(self, shape: tuple[int, int], n_listed: int) -> None:
@@ -103,26 +115,26 @@ class Places:
             )
             raise ValueError(msg)
         self.shape = shape
-        n_bytes = 8 * n_rows * n_words(n_columns)
-        n_list = _BYTES_A_POSITION * n_listed + 24 * n_rows
-        self.is_packed = n_bytes <= n_list
-        check_room(min(n_bytes, n_list), shape)
-        self._ones = self._new()
+        n_bytes_packed = 8 * n_rows * n_words(n_columns)
+        n_bytes_listed = _BYTES_PER_POSITION * n_listed + 24 * n_rows
+        self.is_packed = n_bytes_packed <= n_bytes_listed
+        check_fits_in_memory(min(n_bytes_packed, n_bytes_listed), shape)
+        self._ones = self._empty()
         self._unknown: Any = None
 
-    def _new(self) -> Any:
+    def _empty(self) -> Any:
         width = n_words(self.shape[1])
         return np.zeros(self.shape[0] * width, np.uint64) if self.is_packed else bytearray()
 
     def add(self, rows: NDArray[Any], columns: NDArray[Any], unknown: _Bools | None) -> None:
-        """Note places of ones, or of unknown entries where the mask says so."""
+        """Add positions of ones; those that the mask ``unknown`` marks are unknown entries."""
         if unknown is not None and unknown.any():
-            self._unknown = self._new() if self._unknown is None else self._unknown
-            self._note(self._unknown, rows[unknown], columns[unknown])
+            self._unknown = self._empty() if self._unknown is None else self._unknown
+            self._record(self._unknown, rows[unknown], columns[unknown])
             rows, columns = rows[~unknown], columns[~unknown]
-        self._note(self._ones, rows, columns)
+        self._record(self._ones, rows, columns)
 
-    def _note(self, where: Any, rows: NDArray[Any], columns: NDArray[Any]) -> None:
+    def _record(self, where: Any, rows: NDArray[Any], columns: NDArray[Any]) -> None:
         if not self.is_packed:
             where += (rows.astype(np.int64) * self.shape[1] + columns).data.cast("B")
         elif len(rows):
@@ -134,12 +146,12 @@ class Places:
             where[words[starts]] |= np.bitwise_or.reduceat(values, starts)
 
     def entries(self) -> tuple[Entries, Entries | None]:
-        """Return the matrix; a place that is listed as a one and as unknown is unknown."""
+        """Return the matrix; a position listed both as a one and as unknown counts as unknown."""
         ones, unknown = self._ones, self._unknown
         if self.is_packed:
             if unknown is not None:
                 ones |= unknown
-                ones ^= unknown  # ones & ~unknown, without a copy
+                ones ^= unknown  # together: ones & ~unknown, without a copy
             return self._packed(ones), None if unknown is None else self._packed(unknown)
         listed = self._sorted(ones)
         if unknown is None:
@@ -166,8 +178,8 @@ class Places:
         return Pattern(indptr.astype(np.int64, copy=False), indices, self.shape)
 
 
-def check_room(n_bytes: int, shape: tuple[int, ...]) -> None:
-    """Refuse a matrix that this machine cannot hold, before the system ends the process."""
+def check_fits_in_memory(n_bytes: int, shape: tuple[int, ...]) -> None:
+    """Refuse a matrix larger than the memory; otherwise the system might kill the process."""
     room = _memory()
     if n_bytes > room:
         msg = (
@@ -178,7 +190,7 @@ def check_room(n_bytes: int, shape: tuple[int, ...]) -> None:
 
 
 def _memory() -> int:
-    """Return the memory of the machine in bytes."""
-    if not hasattr(os, "sysconf"):  # Windows refuses what it cannot hold by itself
+    """Return the memory of this machine in bytes."""
+    if not hasattr(os, "sysconf"):  # Windows raises an error when memory runs out
         return 2**62
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -1,7 +1,8 @@
-"""The ways to hold the places of ones: packed rows of bits, and lists of positions.
+"""Two ways to store where the ones are: packed rows of bits, and lists of positions.
 
-Packed rows cost one bit an entry whatever they hold, and are what the sampler works on; a list
-costs four bytes a one, less than that when fewer than about one entry in a hundred is a one.
+The sampler works on packed rows, which take one bit per entry. A list of positions takes four
+bytes per one, and twelve while it is sorted. So it needs less memory if fewer than about one entry
+in a hundred is a one.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
 
 WORD = 64
 
-# Entries unpacked at a time: 16 MB of Booleans.
+# Entries that are unpacked together: 16 MB of Booleans.
 _BLOCK_ENTRIES = 1 << 24
 
 
 def n_words(n_bits: int) -> int:
-    """Return how many words hold ``n_bits`` bits."""
+    """Return the number of words needed to store ``n_bits`` bits."""
     return -(-n_bits // WORD)
 
 
@@ -36,23 +37,23 @@ def pack(dense: NDArray[np.bool_]) -> NDArray[np.uint64]:
 
 
 def unpack(words: NDArray[np.uint64], n_bits: int) -> NDArray[np.bool_]:
-    """Undo :func:`pack`."""
+    """Unpack words into ``n_bits`` Booleans per row: the inverse of :func:`pack`."""
     octets = np.ascontiguousarray(words).astype("<u8", copy=False).view(np.uint8)
     return np.unpackbits(octets, axis=-1, count=n_bits, bitorder="little").view(np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """Positions in a sparse matrix, row by row (compressed sparse rows without the values)."""
+    """Positions in a sparse matrix, row by row: SciPy's CSR format without the values."""
 
-    indptr: NDArray[np.int64]  # (n_rows + 1,); row i owns indices[indptr[i]:indptr[i + 1]]
+    indptr: NDArray[np.int64]  # (n_rows + 1,); row i has indices[indptr[i]:indptr[i + 1]]
     indices: NDArray[np.int32] | NDArray[np.int64]  # columns, distinct in each row
     shape: tuple[int, int]  # (n_rows, n_columns)
 
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """A matrix of bits, 64 columns a word; padding is zero."""
+    """A matrix of bits with 64 columns per word; the padding bits are zero."""
 
     words: NDArray[np.uint64]  # (n_rows, n_words(n_columns)), the lowest bit first
     shape: tuple[int, int]  # (n_rows, n_columns)
@@ -61,7 +62,7 @@ class Packed:
 Entries: TypeAlias = NDArray[np.bool_] | Pattern | Packed
 
 
-def count(entries: Entries) -> int:
+def count_ones(entries: Entries) -> int:
     """Return the number of ones."""
     if isinstance(entries, Pattern):
         return int(entries.indices.size)
@@ -74,7 +75,7 @@ def count(entries: Entries) -> int:
 
 
 def dense_rows(entries: Entries, start: int, stop: int) -> NDArray[np.bool_]:
-    """Return some rows as Booleans."""
+    """Return the rows from ``start`` to ``stop`` as Booleans."""
     if isinstance(entries, Packed):
         return unpack(entries.words[start:stop], entries.shape[1])
     if not isinstance(entries, Pattern):
@@ -87,10 +88,11 @@ def dense_rows(entries: Entries, start: int, stop: int) -> NDArray[np.bool_]:
 
 
 def transposed(entries: Entries) -> Entries:
-    """Turn rows into columns, without making a packed or sparse matrix dense."""
+    """Exchange rows and columns; a packed or sparse matrix never becomes dense as a whole."""
     if isinstance(entries, Pattern):
         n_rows, n_columns = entries.shape
-        order = np.argsort(entries.indices, kind="stable")  # rows stay ascending in each column
+        # A stable sort keeps the rows ascending within each column.
+        order = np.argsort(entries.indices, kind="stable")
         rows = np.repeat(np.arange(n_rows, dtype=np.int32), np.diff(entries.indptr))[order]
         indptr = np.zeros(n_columns + 1, np.int64)
         np.cumsum(np.bincount(entries.indices, minlength=n_columns), out=indptr[1:])
@@ -107,7 +109,7 @@ def transposed(entries: Entries) -> Entries:
 
 
 def row_blocks(shape: tuple[int, int]) -> Iterator[slice]:
-    """Cut the rows into blocks of few entries, whole words high."""
+    """Divide the rows into blocks of limited size, each a multiple of 64 rows but the last."""
     step = WORD * max(1, _BLOCK_ENTRIES // (WORD * max(1, shape[1])))
     for start in range(0, shape[0], step):
         yield slice(start, min(start + step, shape[0]))

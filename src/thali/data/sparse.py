@@ -1,7 +1,7 @@
-"""Read zeros, ones and unknown entries from sparse matrices, on all cores.
+"""Read zeros, ones and unknown entries from sparse matrices, with several threads.
 
-What is stored is looked at in blocks, and the columns of the ones are copied, in 32 bits where
-these suffice; nothing is ever made dense.
+The stored entries are checked block by block, and the column numbers of the ones are copied, as
+32-bit integers if these suffice. The matrix never becomes dense.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from thali.data.convert import check_dtype, check_shape, classify, frozen, refusal
+from thali.data.classify import check_dtype, check_shape, classify, frozen, refusal
 from thali.data.entries import Pattern
-from thali.threads import available_cores, parallel_for
+from thali.threads import n_threads, parallel_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,14 +22,15 @@ if TYPE_CHECKING:
     _Patterns = tuple[Pattern, Pattern | None]
 
 _BLOCK = 1 << 21
-"""Stored entries looked at together. Threads wait for each other between two steps of NumPy: with
-blocks of an eighth, 16 of them took 1.8 s for 2.5 billion, which are read in half a second."""
+"""Stored entries per block. Between two NumPy calls, threads wait for the interpreter lock, so
+small blocks are slow: for 2.5 billion entries, 16 threads took 0.5 s with this size and 1.8 s with
+an eighth of it."""
 
 _ONE, _UNKNOWN = 1, 2
 
 
-class _Rows(NamedTuple):
-    """Compressed sparse rows as they came; the arrays may have been longer."""
+class _CompressedRows(NamedTuple):
+    """A CSR matrix as it was given, without unused space at the end of its arrays."""
 
     indptr: NDArray[np.int64]
     indices: NDArray[Any]
@@ -37,7 +38,10 @@ class _Rows(NamedTuple):
     shape: tuple[int, int]
 
     def blocks(self, lo: int, hi: int) -> Iterator[tuple[int, int]]:
-        """Cut rows into ranges of few stored entries, one row at least."""
+        """Divide the rows from ``lo`` to ``hi`` into ranges of at most ``_BLOCK`` stored entries.
+
+        A single row with more entries is a range of its own.
+        """
         while lo < hi:
             limit = self.indptr[lo] + _BLOCK
             stop = int(np.searchsorted(self.indptr, limit, side="right")) - 1
@@ -46,11 +50,19 @@ class _Rows(NamedTuple):
             lo = stop
 
 
-def entries_of_sparse(matrix: Any) -> _Patterns:
-    """Find the ones and the unknown entries of a sparse matrix of SciPy.
+def entries_of_sparse(matrix: Any, *, threads: int | None = None) -> _Patterns:
+    """Find the ones and the unknown entries of a SciPy sparse matrix.
 
-    Duplicates are added up first, as SciPy does.
+    Entries that are stored twice are summed first, as SciPy does.
+
+    Parameters
+    ----------
+    matrix
+        A sparse matrix in any of SciPy's formats; it is not changed.
+    threads
+        Number of threads; None uses all cores that the process may use.
     """
+    threads = n_threads(threads)
     check_shape(matrix.shape)
     if len(matrix.shape) > 2:
         raise ValueError(
@@ -59,40 +71,40 @@ def entries_of_sparse(matrix: Any) -> _Patterns:
         )
     check_dtype(matrix.dtype, "the sparse tensor")
     compressed = matrix.tocsr()
-    rows = _rows(compressed)
-    is_all_ones, is_sorted = _look(rows)
-    if not is_sorted and (not is_all_ones or _has_twins(rows)):
-        compressed = compressed.copy()  # the conversion may have returned the caller's own arrays
+    rows = _compressed_rows(compressed)
+    is_all_ones, is_sorted = _inspect(rows, threads)
+    if not is_sorted and (not is_all_ones or _has_duplicates(rows, threads)):
+        compressed = compressed.copy()  # tocsr() may return the caller's own arrays
         compressed.sum_duplicates()
-        rows = _rows(compressed)
-        is_all_ones, _ = _look(rows)
+        rows = _compressed_rows(compressed)
+        is_all_ones, _ = _inspect(rows, threads)
     if is_all_ones:
-        return Pattern(frozen(rows.indptr), frozen(_copied(rows)), rows.shape), None
-    return _sorted_out(rows)
+        return Pattern(frozen(rows.indptr), frozen(_copy_columns(rows, threads)), rows.shape), None
+    return _separate(rows, threads)
 
 
-def _copied(rows: _Rows) -> NDArray[Any]:
-    """Copy the column numbers: what is packed later must not change with the caller's matrix."""
-    columns = np.empty(len(rows.indices), _kind(rows.shape[1]))
+def _copy_columns(rows: _CompressedRows, threads: int) -> NDArray[Any]:
+    """Copy the column numbers, so that later changes of the caller's matrix have no effect."""
+    columns = np.empty(len(rows.indices), _index_type(rows.shape[1]))
 
     def part(lo: int, hi: int) -> None:
         columns[lo:hi] = rows.indices[lo:hi]
 
-    parallel_for(part, len(columns), available_cores(), step=_BLOCK)
+    parallel_for(part, len(columns), threads, step=_BLOCK)
     return columns
 
 
-def _kind(n_columns: int) -> type[np.int32 | np.int64]:
+def _index_type(n_columns: int) -> type[np.int32 | np.int64]:
     return np.int32 if n_columns < 1 << 31 else np.int64
 
 
-def _rows(compressed: Any) -> _Rows:
+def _compressed_rows(compressed: Any) -> _CompressedRows:
     indptr = np.array(compressed.indptr, np.int64)
     n_stored = int(indptr[-1])
     shape = (int(compressed.shape[0]), int(compressed.shape[1]))
     indices = compressed.indices[:n_stored]
     indices = indices.astype(indices.dtype.newbyteorder("="), copy=False)
-    rows = _Rows(indptr, indices, compressed.data[:n_stored], shape)
+    rows = _CompressedRows(indptr, indices, compressed.data[:n_stored], shape)
     n_least = min(len(rows.indices), len(rows.values))
     if indptr[0] != 0 or n_least < n_stored or (np.diff(indptr) < 0).any():
         raise _corrupt(shape)
@@ -106,8 +118,11 @@ def _corrupt(shape: tuple[int, int]) -> ValueError:
     )
 
 
-def _look(rows: _Rows) -> tuple[bool, bool]:
-    """Return whether all that is stored is one, and each row's columns ascend, without twins."""
+def _inspect(rows: _CompressedRows, threads: int) -> tuple[bool, bool]:
+    """Return whether all stored values are one, and whether all rows are sorted.
+
+    A row is sorted if its column numbers increase strictly, so it has no duplicates.
+    """
     indptr, indices, values, shape = rows
 
     def part(lo: int, hi: int) -> tuple[bool, bool]:
@@ -120,32 +135,32 @@ def _look(rows: _Rows) -> tuple[bool, bool]:
                 falls = space[: stop - first]
                 np.less_equal(indices[first:stop], indices[first - 1 : stop - 1], out=falls)
                 starts = indptr[slice(*np.searchsorted(indptr, (first, stop)))]
-                falls[starts - first] = False  # where a row begins, it may
+                falls[starts - first] = False  # a new row may begin with a smaller column
                 is_sorted = not falls.any()
-            if is_sorted:  # the ends of rows, and of this part of one, say it of all
+            if is_sorted:  # then the first and last column of every row bound the others
                 edges = np.concatenate([columns[[0, -1]], indices[starts], indices[starts - 1]])
             else:
                 edges = columns
-            # A negative number, read without its sign, is too large as well.
+            # A negative number, read as an unsigned one, is too large as well.
             if edges.view(f"u{edges.itemsize}").max() >= shape[1]:
                 raise _corrupt(shape)
             is_all_ones = is_all_ones and _all_ones(values[start:stop], space)
         return is_all_ones, is_sorted
 
-    found = parallel_for(part, len(indices), available_cores(), step=_BLOCK)
+    found = parallel_for(part, len(indices), threads, step=_BLOCK)
     return all(f[0] for f in found), all(f[1] for f in found)
 
 
 def _all_ones(values: NDArray[Any], space: NDArray[np.bool_]) -> bool:
-    if values.dtype.kind == "O":  # nobody knows what comparing these does
+    if values.dtype.kind == "O":  # objects may define any comparison
         return False
     if values.dtype != np.bool_:
         values = np.equal(values, 1, out=space[: len(values)])
     return bool(values.all())
 
 
-def _has_twins(rows: _Rows) -> bool:
-    """Return whether a row lists a column twice, whatever the order."""
+def _has_duplicates(rows: _CompressedRows, threads: int) -> bool:
+    """Return whether any row stores a column twice, in whatever order."""
     indptr, indices, _, (n_rows, n_columns) = rows
 
     def part(lo: int, hi: int) -> bool:
@@ -160,11 +175,11 @@ def _has_twins(rows: _Rows) -> bool:
                 return True
         return False
 
-    return any(parallel_for(part, n_rows, available_cores(), step=_step(rows)))
+    return any(parallel_for(part, n_rows, threads, step=_rows_per_part(rows)))
 
 
-def _sorted_out(rows: _Rows) -> _Patterns:
-    """Keep the ones and the unknown entries apart, and drop stored zeros."""
+def _separate(rows: _CompressedRows, threads: int) -> _Patterns:
+    """Return the positions of the ones and of the unknown entries; drop stored zeros."""
     indptr, indices, values, shape = rows
     codes = np.zeros(len(indices), np.uint8)
     counts = np.zeros((3, shape[0] + 1), np.int64)
@@ -186,7 +201,7 @@ def _sorted_out(rows: _Rows) -> _Patterns:
 
     bad = [
         b
-        for b in parallel_for(look, shape[0], available_cores(), step=_step(rows))
+        for b in parallel_for(look, shape[0], threads, step=_rows_per_part(rows))
         if b is not None
     ]
     if bad:
@@ -195,19 +210,19 @@ def _sorted_out(rows: _Rows) -> _Patterns:
 
     def pattern(code: int) -> Pattern:
         kept = np.cumsum(counts[code])
-        columns = np.empty(kept[-1], _kind(shape[1]))
+        columns = np.empty(kept[-1], _index_type(shape[1]))
 
         def fill(lo: int, hi: int) -> None:
             for start, stop in rows.blocks(lo, hi):
                 here = slice(indptr[start], indptr[stop])
                 columns[kept[start] : kept[stop]] = indices[here][codes[here] == code]
 
-        parallel_for(fill, shape[0], available_cores(), step=_step(rows))
+        parallel_for(fill, shape[0], threads, step=_rows_per_part(rows))
         return Pattern(frozen(kept), frozen(columns), shape)
 
     return pattern(_ONE), pattern(_UNKNOWN) if counts[_UNKNOWN].any() else None
 
 
-def _step(rows: _Rows) -> int:
-    """Return how many rows are worth a thread."""
+def _rows_per_part(rows: _CompressedRows) -> int:
+    """Return the number of rows that hold about ``_BLOCK`` stored entries, enough for a thread."""
     return max(1, _BLOCK * rows.shape[0] // max(1, len(rows.indices)))

@@ -71,7 +71,8 @@ class Target(NamedTuple):
                 msg = f"{name}={value!r} was given; a {kind.__name__} is needed; make one of it."
                 raise TypeError(msg)
         if not isinstance(tensor, PackedTensor):
-            tensor = PackedTensor.from_tensor(BinaryTensor.from_any(tensor), threads)
+            labelled = BinaryTensor.from_any(tensor, threads=threads)
+            tensor = PackedTensor.from_tensor(labelled, threads)
         arity = len(tensor.shape)
         priors = model.priors(arity)
         if not model.is_finite and arity > 2:

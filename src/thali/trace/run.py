@@ -160,7 +160,7 @@ class Run:
 
 
 class DiskStore:
-    """The draws of one chain on disk: the same interface as :class:`~thali.trace.draws.MemoryStore`.
+    """The draws of one chain on disk, with the interface of a :class:`~thali.trace.MemoryStore`.
 
     Opening checks every file against the digest noted when it was written. ``damage`` says what
     is wrong, if anything is; the draws before it are there all the same.

@@ -1,1 +1,1 @@
-"""File formats: from a path on disk to a labelled binary tensor."""
+"""Read files of many formats into labelled binary tensors."""

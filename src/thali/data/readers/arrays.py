@@ -1,4 +1,4 @@
-"""Arrays as NumPy and SciPy write them."""
+"""Read arrays from the files that NumPy and SciPy write."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from thali.data.binarize import binarize, check_threshold
 from thali.data.binary import BinaryTensor
-from thali.data.build import check_room, pack_rows
-from thali.data.convert import check_dtype, check_shape
+from thali.data.build import check_fits_in_memory, pack_rows
+from thali.data.classify import check_dtype, check_shape
 from thali.data.entries import Packed, n_words, pack
 from thali.data.readers.options import damaged
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
     from thali.data.readers.options import Options
 
-_BLOCK_ENTRIES = 1 << 20  # as in convert: 8 MB of float64
+_BLOCK_ENTRIES = 1 << 20  # entries per block, as in convert.py: 8 MB of float64
 _MAGIC = b"\x93NUMPY"
 BINARIZE = "give `binarize`, a number above which everything is a one"
 
 
 def read_npy(path: Path, options: Options) -> BinaryTensor:
-    """Read an array from its file, a block of rows at a time if it is a matrix."""
+    """Read an array from a .npy file; a matrix is read in blocks of rows."""
     with path.open("rb") as file:
         if file.read(len(_MAGIC)) != _MAGIC:
             msg = "the file could not be read (it does not begin as arrays do); use numpy.save"
             raise ValueError(msg)
-    with warnings.catch_warnings(action="ignore"):  # on headers that only look like old ones
+    with warnings.catch_warnings(action="ignore"):  # a damaged header can look like an old format
         try:
             array = np.load(path, mmap_mode="r", allow_pickle=False)
         except ValueError as error:
@@ -44,7 +44,7 @@ def read_npy(path: Path, options: Options) -> BinaryTensor:
 
 
 def read_npz(path: Path, options: Options) -> BinaryTensor:
-    """Read an archive: one array, a sparse matrix of SciPy, or the data of a run."""
+    """Read an .npz archive: a single array, a SciPy sparse matrix, or the data of a run."""
     with path.open("rb") as file:  # np.load would leave a damaged file open
         if file.read(2) != b"PK":
             msg = "the file could not be read (it is no archive); save it with numpy.savez"
@@ -65,7 +65,7 @@ def _from_archive(path: Path, file: IO[bytes], options: Options) -> BinaryTensor
         if set(names) - {"known"} == {"ones", "names"}:
             return _from_run(path, content)
         if len(names) != 1:
-            msg = f"it holds {len(names)} arrays, and one was expected; save one alone"
+            msg = f"it holds {len(names)} arrays, and one was expected; save a single array"
             raise ValueError(msg)
         try:
             array = content[names[0]]
@@ -78,7 +78,7 @@ def _from_archive(path: Path, file: IO[bytes], options: Options) -> BinaryTensor
 
 
 def _explained(error: ValueError) -> ValueError:
-    """Put NumPy's words on pickles, which advise what thali never does, in ours."""
+    """Reword NumPy's errors on pickles, which advise loading them; thali never does."""
     if "pickle" in str(error) or "Python objects" in str(error):
         return ValueError(
             "it holds Python objects, which are never read; save numbers, with NaN for unknown"
@@ -87,16 +87,16 @@ def _explained(error: ValueError) -> ValueError:
 
 
 def from_array(array: NDArray[Any], options: Options) -> BinaryTensor:
-    """Pack a matrix block by block; an array of more modes becomes Booleans."""
+    """Pack a matrix block by block; convert an array with more modes to Booleans."""
     check_shape(array.shape)
     if array.dtype.kind == "O":
         raise _explained(ValueError("pickle"))
     check_dtype(array.dtype, "the array")
     if array.ndim != 2:
-        threshold = options.binarize
-        return BinaryTensor.from_any(array if threshold is None else binarize(array, threshold))
+        values = array if options.binarize is None else binarize(array, options.binarize)
+        return BinaryTensor.from_any(values, threads=options.threads)
     n_rows, n_columns = array.shape
-    check_room(8 * n_rows * n_words(n_columns), array.shape)
+    check_fits_in_memory(8 * n_rows * n_words(n_columns), array.shape)
     ones, unknown = pack_rows(n_columns, _blocks(array), options.binarize, refuse)
     return BinaryTensor(ones, unknown, ("mode_0", "mode_1"), (None, None))
 
@@ -108,7 +108,7 @@ def _blocks(array: NDArray[Any]) -> Iterator[tuple[NDArray[Any], None]]:
 
 
 def refuse(value: Any, row: int, column: int, name: str = "") -> ValueError:
-    """Say which value of an array is no entry."""
+    """Return the error for a value of an array that is not 0, 1 or unknown."""
     shown = value.item() if isinstance(value, np.generic) else value
     return ValueError(
         f"the tensor holds {shown!r} at ({row}, {column}){name}; allowed are 0, 1 and NaN for "
@@ -127,13 +127,12 @@ def _from_sparse(file: IO[bytes], options: Options) -> BinaryTensor:
         rows.check_format()
     except (ValueError, TypeError) as error:
         raise ValueError(damaged(error)) from None
-    return BinaryTensor.from_any(
-        rows if options.binarize is None else binarize(rows, options.binarize)
-    )
+    values = rows if options.binarize is None else binarize(rows, options.binarize)
+    return BinaryTensor.from_any(values, threads=options.threads)
 
 
 def _from_run(path: Path, content: Any) -> BinaryTensor:
-    """Take the packed rows that a run keeps; its header knows the shape."""
+    """Read the packed rows that a run stores; their shape is in the header of the run."""
     header = path.with_name("header.json")
     try:
         shape = tuple(json.loads(header.read_text())["settings"]["shape"])

@@ -1,4 +1,4 @@
-"""Numbers of cells by genes, in memory or in a file, read in blocks into bits."""
+"""Read a matrix of cells x genes block by block into bits, from memory or from a file."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from thali.data.binarize import check_threshold, unmask
-from thali.data.build import Places, check_room, pack_rows
-from thali.data.convert import check_dtype, check_shape, classify
+from thali.data.build import PositionBuilder, check_fits_in_memory, pack_rows
+from thali.data.classify import check_dtype, check_shape, classify
 from thali.data.entries import Entries, Packed, n_words
 
 if TYPE_CHECKING:
@@ -16,101 +16,109 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-# Entries read at a time; some ten arrays of as many numbers are made of them.
+# Entries per block; reading a block needs about ten arrays of this size.
 _BLOCK_ENTRIES = 1 << 17
 
 
-class Reading(NamedTuple):
-    """What is taken of a matrix, and what its numbers mean."""
+class ReadPlan(NamedTuple):
+    """Which columns of a matrix to read, and which of its numbers are ones."""
 
-    threshold: float | None
-    refuse: Callable[[Any, int, int], ValueError]  # gets a value, its row and its taken column
-    columns: NDArray[np.bool_] | None = None  # which are taken; None takes all
-    are_counts: bool = False  # then all must be finite, and none negative
+    threshold: float | None  # numbers above it are ones; None allows only 0, 1 and NaN
+    # Makes the error for a value that is not allowed, from the value, its row and its column
+    # among those that are read.
+    refuse: Callable[[Any, int, int], ValueError]
+    columns: NDArray[np.bool_] | None = None  # true for the columns to read; None reads all
+    are_counts: bool = False  # whether every number must be finite and not negative
 
     def shape(self, stored: tuple[int, ...]) -> tuple[int, int]:
-        """Return the shape of what is taken."""
+        """Return the shape of the part that is read, given the shape of the whole matrix."""
         n_rows, n_columns = stored
         return n_rows, n_columns if self.columns is None else int(self.columns.sum())
 
 
-def dense(matrix: Any, reading: Reading) -> tuple[Packed, Packed | None]:
-    """Pack anything with a shape, a type and rows that can be sliced."""
+def read_dense(matrix: Any, plan: ReadPlan) -> tuple[Packed, Packed | None]:
+    """Read a dense matrix: any object with ``shape``, ``dtype`` and rows that can be sliced."""
     check_shape(matrix.shape)
     check_dtype(matrix.dtype, "its matrix")
-    check_threshold(reading.threshold)
-    shape = reading.shape(matrix.shape)
-    check_room(8 * shape[0] * n_words(shape[1]), shape)
+    check_threshold(plan.threshold)
+    shape = plan.shape(matrix.shape)
+    check_fits_in_memory(8 * shape[0] * n_words(shape[1]), shape)
     step = max(1, _BLOCK_ENTRIES // matrix.shape[1])
 
     def blocks() -> Iterator[tuple[Any, None]]:
         for start in range(0, shape[0], step):
             values = np.asarray(unmask(matrix[start : start + step]))
-            if reading.columns is not None:
-                values = values[:, reading.columns]
-            bad = _first_bad_count(values) if reading.are_counts else None
+            if plan.columns is not None:
+                values = values[:, plan.columns]
+            bad = _first_bad_count(values) if plan.are_counts else None
             if bad is not None:
                 row, column = divmod(bad, shape[1])
-                raise reading.refuse(values[row, column], start + row, column)
+                raise plan.refuse(values[row, column], start + row, column)
             yield values, None
 
-    return pack_rows(shape[1], blocks(), reading.threshold, reading.refuse)
+    return pack_rows(shape[1], blocks(), plan.threshold, plan.refuse)
 
 
-def compressed(
-    parts: Any, stored: tuple[int, ...], reading: Reading, *, is_turned: bool = False
+def read_compressed(
+    parts: Any, stored: tuple[int, ...], plan: ReadPlan, *, is_by_column: bool = False
 ) -> tuple[Entries, Entries | None]:
-    """Place what a matrix in compressed rows stores, or in compressed columns if it is turned.
+    """Read a sparse matrix that stores compressed rows (CSR) or compressed columns (CSC).
 
     Parameters
     ----------
     parts
-        ``data``, ``indices`` and ``indptr``, by name: arrays, or data sets of a file. A place may
-        be listed once.
+        Mapping with ``data``, ``indices`` and ``indptr``, as arrays or as data sets of a file. No
+        position may be listed twice.
     stored
         Shape of the whole matrix.
-    reading
-        What is taken of it.
-    is_turned
-        Whether columns are compressed.
+    plan
+        Which columns to read, and which numbers are ones.
+    is_by_column
+        Whether the matrix stores compressed columns.
     """
     check_shape(stored)
-    check_threshold(reading.threshold, is_sparse=True)
-    told = " x ".join(map(str, stored))
-    n_lines, n_across = stored[::-1] if is_turned else stored
+    check_threshold(plan.threshold, is_sparse=True)
+    shape_text = " x ".join(map(str, stored))
+    n_lines, n_across = stored[::-1] if is_by_column else stored
     bounds = np.asarray(parts["indptr"][:]).astype(np.int64)
     n_listed = int(parts["indices"].shape[0])
     is_sound = len(bounds) == n_lines + 1 and bounds[0] == 0 and bounds[-1] == n_listed
     if not is_sound or (np.diff(bounds) < 0).any() or parts["data"].shape[0] != n_listed:
-        msg = f"its sparse matrix of {told} does not fit together; write it anew"
+        msg = (
+            f"its sparse matrix of {shape_text} does not fit together, as its data, indices and "
+            "indptr disagree; write the file again"
+        )
         raise ValueError(msg)
     check_dtype(parts["data"].dtype, "its matrix")
-    places = Places(reading.shape(stored), n_listed)
-    new = None if reading.columns is None else np.cumsum(reading.columns) - 1
+    positions = PositionBuilder(plan.shape(stored), n_listed)
+    new = None if plan.columns is None else np.cumsum(plan.columns) - 1
     for start in range(0, n_listed, _BLOCK_ENTRIES):
         stop = min(start + _BLOCK_ENTRIES, n_listed)
         lines = np.searchsorted(bounds, np.arange(start, stop), side="right") - 1
         across = np.asarray(parts["indices"][start:stop]).astype(np.int64)
         if across.min() < 0 or across.max() >= n_across:
-            msg = f"its sparse matrix of {told} lists an entry outside; write it anew"
+            msg = (
+                f"its sparse matrix of {shape_text} lists an entry outside its rows or columns; "
+                "write the file again"
+            )
             raise ValueError(msg)
-        rows, columns = (across, lines) if is_turned else (lines, across)
+        rows, columns = (across, lines) if is_by_column else (lines, across)
         values = np.asarray(parts["data"][start:stop])
-        if reading.columns is not None and new is not None:
-            is_taken = reading.columns[columns]
+        if plan.columns is not None and new is not None:
+            is_taken = plan.columns[columns]
             rows, columns, values = rows[is_taken], new[columns[is_taken]], values[is_taken]
-        is_one, is_unknown, bad = classify(values, None, reading.threshold)
-        if bad is None and reading.are_counts:
+        is_one, is_unknown, bad = classify(values, None, plan.threshold)
+        if bad is None and plan.are_counts:
             bad = _first_bad_count(values)
         if bad is not None:
-            raise reading.refuse(values[bad], int(rows[bad]), int(columns[bad]))
+            raise plan.refuse(values[bad], int(rows[bad]), int(columns[bad]))
         listed = is_one if is_unknown is None else is_one | is_unknown
         unknown = None if is_unknown is None else is_unknown[listed]
-        places.add(rows[listed], columns[listed], unknown)
-    return places.entries()
+        positions.add(rows[listed], columns[listed], unknown)
+    return positions.entries()
 
 
 def _first_bad_count(values: NDArray[Any]) -> int | None:
-    """Return the place of the first number that is negative or not finite."""
+    """Return the index of the first number that is negative or not finite, or None."""
     is_good = (values >= 0) & (values < np.inf)
     return None if is_good.all() else int(is_good.argmin())

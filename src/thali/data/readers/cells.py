@@ -1,4 +1,4 @@
-"""Cells by genes: AnnData, live or in files (HDF5 or Zarr), and HDF5 files of 10x Genomics."""
+"""Read cells x genes from AnnData, in memory or in files, and from 10x Genomics' HDF5 files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from thali.data.binary import BinaryTensor
 from thali.data.readers.arrays import refuse
-from thali.data.readers.cell_blocks import Reading, compressed, dense
+from thali.data.readers.cell_blocks import ReadPlan, read_compressed, read_dense
 from thali.errors import require
 
 if TYPE_CHECKING:
@@ -28,22 +28,24 @@ _MODES = ("cell", "gene")
 def read_anndata(
     adata: AnnData, layer: str | None, genes: NDArray[np.bool_] | None, threshold: float | None
 ) -> BinaryTensor:
-    """Pack a matrix of AnnData in memory or backed by a file, and take the names along.
+    """Read a matrix of an AnnData object, in memory or backed by a file, with its names.
 
     Parameters
     ----------
-    adata, layer
-        Whose matrix, and which; None is X.
+    adata
+        The annotated data.
+    layer
+        Name of the layer to read; None reads X.
     genes
-        Which genes to read; None reads all.
+        True for the genes to read; None reads all.
     threshold
-        Numbers above are ones, and all must be finite and not negative; None is for zeros and
-        ones, with NaN for unknown.
+        Numbers above it are ones, and all numbers must be finite and not negative. None means
+        that all numbers must be 0, 1 or NaN for unknown.
 
     Returns
     -------
     tensor
-        Cells x chosen genes, by name.
+        Cells x chosen genes, with their names.
     """
     matrix, owner = _live_matrix(adata, layer)
     axes = adata.obs_names, adata.var_names if genes is None else adata.var_names[genes]
@@ -63,22 +65,22 @@ def read_anndata(
         at = f"cell {names[0][row]!r}, gene {names[1][column]!r}"
         return ValueError(f"it holds {value} ({at}); {need}")
 
-    reading = Reading(threshold, refusal, genes, are_counts=threshold is not None)
+    plan = ReadPlan(threshold, refusal, genes, are_counts=threshold is not None)
     try:
-        return BinaryTensor(*_entries(matrix, reading), _MODES, names)
+        return BinaryTensor(*_entries(matrix, plan), _MODES, names)
     except ValueError as error:
         msg = f"{owner}: {str(error).rstrip('.')}."
         raise ValueError(msg) from None
 
 
 def _live_matrix(adata: AnnData, layer: str | None) -> tuple[Any, str]:
-    """Find the matrix and its name; of a part of a file, AnnData loads that part."""
+    """Return X or a layer, and what to call it in messages; AnnData loads a view of a file."""
     if layer is None:
         matrix, owner = adata.X, "adata.X"
     elif layer in adata.layers:
         matrix, owner = adata.layers[layer], f"adata.layers[{layer!r}]"
     else:
-        # From AnnData 0.13 on, X is among the layers, by the name None.
+        # From AnnData 0.13 on, the layers contain X under the name None.
         given = ", ".join(repr(name) for name in adata.layers if name is not None) or "none"
         msg = f"layer={layer!r} was given; adata has {given}; choose one, or None for X."
         raise ValueError(msg)
@@ -91,40 +93,40 @@ def _live_matrix(adata: AnnData, layer: str | None) -> tuple[Any, str]:
     return matrix, owner
 
 
-def _entries(matrix: Any, reading: Reading) -> tuple[Entries, Entries | None]:
-    """Read a matrix that is dense, sparse in memory, or a sparse group of a file."""
-    if hasattr(matrix, "indptr") and hasattr(matrix, "sum_duplicates"):  # SciPy's
+def _entries(matrix: Any, plan: ReadPlan) -> tuple[Entries, Entries | None]:
+    """Read a dense matrix, a SciPy sparse matrix, or a sparse matrix stored in a file."""
+    if hasattr(matrix, "indptr") and hasattr(matrix, "sum_duplicates"):  # a SciPy sparse matrix
         if not matrix.has_canonical_format:
-            matrix = matrix.copy()  # the caller's own
+            matrix = matrix.copy()  # summing changes the matrix, which belongs to the caller
             matrix.sum_duplicates()
-        n_listed = int(matrix.indptr[-1])  # the arrays may be longer than what they hold
+        n_listed = int(matrix.indptr[-1])  # the arrays may have unused space at the end
         parts = {"data": matrix.data[:n_listed], "indices": matrix.indices[:n_listed]}
         parts["indptr"] = matrix.indptr
-        return compressed(parts, matrix.shape, reading, is_turned=matrix.format == "csc")
-    group = getattr(matrix, "group", matrix)  # behind what stands for a sparse matrix in a file
+        return read_compressed(parts, matrix.shape, plan, is_by_column=matrix.format == "csc")
+    group = getattr(matrix, "group", matrix)  # AnnData wraps the group that stores a sparse matrix
     if hasattr(group, "shape"):
-        return dense(matrix, reading)
+        return read_dense(matrix, plan)
     form = group.attrs.get("encoding-type", group.attrs.get("h5sparse_format", "csr"))
     stored = group.attrs.get("shape", group.attrs.get("h5sparse_shape"))
     shape = tuple(int(n) for n in stored)
-    return compressed(group, shape, reading, is_turned=str(form).startswith("csc"))
+    return read_compressed(group, shape, plan, is_by_column=str(form).startswith("csc"))
 
 
 def read_h5ad(path: Path, options: Options) -> BinaryTensor:
-    """Read the matrix, or a layer, of an AnnData file in blocks."""
+    """Read X or a layer of an AnnData file in HDF5 format, block by block."""
     h5py = require("h5py", "io")
     with h5py.File(path, "r") as file:
-        return _annotated(file, options)
+        return _from_anndata_file(file, options)
 
 
 def read_zarr(path: Path, options: Options) -> BinaryTensor:
-    """Read the same from a folder in Zarr's format."""
+    """Read X or a layer of an AnnData folder in Zarr format, block by block."""
     zarr = require("zarr", "anndata")
-    return _annotated(zarr.open_group(str(path), mode="r"), options)
+    return _from_anndata_file(zarr.open_group(str(path), mode="r"), options)
 
 
 def read_10x(path: Path, options: Options) -> BinaryTensor:
-    """Read 10x Genomics' HDF5 file: it lists genes by cells, and cells become rows."""
+    """Read an HDF5 file of 10x Genomics, which stores genes x cells; cells become rows."""
     h5py = require("h5py", "io")
     with h5py.File(path, "r") as file:
         groups = [file[name] for name in file if "indptr" in getattr(file[name], "keys", list)()]
@@ -140,26 +142,26 @@ def read_10x(path: Path, options: Options) -> BinaryTensor:
         n_genes, n_cells = (int(n) for n in group["shape"][:])
         genes = _strings(features)
         names = cells, genes
-        entries = compressed(group, (n_cells, n_genes), _reading(options, names))
+        entries = read_compressed(group, (n_cells, n_genes), _plan(options, names))
         return BinaryTensor(*entries, _MODES, names)
 
 
-def _annotated(root: Any, options: Options) -> BinaryTensor:
+def _from_anndata_file(root: Any, options: Options) -> BinaryTensor:
     if "obs" not in root or "var" not in root:
         msg = "it has no 'obs' and 'var'; check that anndata wrote it"
         raise ValueError(msg)
     matrix = _layer(root, options.layer)
     names = _index(root["obs"]), _index(root["var"])
-    return BinaryTensor(*_entries(matrix, _reading(options, names)), _MODES, names)
+    return BinaryTensor(*_entries(matrix, _plan(options, names)), _MODES, names)
 
 
-def _reading(options: Options, names: tuple[_Names, _Names]) -> Reading:
+def _plan(options: Options, names: tuple[_Names, _Names]) -> ReadPlan:
     def refusal(value: Any, row: int, column: int) -> ValueError:
         is_named = row < len(names[0]) and column < len(names[1])
         at = f", cell {names[0][row]!r} and gene {names[1][column]!r}" if is_named else ""
         return refuse(value, row, column, at)
 
-    return Reading(options.binarize, refusal)
+    return ReadPlan(options.binarize, refusal)
 
 
 def _layer(root: Any, layer: str | None) -> Any:
@@ -176,15 +178,15 @@ def _layer(root: Any, layer: str | None) -> Any:
 
 
 def _index(frame: Any) -> _Names:
-    """Return the labels of the rows of a stored data frame."""
+    """Return the row labels of a stored data frame."""
     if not hasattr(frame, "keys"):
-        msg = "it was written by a very old anndata; read it with anndata and write it anew"
+        msg = "it was written by a very old anndata; read it with anndata and write it again"
         raise ValueError(msg)
     return _strings(frame[frame.attrs.get("_index", "_index")])
 
 
 def _strings(node: Any) -> _Names:
-    if hasattr(node, "keys"):  # strings with a mask
+    if hasattr(node, "keys"):  # strings stored with a mask
         node = node["values"]
     values = np.asarray(node[:]).tolist()
     return tuple(v.decode() if isinstance(v, bytes) else str(v) for v in values)

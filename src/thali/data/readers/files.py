@@ -1,13 +1,14 @@
-"""Read a file into a labelled binary tensor, by its extension."""
+"""Read a file into a labelled binary tensor; its extension decides the format."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from thali.data.convert import ADVICE
+from thali.data.classify import ADVICE
 from thali.data.readers import arrays, cells, matrices, pairs, parquet, tables
 from thali.data.readers.options import Options, reason
+from thali.data.readers.text import first_line
 from thali.errors import EngineUnavailable
 
 if TYPE_CHECKING:
@@ -35,41 +36,49 @@ def read(
     transpose: bool = False,
     layer: str | None = None,
     kind: str | None = None,
+    threads: int | None = None,
 ) -> BinaryTensor:
     r"""Read a file of zeros, ones and unknown entries.
 
-    Files are read in blocks: beside the result, a bit an entry or less, no more than a few blocks
-    are held.
+    Files are read in blocks. Besides the result, which takes at most one bit per entry (two if
+    some are unknown), only a few blocks are in memory at a time.
 
     Parameters
     ----------
     path
-        A table (``.csv``, ``.tsv``), a list of pairs in one, baskets (``.basket``, ``.dat``,
-        ``.txt``), Matrix Market (``.mtx``); each also with ``.gz``; an array (``.npy``, ``.npz``),
-        ``.parquet``, AnnData (``.h5ad``, ``.zarr``), 10x Genomics (``.h5``, or the folder).
+        A table or a list of pairs (``.csv``, ``.tsv``), baskets (``.basket``, ``.dat``,
+        ``.txt``), or a Matrix Market file (``.mtx``), each also compressed (``.gz``); an array
+        (``.npy``, ``.npz``), a Parquet file (``.parquet``), AnnData (``.h5ad``, ``.zarr``), or
+        10x Genomics data (``.h5``, or the folder).
     binarize
-        Entries above this number are ones; without it, anything but 0 and 1 is refused.
+        Entries above this number are ones and the others zeros. Without it, a file with entries
+        other than 0 and 1 is refused.
     missing
-        Strings that mean unknown, beside an empty field, NA and NaN; for text.
+        Strings that mark unknown entries of a text file, besides an empty field, NA and NaN.
     transpose
         Exchange rows and columns.
     layer
-        Which layer of an AnnData file; by default its X.
+        Layer of an AnnData file to read; by default X is read.
     kind
-        What a text or Parquet file holds, where its name and header leave it open: ``"table"``
+        What a text or Parquet file holds, if its name and header do not say: ``"table"``
         (with column names), ``"matrix"`` (without), ``"pairs"`` or ``"baskets"``.
+    threads
+        Number of threads that check a sparse matrix (``.npz``); None uses all cores that the
+        process may use. pyarrow decodes Parquet files with its own thread pool unless
+        ``threads=1``. Other formats are read by the calling thread alone.
 
     Returns
     -------
     tensor
-        The labelled tensor; matrices are packed, or a list of positions where that is smaller.
+        The labelled tensor. A matrix is packed into bits, or stored as a list of positions if
+        that takes less memory.
 
     Raises
     ------
     ValueError
-        In one sentence: what is wrong with the file, and what to do.
+        If something is wrong with the file; the message says what, and what to do about it.
     FileNotFoundError
-        If there is no such file.
+        If the file does not exist.
     EngineUnavailable
         If a library that the format needs is not installed.
 
@@ -89,7 +98,7 @@ def read(
     path = Path(path)
     if isinstance(missing, str):
         missing = (missing,)
-    options = Options(binarize, tuple(missing), layer, kind)
+    options = Options(binarize, tuple(missing), layer, kind, threads)
     options.check()
     reader = _reader(path, options)
     try:
@@ -100,7 +109,7 @@ def read(
     except MemoryError:
         msg = f"{path}: it does not fit into memory; use a larger machine or a part of the rows."
         raise ValueError(msg) from None
-    except Exception as error:  # parsers of damaged files raise what they like
+    except Exception as error:  # for a damaged file, parsers raise errors of any type
         raise ValueError(_sentence(path, reason(error))) from error
 
 
@@ -111,7 +120,7 @@ def _sentence(path: Path, why: str) -> str:
 
 
 def _reader(path: Path, options: Options) -> Callable[[Path, Options], BinaryTensor]:
-    """Choose by extension, and refuse options that the format does not have."""
+    """Choose the reader by the extension, and refuse options that its format does not have."""
     suffix, is_packed = _extension(path)
     if path.is_dir():
         return _folder_reader(path, suffix, options)
@@ -140,7 +149,7 @@ def _folder_reader(
     path: Path, suffix: str, options: Options
 ) -> Callable[[Path, Options], BinaryTensor]:
     is_zarr = suffix == ".zarr"
-    if not is_zarr and matrices.find(path, "matrix.mtx") is None:
+    if not is_zarr and matrices.find_file(path, "matrix.mtx") is None:
         if (path / "header.json").is_file():
             msg = (
                 f"{path}: it is the folder of a run, and data are expected; read the run with "
@@ -178,13 +187,13 @@ def _extension(path: Path) -> tuple[str, bool]:
 
 
 def _read_text(path: Path, options: Options) -> BinaryTensor:
-    """Read a table, pairs or baskets, as the kind, the extension or the header say."""
+    """Read a table, pairs or baskets, depending on the kind, the extension and the header."""
     suffix, _ = _extension(path)
     kind = options.kind
     if kind == "baskets" or (kind is None and suffix in _LISTS):
         return pairs.read_baskets(path, options)
     separator = tables.SEPARATORS.get(suffix) or _separator(path)
-    if kind is None and pairs.looks_like_pairs(tables.first_line(path, separator)):
+    if kind is None and pairs.looks_like_pairs(first_line(path, separator)):
         kind = "pairs"
     if kind == "pairs":
         return pairs.read_pairs(path, separator, options)
@@ -192,6 +201,6 @@ def _read_text(path: Path, options: Options) -> BinaryTensor:
 
 
 def _separator(path: Path) -> str | None:
-    """Find what separates the fields of a table whose extension does not say it."""
-    line = " ".join(tables.first_line(path, "\n"))
+    """Guess from its first line what separates the fields of a file; None means blanks."""
+    line = " ".join(first_line(path, "\n"))
     return next((sign for sign in "\t," if sign in line), None)

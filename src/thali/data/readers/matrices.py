@@ -1,4 +1,4 @@
-"""Matrix Market files, and the folders of them that 10x Genomics' programs write."""
+"""Read Matrix Market files, and the folders with one that programs of 10x Genomics write."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 
 from thali.data.binarize import check_threshold
 from thali.data.binary import BinaryTensor
-from thali.data.build import Places
+from thali.data.build import PositionBuilder
 from thali.data.readers.options import reason
 from thali.data.readers.text import (
     Fields,
-    blocks_of,
+    blocks_of_open_file,
     decode,
     open_text,
     split_blanks,
-    without_mark,
+    without_byte_order_mark,
 )
 from thali.data.readers.text_values import BAD, UNKNOWN, ZERO, Spelling, whole_numbers
 
@@ -31,14 +31,16 @@ if TYPE_CHECKING:
     from thali.data.entries import Entries
     from thali.data.readers.options import Options
 
-_LONGEST_LINE = 1 << 16  # of a header; what has no line ends is no Matrix Market file
+# Bytes of a line of the header; a longer line means that this is another kind of file.
+_LONGEST_LINE = 1 << 16
+
 _BANNER = "%%matrixmarket"
 
 
 class _Header(NamedTuple):
-    """What the first lines of a Matrix Market file say."""
+    """What the header of a Matrix Market file says."""
 
-    is_listed: bool  # entries by place; otherwise all entries, column by column
+    is_listed: bool  # entries with their positions; otherwise all entries, by column
     has_values: bool
     is_symmetric: bool
     shape: tuple[int, int]
@@ -47,26 +49,26 @@ class _Header(NamedTuple):
 
 
 def read_mtx(path: Path, options: Options) -> BinaryTensor:
-    """Read a Matrix Market file; what is not listed is zero."""
+    """Read a Matrix Market file; entries that are not listed are zero."""
     ones, unknown = read_entries(path, options)
     return BinaryTensor(ones, unknown, ("mode_0", "mode_1"), (None, None))
 
 
 def read_entries(
-    path: Path, options: Options, *, is_turned: bool = False
+    path: Path, options: Options, *, transpose: bool = False
 ) -> tuple[Entries, Entries | None]:
-    """Place the entries of a Matrix Market file a block of lines at a time, if wanted turned."""
+    """Read the entries of a Matrix Market file in blocks of lines; transpose them if asked."""
     spelling = Spelling(options.binarize, options.missing)
     with open_text(path) as file:
         header = _header(file)
         if header.is_listed:
             check_threshold(options.binarize, is_sparse=True)
         bound = header.n_listed * (2 if header.is_symmetric else 1)
-        places = Places(header.shape[::-1] if is_turned else header.shape, bound)
+        positions = PositionBuilder(header.shape[::-1] if transpose else header.shape, bound)
         n_read = 0
-        for block in blocks_of(file, header.n_lines + 1):
+        for block in blocks_of_open_file(file, header.n_lines + 1):
             fields = split_blanks(block)
-            rows, columns, values = _places(fields, header, n_read)
+            rows, columns, values = _positions(fields, header, n_read)
             n_read += len(rows)
             if n_read > header.n_listed:
                 break
@@ -75,23 +77,23 @@ def read_entries(
                 codes = _codes(values, spelling)
                 listed = codes != ZERO
                 rows, columns, unknown = rows[listed], columns[listed], codes[listed] == UNKNOWN
-            if is_turned:
+            if transpose:
                 rows, columns = columns, rows
-            places.add(rows, columns, unknown)
+            positions.add(rows, columns, unknown)
             if header.is_symmetric:
-                places.add(columns, rows, unknown)
+                positions.add(columns, rows, unknown)
     if n_read != header.n_listed:
         found = "more" if n_read > header.n_listed else str(n_read)
         msg = (
             f"its header says {header.n_listed} entries and {found} follow; it was cut off or "
-            "altered, so get it anew"
+            "altered, so get the file again"
         )
         raise ValueError(msg)
-    return places.entries()
+    return positions.entries()
 
 
 def _header(file: IO[bytes]) -> _Header:
-    banner = decode(without_mark(file.readline(_LONGEST_LINE)), 1).lower().split()
+    banner = decode(without_byte_order_mark(file.readline(_LONGEST_LINE)), 1).lower().split()
     if len(banner) != 5 or banner[0] != _BANNER:
         msg = "its first line is not '%%MatrixMarket matrix …'; check that it is such a file"
         raise ValueError(msg)
@@ -135,10 +137,10 @@ def _header(file: IO[bytes]) -> _Header:
     )
 
 
-def _places(
+def _positions(
     fields: Fields, header: _Header, n_before: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Fields | None]:
-    """Return the rows, columns and values of some lines."""
+    """Return the row numbers, column numbers and values that some lines list."""
     if not header.is_listed:
         at = n_before + np.arange(len(fields.starts))
         return at % header.shape[0], at // header.shape[0], fields
@@ -147,7 +149,8 @@ def _places(
         line = int((fields.counts != width).argmax())
         number = fields.block.line(int(fields.starts[fields.counts[:line].sum()]))
         msg = (
-            f"line {number} has {int(fields.counts[line])} fields; {width} were expected; mend it"
+            f"line {number} has {int(fields.counts[line])} fields; {width} were expected; correct "
+            "the line"
         )
         raise ValueError(msg)
     parts = [
@@ -179,47 +182,50 @@ def _codes(values: Fields, spelling: Spelling) -> NDArray[np.uint8]:
 # --- folders ------------------------------------------------------------------------------------
 
 
-def find(folder: Path, *names: str) -> Path | None:
-    """Return the first file of a folder with one of these names, packed or not."""
+def find_file(folder: Path, *names: str) -> Path | None:
+    """Return the first file in a folder with one of these names, compressed or not."""
     paths = (folder / f"{name}{end}" for name in names for end in ("", ".gz"))
     return next((path for path in paths if path.is_file()), None)
 
 
 @contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Begin what is said about a file of a folder with its name."""
+def _named_in_errors(path: Path) -> Iterator[None]:
+    """Put the name of a file in a folder before the message of any error about it."""
     try:
         yield
     except MemoryError:
         raise
-    except Exception as error:  # damaged archives raise what they like
+    except Exception as error:  # for a damaged file, gzip raises errors of several types
         msg = f"{path.name}: {reason(error)}"
         raise ValueError(msg) from error
 
 
 def read_folder(folder: Path, options: Options) -> BinaryTensor:
-    """Read a folder of 10x Genomics' form: cells become rows and genes columns."""
-    matrix = find(folder, "matrix.mtx")
+    """Read a folder in the format of 10x Genomics; cells become rows and genes columns."""
+    matrix = find_file(folder, "matrix.mtx")
     assert matrix is not None
-    paths = find(folder, "barcodes.tsv"), find(folder, "features.tsv", "genes.tsv")
+    paths = find_file(folder, "barcodes.tsv"), find_file(folder, "features.tsv", "genes.tsv")
     for path, name in zip(paths, ("barcodes.tsv", "features.tsv or genes.tsv"), strict=True):
         if path is None:
             msg = f"the folder has {matrix.name} and no {name}; copy it there, or read the matrix"
             raise ValueError(msg)
-    with _naming(matrix):
-        ones, unknown = read_entries(matrix, options, is_turned=True)
+    with _named_in_errors(matrix):
+        ones, unknown = read_entries(matrix, options, transpose=True)
     cells, genes = (_names(path) for path in paths if path is not None)
     for names, n_rows, path in zip((cells, genes), ones.shape, paths, strict=True):
         if len(names) != n_rows and path is not None:
-            msg = f"{path.name} has {len(names)} lines for {n_rows} in {matrix.name}; get it anew"
+            msg = (
+                f"{path.name} has {len(names)} lines for {n_rows} in {matrix.name}; get both "
+                "files again"
+            )
             raise ValueError(msg)
     return BinaryTensor(ones, unknown, ("cell", "gene"), (cells, genes))
 
 
 def _names(path: Path) -> tuple[str, ...]:
-    """Return the names of cells, or of genes: their symbols where these are given, too."""
-    with _naming(path):
+    """Return the names of cells or genes: the second column, where symbols are, or the first."""
+    with _named_in_errors(path):
         with open_text(path) as file:
-            lines = without_mark(file.read()).splitlines()
+            lines = without_byte_order_mark(file.read()).splitlines()
         fields = [decode(line, n).split("\t") for n, line in enumerate(lines, 1) if line.strip()]
     return tuple(parts[1] if len(parts) > 1 else parts[0] for parts in fields)

@@ -1,24 +1,27 @@
-"""How a file is to be read, beyond what its name says."""
+"""The options with which a file is read."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from thali.data.binarize import check_threshold
+from thali.threads import n_threads
 
 KINDS = ("table", "matrix", "pairs", "baskets")
 
 
 class Options(NamedTuple):
-    """What the user said about a file."""
+    """The user's options; :func:`thali.read` explains each of them."""
 
     binarize: float | None = None
     missing: tuple[str, ...] = ()
     layer: str | None = None
     kind: str | None = None
+    threads: int | None = None
 
     def check(self) -> None:
-        """Refuse a threshold, a kind or strings that cannot be."""
+        """Refuse options whose values make no sense, whatever the file is."""
+        n_threads(self.threads)
         check_threshold(self.binarize)
         if self.kind not in (None, *KINDS):
             msg = (
@@ -32,12 +35,12 @@ class Options(NamedTuple):
 
 
 def reason(error: Exception) -> str:
-    """Say why a file was not read: in our own words, or that a library could not read it."""
+    """Return why a file was not read: our own message, or that a library could not read it."""
     return str(error) if type(error) in (ValueError, TypeError) else damaged(error)
 
 
 def damaged(error: Exception) -> str:
-    """Say that a library could not read a file, in the first line of its words."""
+    """Return the message for a file that a library could not read, with its first line."""
     lines = str(error).splitlines()
     reason = lines[0].rstrip(".") if lines else type(error).__name__
     return f"the file could not be read ({reason}); check that it is what its name says"

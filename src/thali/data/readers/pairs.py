@@ -1,4 +1,4 @@
-"""Files that list places by name: pairs of row and column, and baskets of items."""
+"""Read files that list the ones by name: pairs of row and column, and baskets of items."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import numpy as np
 
 from thali.data.binarize import check_threshold
 from thali.data.binary import BinaryTensor
-from thali.data.build import Places
-from thali.data.readers.tables import first_line, split_file
-from thali.data.readers.text import Fields, blocks, by_length
+from thali.data.build import PositionBuilder
+from thali.data.readers.text import Fields, blocks, first_line, group_by_length, split_file
 from thali.data.readers.text_values import BAD, UNKNOWN, ZERO, Spelling
 
 if TYPE_CHECKING:
@@ -27,8 +26,11 @@ _VALUES = {"value", "entry", "rating", "count"}
 _HEADS = (_ROWS, _COLUMNS, _VALUES)
 
 
-class Names:
-    """Numbers names in the order in which they come; whole numbers are ordered in the end."""
+class NameIndex:
+    """Numbers names in the order in which they occur, or by value if all are whole numbers.
+
+    The numbers are final only after :meth:`finish`, when all names are known.
+    """
 
     def __init__(self) -> None:
         self._numbers: dict[bytes, int] = {}
@@ -41,9 +43,9 @@ class Names:
         return name.replace('"', '""').encode() in self._numbers
 
     def number(self, fields: Fields) -> NDArray[np.int64]:
-        """Return the number of each field's name."""
+        """Return the number of each field's name; a new name gets the next number."""
         parts = []
-        for which, texts in by_length(fields):
+        for which, texts in group_by_length(fields):
             distinct, first, inverse = np.unique(texts, return_index=True, return_inverse=True)
             parts.append((which, which[first], distinct.tolist(), inverse))
         new = [
@@ -60,8 +62,8 @@ class Names:
             numbers[which] = known[inverse]
         return numbers if self._order is None else self._order[numbers]
 
-    def close(self) -> tuple[str, ...]:
-        """Fix the order, from now on that of the numbers, and return the names in it."""
+    def finish(self) -> tuple[str, ...]:
+        """Fix the order of the names, and return them in this order."""
         try:
             names = [name.decode().replace('""', '"') for name in self._numbers]
         except UnicodeDecodeError:
@@ -74,12 +76,12 @@ class Names:
         return tuple(names[i] for i in order)
 
     def are_entries(self) -> bool:
-        """Whether no name is anything but 0 or 1."""
+        """Return whether every name is 0 or 1, so that the names may be entries."""
         return set(self._numbers) <= {b"0", b"1"}
 
 
 def looks_like_pairs(header: list[str]) -> bool:
-    """Whether the names of the columns are those of pairs, such as user, item, rating."""
+    """Return whether a header names the columns of pairs, such as user, item, rating."""
     return len(header) in (2, 3) and all(
         _stem(name) in heads for name, heads in zip(header, _HEADS, strict=False)
     )
@@ -93,7 +95,7 @@ def _stem(name: str) -> str:
 
 
 def read_pairs(path: Path, separator: str | None, options: Options) -> BinaryTensor:
-    """Read lines of row and column, and perhaps a value; what is not listed is zero."""
+    """Read lines of a row, a column and perhaps a value; entries not listed are zero."""
     spelling = Spelling(options.binarize, options.missing)
     header = first_line(path, separator)
     n_fields = len(header)
@@ -125,13 +127,28 @@ def place_pairs(
     *,
     is_guess: bool = False,
 ) -> BinaryTensor:
-    """Make a matrix of pairs, which are gone through twice: for the names, then for the places.
+    """Build a matrix from pairs.
 
-    So no more than a block of them is ever held, beside the names and the matrix. If the header is
-    a guess, none of its names may come again.
+    The pairs are read twice, first for the names and then for the positions. So only one block of
+    pairs is in memory at a time, besides the names and the matrix.
+
+    Parameters
+    ----------
+    columns
+        Starts reading and yields blocks of pairs: the fields of the rows, of the columns and, if
+        there are values, of the values.
+    spelling
+        How values are written.
+    header
+        The names of the columns, or None if there is no header.
+    options
+        The user's options.
+    is_guess
+        Whether the first line was only guessed to be a header. Then the file is refused if one of
+        its names occurs again, because it may be the first pair.
     """
     check_threshold(options.binarize, is_sparse=True)
-    modes = (Names(), Names())
+    modes = (NameIndex(), NameIndex())
     n_listed = 0
     for fields in columns():
         for names, mode in zip(fields, modes, strict=False):
@@ -149,17 +166,17 @@ def place_pairs(
         raise ValueError(msg)
     if header is not None and is_guess:
         _check_header(header, modes)
-    row_names = tuple(mode.close() for mode in modes)
-    places = Places((len(modes[0]), len(modes[1])), n_listed)
+    row_names = tuple(mode.finish() for mode in modes)
+    positions = PositionBuilder((len(modes[0]), len(modes[1])), n_listed)
     for fields in columns():
         rows, others = (mode.number(names) for names, mode in zip(fields, modes, strict=False))
         if len(fields) == 2:
-            places.add(rows, others, None)
+            positions.add(rows, others, None)
         else:
             codes = _values(fields[2], spelling)
             listed = codes != ZERO
-            places.add(rows[listed], others[listed], codes[listed] == UNKNOWN)
-    ones, unknown = places.entries()
+            positions.add(rows[listed], others[listed], codes[listed] == UNKNOWN)
+    ones, unknown = positions.entries()
     mode_names = ("row", "column")
     if header and header[0] and header[1] and header[0] != header[1]:
         mode_names = (header[0], header[1])
@@ -167,7 +184,7 @@ def place_pairs(
 
 
 def _has_header(first: list[str], spelling: Spelling) -> bool:
-    """Whether a first line is a header: it is, unless it can be nothing but a pair."""
+    """Return whether a first line is a header; it is, unless it can only be a pair."""
     if looks_like_pairs(first):
         return True
     if len(first) == 3:
@@ -175,8 +192,8 @@ def _has_header(first: list[str], spelling: Spelling) -> bool:
     return not all(name.isascii() and name.isdigit() for name in first)
 
 
-def _check_header(header: list[str], modes: tuple[Names, Names]) -> None:
-    """Refuse a header with a name that comes again below it: it may be the first pair."""
+def _check_header(header: list[str], modes: tuple[NameIndex, NameIndex]) -> None:
+    """Refuse a header with a name that occurs again below it; it may be the first pair."""
     again = [name for name, mode in zip(header, modes, strict=False) if name in mode]
     if again:
         msg = (
@@ -187,7 +204,7 @@ def _check_header(header: list[str], modes: tuple[Names, Names]) -> None:
 
 
 def _columns(fields: Fields, n_fields: int, *, skip: bool) -> list[Fields]:
-    """Return each column of a block as fields of its own."""
+    """Return the fields of each column of a block."""
     is_bad = fields.counts != n_fields
     if is_bad.any():
         line = int(is_bad.argmax())
@@ -224,10 +241,10 @@ def _values(fields: Fields, spelling: Spelling) -> NDArray[np.uint8]:
 
 
 def read_baskets(path: Path, options: Options) -> BinaryTensor:
-    """Read one basket a line: the names of its items, separated by blanks or commas."""
+    """Read baskets, one per line: the names of its items, separated by blanks or commas."""
     _refuse_numbers(options, "baskets, which list items and", "say kind='matrix'")
     separator = _basket_separator(path)
-    items = Names()
+    items = NameIndex()
     n_rows = n_listed = 0
     widths: set[int] = set()
     for fields, _ in _baskets(path, separator):
@@ -244,18 +261,18 @@ def read_baskets(path: Path, options: Options) -> BinaryTensor:
             "kind='baskets' if they name items"
         )
         raise ValueError(msg)
-    names = items.close()
-    places = Places((n_rows, len(items)), n_listed)
+    names = items.finish()
+    positions = PositionBuilder((n_rows, len(items)), n_listed)
     first = 0
     for fields, rows in _baskets(path, separator):
-        places.add(first + rows, items.number(fields), None)
+        positions.add(first + rows, items.number(fields), None)
         first += len(fields.counts)
-    ones, unknown = places.entries()
+    ones, unknown = positions.entries()
     return BinaryTensor(ones, unknown, ("basket", "item"), (None, names))
 
 
 def _refuse_numbers(options: Options, what: str, else_do: str) -> None:
-    """Refuse options about values where there are none."""
+    """Refuse options about values if the file has none."""
     if options.binarize is not None or options.missing:
         name = "binarize" if options.binarize is not None else "missing"
         msg = f"`{name}` was given for {what} hold no values; leave it out, or {else_do}"
@@ -263,13 +280,13 @@ def _refuse_numbers(options: Options, what: str, else_do: str) -> None:
 
 
 def _basket_separator(path: Path) -> str | None:
-    """Return a comma if there is one anywhere: then names may hold blanks."""
+    """Return a comma if the file contains one, so that names may contain blanks; else None."""
     comma = ord(",")
     return "," if any((block.data == comma).any() for block in blocks(path)) else None
 
 
 def _baskets(path: Path, separator: str | None) -> Iterator[tuple[Fields, NDArray[np.int64]]]:
-    """Yield items that are not empty, and the number of the line of each within its block."""
+    """Yield the non-empty items of each block, and for each item its line within the block."""
     for fields in split_file(path, separator):
         rows = np.repeat(np.arange(len(fields.counts)), fields.counts)
         keep = fields.starts < fields.ends  # a comma at the end of a line adds no item

@@ -1,4 +1,4 @@
-"""Parquet files: a table of entries, or pairs of row and column."""
+"""Read Parquet files: tables of entries, or pairs of row and column."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from thali.data.binary import BinaryTensor
 from thali.data.build import pack_rows
 from thali.data.readers.arrays import refuse
 from thali.data.readers.pairs import looks_like_pairs, place_pairs
-from thali.data.readers.text import Fields, fields_of
+from thali.data.readers.text import Fields, fields_from_texts
 from thali.data.readers.text_values import Spelling
 from thali.errors import require
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     from thali.data.readers.options import Options
 
-_BLOCK_ENTRIES = 1 << 20  # as in convert
+_BLOCK_ENTRIES = 1 << 20  # entries per block, as in convert.py
 
 
 def read_parquet(path: Path, options: Options) -> BinaryTensor:
-    """Read a file in batches of rows."""
+    """Read a Parquet file in blocks of rows."""
     parquet = require("pyarrow.parquet", "io")
     with parquet.ParquetFile(path) as file:
         columns = [str(name) for name in file.schema_arrow.names]
@@ -50,14 +50,14 @@ def _table(file: Any, columns: list[str], options: Options) -> BinaryTensor:
     if not entries:
         msg = f"it has row names, {index!r}, and no column of entries; add one"
         raise ValueError(msg)
-    for field in file.schema_arrow:  # asked for once, as it is made anew each time
+    for field in file.schema_arrow:  # the schema is created anew whenever it is asked for
         if field.name != index:
             _check_type(field.type, field.name)
     names: list[str] = []
     numbers = [number for number, name in enumerate(columns) if name != index]
 
     def blocks() -> Iterator[tuple[NDArray[Any], NDArray[np.bool_] | None]]:
-        for batch in _batches(file, columns):
+        for batch in _batches(file, columns, options.threads):
             if index is not None:
                 names.extend(map(str, batch.column(columns.index(index)).to_pylist()))
             parts = [batch.column(number) for number in numbers]
@@ -79,7 +79,7 @@ def _table(file: Any, columns: list[str], options: Options) -> BinaryTensor:
 
 
 def _index_column(file: Any, columns: list[str]) -> str | None:
-    """Return the column of row names: pandas' index, or a first column of text."""
+    """Return the column of row names: pandas' index, or a first column of text, or None."""
     pandas = file.schema_arrow.pandas_metadata or {}
     index = [name for name in pandas.get("index_columns", []) if name in columns]
     if len(index) > 1:
@@ -101,14 +101,19 @@ def _check_type(kind: Any, name: str) -> None:
 
 
 def _numbers(part: Any) -> NDArray[Any]:
-    """Return a column as numbers; what is below a missing entry is arbitrary."""
+    """Return a column as numbers; a missing entry becomes 0, which the mask hides."""
     if part.null_count:
         return np.array([0.0 if v is None else v for v in part.to_pylist()], np.float64)
     return np.asarray(part.to_numpy(zero_copy_only=False))
 
 
-def _batches(file: Any, columns: list[str]) -> Iterator[Any]:
-    return iter(file.iter_batches(batch_size=max(1, _BLOCK_ENTRIES // len(columns))))
+def _batches(file: Any, columns: list[str], threads: int | None) -> Iterator[Any]:
+    """Yield blocks of rows.
+
+    pyarrow has one thread pool for the whole process, so one can only choose to use it or not.
+    """
+    size = max(1, _BLOCK_ENTRIES // len(columns))
+    return iter(file.iter_batches(batch_size=size, use_threads=threads != 1))
 
 
 def _pairs(file: Any, columns: list[str], options: Options) -> BinaryTensor:
@@ -120,11 +125,11 @@ def _pairs(file: Any, columns: list[str], options: Options) -> BinaryTensor:
         raise ValueError(msg)
 
     def fields() -> Iterator[list[Fields]]:
-        for batch in _batches(file, columns):
+        for batch in _batches(file, columns, options.threads):
             yield [_texts(batch.column(i)) for i in range(len(columns))]
 
     return place_pairs(fields, Spelling(options.binarize), columns, options)
 
 
 def _texts(part: Any) -> Fields:
-    return fields_of(["" if value is None else str(value) for value in part.to_pylist()])
+    return fields_from_texts(["" if value is None else str(value) for value in part.to_pylist()])

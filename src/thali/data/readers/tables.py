@@ -1,4 +1,4 @@
-"""Tables of entries as text: with or without a line of column names and a column of row names."""
+"""Read text tables of entries, with or without column names and row names."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from thali.data.binary import BinaryTensor
-from thali.data.build import Rows
-from thali.data.readers.text import Block, Fields, blocks, split, split_blanks
+from thali.data.build import RowBuilder
+from thali.data.readers.text import Fields, split_file
 from thali.data.readers.text_values import BAD, ONE, UNKNOWN, Spelling
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -27,60 +26,41 @@ SEPARATORS = {".csv": ",", ".tsv": "\t"}
 
 
 class _Layout(NamedTuple):
-    """How the lines of a table are made."""
+    """How the lines of a table are laid out."""
 
-    header: list[str] | None  # with the name of the column of row names, if there are both
+    header: list[str] | None  # column names, also that of the column of row names
     n_fields: int
     has_names: bool
-    has_tail: bool  # every line ends with a separator
+    ends_with_separator: bool  # every line ends with a separator
 
     @property
     def columns(self) -> slice:
-        """Where the entries are."""
-        return slice(int(self.has_names), self.n_fields - self.has_tail)
+        """The columns that hold entries."""
+        return slice(int(self.has_names), self.n_fields - self.ends_with_separator)
 
     def column(self, number: int) -> str:
-        """Name a column in a message; one without a name is counted from 1, as lines are."""
+        """Return what to call a column in a message: its name, or else its number from 1."""
         name = "" if self.header is None else self.header[number]
         return repr(name) if name else str(number + 1)
 
 
-def split_by(separator: str | None) -> Callable[[Block], Fields]:
-    """Return what cuts lines into fields: at a separator, or at blanks if it is None."""
-    return split_blanks if separator is None else lambda block: split(block, separator)
-
-
-def split_file(path: Path, separator: str | None) -> Iterator[Fields]:
-    """Yield the fields of a file, block by block, where there are any."""
-    cut = split_by(separator)
-    fields = (cut(block) for block in blocks(path, quotes=separator is not None))
-    return (part for part in fields if len(part.counts))
-
-
-def first_line(path: Path, separator: str | None) -> list[str]:
-    """Return the fields of the first line that is not empty."""
-    for fields in split_file(path, separator):
-        return fields.texts(slice(0, int(fields.counts[0])))
-    return []
-
-
 def read_table(path: Path, separator: str | None, options: Options) -> BinaryTensor:
-    """Read a table of entries, a block of lines at a time."""
+    """Read a table of entries in blocks of lines."""
     spelling = Spelling(options.binarize, options.missing)
     parts = split_file(path, separator)
     start = next(parts, None)
     if start is None:
         msg = "it is empty; check that it was written"
         raise ValueError(msg)
-    first, rest = _cut_line(start)
-    if not len(rest.counts):  # the line of names may fill a block
+    first, rest = _split_off_first_line(start)
+    if not len(rest.counts):  # the line of column names may fill the first block
         rest = next(parts, rest)
     layout = _layout(first, rest, separator, spelling, options)
-    reader = _Reader(layout, spelling)
+    reader = _TableReader(layout, spelling)
     names: list[str] = []
     lines = [rest] if layout.header is not None else [first, rest]
     for fields in chain(lines, parts):
-        names += reader.read(_check_counts(fields, layout))
+        names += reader.read(_check_field_counts(fields, layout))
     if reader.rows.n_rows == 0:
         msg = "it has a header and no rows; add them"
         raise ValueError(msg)
@@ -96,8 +76,8 @@ def read_table(path: Path, separator: str | None, options: Options) -> BinaryTen
     )
 
 
-def _cut_line(fields: Fields) -> tuple[Fields, Fields]:
-    """Part the first line from the rest of a block."""
+def _split_off_first_line(fields: Fields) -> tuple[Fields, Fields]:
+    """Return the fields of the first line of a block, and those of its other lines."""
     n = int(fields.counts[0])
     first = fields._replace(
         starts=fields.starts[:n], ends=fields.ends[:n], counts=fields.counts[:1]
@@ -111,12 +91,14 @@ def _cut_line(fields: Fields) -> tuple[Fields, Fields]:
 def _layout(
     line: Fields, rest: Fields, separator: str | None, spelling: Spelling, options: Options
 ) -> _Layout:
-    """Find out from the first lines whether there are names, or say that it is not clear."""
+    """Find out from the first lines whether there are names; refuse the file if it is unclear."""
     n_fields = int(line.counts[0])
     first = line.texts(slice(None))
     second = rest.texts(slice(0, 1))
     has_header = options.kind != "matrix" and not _holds_entries(first, spelling, options.kind)
-    has_tail = n_fields > 1 and not first[-1] and (has_header or options.kind == "matrix")
+    ends_with_separator = (
+        n_fields > 1 and not first[-1] and (has_header or options.kind == "matrix")
+    )
     if has_header:
         if n_fields == 1 and second and not spelling.is_entry(second[0]):
             raise _one_column(first[0], separator)
@@ -126,27 +108,27 @@ def _layout(
             raise ValueError(msg)
         start = second[0] if second else "0"
         has_names = not first[0] or not spelling.is_entry(start)
-        header = first[:-1] if has_tail else first
-        if n_fields - has_tail - has_names < 1:
+        header = first[:-1] if ends_with_separator else first
+        if n_fields - ends_with_separator - has_names < 1:
             msg = f"it has names and no column of entries; separate columns by {_shown(separator)}"
             raise ValueError(msg)
-        _check_count(rest, first, options, has_names=has_names)
-        return _Layout(header, n_fields, has_names, has_tail)
+        _refuse_counting_column(rest, first, options, has_names=has_names)
+        return _Layout(header, n_fields, has_names, ends_with_separator)
     if n_fields == 1 and not spelling.is_entry(first[0]):
         raise _one_column(first[0], separator)
     has_names = not spelling.is_entry(first[0])
-    return _Layout(None, n_fields, has_names, has_tail=False)
+    return _Layout(None, n_fields, has_names, ends_with_separator=False)
 
 
 def _holds_entries(first: list[str], spelling: Spelling, kind: str | None) -> bool:
-    """Whether a first line holds entries, not names of columns; refuse if it may be either."""
+    """Return whether a first line holds entries, not column names; refuse it if unclear."""
     rest = first if spelling.is_entry(first[0]) else first[1:]
     if kind == "table" or not rest or not all(map(spelling.is_entry, rest)):
         return False
     if not any(rest):
         return False
     if len(set(rest)) < len(rest):
-        return True  # names would be distinct
+        return True  # column names would all differ
     msg = (
         "its first line holds entries; give it a line of column names, or say kind='matrix' if "
         "it has none, and kind='table' if these are the names"
@@ -171,8 +153,10 @@ def _shown(separator: str | None) -> str:
     return "blanks" if separator is None else repr(separator)
 
 
-def _check_count(fields: Fields, first: list[str], options: Options, *, has_names: bool) -> None:
-    """Refuse a column that merely counts the lines: with a threshold it would become ones."""
+def _refuse_counting_column(
+    fields: Fields, first: list[str], options: Options, *, has_names: bool
+) -> None:
+    """Refuse a first column that counts the lines; with a threshold it would become ones."""
     if options.binarize is None or has_names or options.kind == "table":
         return
     if (fields.counts != len(first)).any() or len(fields.counts) < 3:
@@ -187,7 +171,7 @@ def _check_count(fields: Fields, first: list[str], options: Options, *, has_name
         raise ValueError(msg)
 
 
-def _check_counts(fields: Fields, layout: _Layout) -> Fields:
+def _check_field_counts(fields: Fields, layout: _Layout) -> Fields:
     is_bad = fields.counts != layout.n_fields
     if is_bad.any():
         line = int(is_bad.argmax())
@@ -202,24 +186,24 @@ def _check_counts(fields: Fields, layout: _Layout) -> Fields:
     return fields
 
 
-class _Reader:
-    """Turns blocks of fields into packed rows, and remembers what columns hold."""
+class _TableReader:
+    """Packs blocks of fields into rows, and remembers how each column writes its entries."""
 
     def __init__(self, layout: _Layout, spelling: Spelling) -> None:
         self.layout = layout
         self.spelling = spelling
         columns = layout.columns
-        self.rows = Rows(columns.stop - columns.start)
+        self.rows = RowBuilder(columns.stop - columns.start)
         self._has_words = np.zeros(self.rows.n_columns, np.bool_)
         self._has_digits = np.zeros(self.rows.n_columns, np.bool_)
 
     def read(self, fields: Fields) -> list[str]:
-        """Pack some lines; return the names of their rows, if there are any."""
+        """Pack the entries of some lines, and return their row names (none if there are none)."""
         layout = self.layout
         shape = (len(fields.counts), layout.n_fields)
         starts, ends = fields.starts.reshape(shape), fields.ends.reshape(shape)
-        if layout.has_tail:
-            self._check_tail(fields, starts[:, -1] < ends[:, -1])
+        if layout.ends_with_separator:
+            self._check_last_column(fields, starts[:, -1] < ends[:, -1])
         part = fields._replace(
             starts=starts[:, layout.columns].ravel(), ends=ends[:, layout.columns].ravel()
         )
@@ -261,7 +245,7 @@ class _Reader:
                     other = next((n for n in names if not self.spelling.is_entry(n)), "names")
                     raise self._mixed(other)
 
-    def _check_tail(self, fields: Fields, is_full: NDArray[np.bool_]) -> None:
+    def _check_last_column(self, fields: Fields, is_full: NDArray[np.bool_]) -> None:
         if is_full.any():
             at = (int(is_full.argmax()) + 1) * self.layout.n_fields - 1
             msg = (
@@ -273,7 +257,7 @@ class _Reader:
     def _check_words(
         self, codes: NDArray[np.uint8], is_word: NDArray[np.bool_], part: Fields
     ) -> None:
-        """Refuse a column with words and digits: somebody put two tables together."""
+        """Refuse a column of words and digits, which suggests that two tables were mixed."""
         if self._has_words.any() or is_word.any():
             self._has_words |= is_word.any(axis=0)
         self._has_digits |= ((codes < UNKNOWN) & ~is_word).any(axis=0)

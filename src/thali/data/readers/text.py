@@ -1,7 +1,7 @@
-"""Cut text files into blocks of whole lines, lines into fields, and fields into entries.
+"""Divide text files into blocks of whole lines, and lines into fields.
 
-Everything is done on arrays of bytes, a block at a time, so that a file may be larger than the
-memory. Lines are counted from one, as editors do.
+All work is done on arrays of bytes, one block at a time, so a file may be larger than the memory.
+Lines are numbered from 1, as in text editors.
 """
 
 from __future__ import annotations
@@ -21,48 +21,51 @@ if TYPE_CHECKING:
     _Bytes = NDArray[np.uint8]
     _Index = NDArray[np.int64]
 
-# Bytes read at a time; the arrays made of them are some thirty times larger.
+# Bytes per block; the arrays that are computed from a block take about thirty times as much.
 _BLOCK_BYTES = 1 << 18
 
-# No line is that long: a quote was not closed, or it is no text.
+# A longer line, in bytes, means that a quote was not closed or that the file is not text.
 _MAX_LINE = 1 << 28
 
 _NEWLINE, _QUOTE, _SPACE, _TAB = b'\n" \t'
 
 
 class Block(NamedTuple):
-    """Some whole lines: their bytes, the number of the first, and whether quotes matter."""
+    """Consecutive whole lines: their bytes, the number of the first, and if any has quotes."""
 
     data: _Bytes  # ends with a newline
     first_line: int
     has_quotes: bool
 
     def line(self, position: int) -> int:
-        """Return the number of the line in which a byte is."""
+        """Return the number of the line that contains the byte at a position."""
         return self.first_line + int(np.count_nonzero(self.data[:position] == _NEWLINE))
 
     def text(self, start: int, end: int) -> str:
-        """Return some bytes as text, with doubled quotes made single."""
+        """Return some bytes as text, with doubled quotes replaced by single ones."""
         text = decode(self.data[start:end].tobytes(), lambda: self.line(int(start)))
         return text.replace('""', '"') if self.has_quotes else text
 
 
 class Fields(NamedTuple):
-    """The fields of a block: where they start and end, and how many each line has."""
+    """The fields of a block: where each starts and ends, and how many each line has."""
 
     block: Block
     starts: _Index
     ends: _Index
-    counts: _Index  # fields of each line that is not empty
+    counts: _Index  # number of fields per line, without empty lines
 
     def texts(self, which: slice) -> list[str]:
-        """Return some fields as text."""
+        """Return the selected fields as text."""
         pairs = zip(self.starts[which].tolist(), self.ends[which].tolist(), strict=True)
         return [self.block.text(start, end) for start, end in pairs]
 
 
 def decode(octets: bytes, line: object) -> str:
-    """Return text, or say in which line it is none; ``line`` is a number or gives it."""
+    """Decode UTF-8 text, or raise an error that names the line.
+
+    ``line`` is the number of the line, or a function that returns it.
+    """
     try:
         return octets.decode()
     except UnicodeDecodeError:
@@ -72,25 +75,28 @@ def decode(octets: bytes, line: object) -> str:
 
 
 def open_text(path: Path) -> IO[bytes]:
-    """Open a file, unpacked if its name ends in .gz."""
+    """Open a file for reading, and decompress it if its name ends in .gz."""
     if path.suffix.lower() == ".gz":
         return cast("IO[bytes]", gzip.open(path))
     return path.open("rb")
 
 
 def blocks(path: Path, *, quotes: bool = False) -> Iterator[Block]:
-    """Cut a file into blocks of whole lines; a newline within quotes ends no line."""
+    """Divide a file into blocks of whole lines.
+
+    With ``quotes``, a newline between quotation marks does not end a line.
+    """
     with open_text(path) as file:
-        yield from blocks_of(file, 1, quotes=quotes)
+        yield from blocks_of_open_file(file, 1, quotes=quotes)
 
 
-def blocks_of(file: IO[bytes], number: int, *, quotes: bool = False) -> Iterator[Block]:
-    """Cut what is left of an open file, from the line of this number on."""
+def blocks_of_open_file(file: IO[bytes], number: int, *, quotes: bool = False) -> Iterator[Block]:
+    """Divide the rest of an open file into blocks; its next line has the given number."""
     rest, is_first = b"", number == 1
     while True:
         new = _read(file)
         if is_first:
-            new, is_first = without_mark(new), False
+            new, is_first = without_byte_order_mark(new), False
         if b"\0" in new:
             msg = "it holds zero bytes and so is no UTF-8 text; save it as UTF-8"
             raise ValueError(msg)
@@ -106,7 +112,7 @@ def blocks_of(file: IO[bytes], number: int, *, quotes: bool = False) -> Iterator
             msg = f"a quote that opens in line {number} or later is never closed; close it"
             raise ValueError(msg)
         elif len(data) > _MAX_LINE:
-            msg = f"line {number} is endless; check its quotes and line ends"
+            msg = f"line {number} is longer than {_MAX_LINE} bytes; check quotes and line endings"
             raise ValueError(msg)
         if not new:
             return
@@ -114,7 +120,7 @@ def blocks_of(file: IO[bytes], number: int, *, quotes: bool = False) -> Iterator
 
 
 def _read(file: IO[bytes]) -> bytes:
-    """Read a block, with line ends of any system made newlines."""
+    """Read a block of bytes and replace the line endings of any system by newlines."""
     new = file.read(_BLOCK_BYTES)
     if b"\r" in new:
         if new.endswith(b"\r"):
@@ -123,8 +129,8 @@ def _read(file: IO[bytes]) -> bytes:
     return new
 
 
-def without_mark(data: bytes) -> bytes:
-    """Drop the mark that some programs write before UTF-8 text; refuse that of UTF-16."""
+def without_byte_order_mark(data: bytes) -> bytes:
+    """Remove the byte order mark of UTF-8 text; refuse UTF-16 text, which has another."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         msg = "it is UTF-16 text; save it as UTF-8"
         raise ValueError(msg)
@@ -132,6 +138,7 @@ def without_mark(data: bytes) -> bytes:
 
 
 def _last_line_end(data: bytes, *, quotes: bool) -> tuple[int, bool]:
+    """Return where the last complete line ends, and whether quotation marks were found."""
     if not quotes or b'"' not in data:
         return data.rfind(b"\n") + 1, False
     octets = np.frombuffer(data, np.uint8)
@@ -140,12 +147,15 @@ def _last_line_end(data: bytes, *, quotes: bool) -> tuple[int, bool]:
 
 
 def _is_quoted(octets: _Bytes) -> NDArray[np.bool_]:
-    """Whether an odd number of quotes lies before: doubled quotes open and close at once."""
+    """Return for each byte whether it is between quotation marks.
+
+    That is so if their number so far is odd; a doubled quotation mark closes and opens again.
+    """
     return (np.cumsum(octets == _QUOTE, dtype=np.uint8) & 1).view(np.bool_)
 
 
 def split(block: Block, separator: str) -> Fields:
-    """Cut lines into fields at a separator; blanks around fields and empty lines do not count."""
+    """Split lines into fields at a separator; drop blanks around fields, and empty lines."""
     data = block.data
     is_end = data == _NEWLINE
     is_cut = (data == ord(separator)) | is_end
@@ -167,7 +177,7 @@ def split(block: Block, separator: str) -> Fields:
 
 
 def split_blanks(block: Block) -> Fields:
-    """Cut lines into fields at blanks, however many."""
+    """Split lines into fields at blanks, of which there may be several in a row."""
     data = block.data
     is_blank = (data == _SPACE) | (data == _TAB) | (data == _NEWLINE)
     edges = np.flatnonzero(np.diff(is_blank, prepend=True))
@@ -176,7 +186,26 @@ def split_blanks(block: Block) -> Fields:
     return Fields(block, starts, ends, counts[counts > 0])
 
 
+def split_file(path: Path, separator: str | None) -> Iterator[Fields]:
+    """Yield the fields of each block of a file; a separator of None splits lines at blanks.
+
+    Blocks without fields are left out.
+    """
+    for block in blocks(path, quotes=separator is not None):
+        fields = split_blanks(block) if separator is None else split(block, separator)
+        if len(fields.counts):
+            yield fields
+
+
+def first_line(path: Path, separator: str | None) -> list[str]:
+    """Return the fields of the first line of a file that is not empty."""
+    for fields in split_file(path, separator):
+        return fields.texts(slice(0, int(fields.counts[0])))
+    return []
+
+
 def _strip(data: _Bytes, starts: _Index, ends: _Index, separator: str) -> tuple[_Index, _Index]:
+    """Move the starts and ends of fields inwards past blanks."""
     blanks = [_SPACE] if separator == "\t" else [_SPACE, _TAB]
     is_blank = np.isin(data, blanks)
     if is_blank.any():
@@ -188,7 +217,7 @@ def _strip(data: _Bytes, starts: _Index, ends: _Index, separator: str) -> tuple[
 
 
 def _unquote(block: Block, starts: _Index, ends: _Index) -> tuple[_Index, _Index]:
-    """Take the quotes off fields; refuse quotes that are not around a whole field."""
+    """Remove the quotes around fields; refuse a quote that is not around a whole field."""
     data = block.data
     before = np.concatenate([[0], np.cumsum(data == _QUOTE)])
     n_quotes = before[ends] - before[starts]
@@ -207,8 +236,8 @@ def _unquote(block: Block, starts: _Index, ends: _Index) -> tuple[_Index, _Index
     return starts + is_around, ends - is_around
 
 
-def fields_of(texts: list[str]) -> Fields:
-    """Return texts as fields of a block, for what was not read from lines."""
+def fields_from_texts(texts: list[str]) -> Fields:
+    """Return texts as the fields of a block, for values that do not come from a text file."""
     octets = [text.encode() for text in texts]
     ends = np.cumsum([len(part) for part in octets], dtype=np.int64)
     data = np.frombuffer(b"".join(octets) + b"\n", np.uint8)
@@ -216,8 +245,8 @@ def fields_of(texts: list[str]) -> Fields:
     return Fields(Block(data, 1, has_quotes=False), starts, ends, np.ones(len(ends), np.int64))
 
 
-def by_length(fields: Fields) -> Iterator[tuple[_Index, NDArray[np.bytes_]]]:
-    """Yield fields that are equally long together: their numbers and their bytes."""
+def group_by_length(fields: Fields) -> Iterator[tuple[_Index, NDArray[np.bytes_]]]:
+    """Group fields by their length in bytes, and yield the indices and bytes of each group."""
     lengths = fields.ends - fields.starts
     short = np.flatnonzero(np.bincount(np.minimum(lengths, 64)))
     for length in (*short[short < 64], *np.unique(lengths[lengths >= 64])):
@@ -225,6 +254,6 @@ def by_length(fields: Fields) -> Iterator[tuple[_Index, NDArray[np.bytes_]]]:
         if length == 0:
             yield which, np.zeros(len(which), "S1")
             continue
-        # One long field among a million short ones must not make all of them long.
+        # Groups of equal length keep one long field from enlarging the array for all others.
         places = fields.starts[which, None] + np.arange(length)
         yield which, fields.block.data[places].view(f"S{length}").ravel()

@@ -1,4 +1,4 @@
-"""Zeros, ones and unknown entries as they are written in text."""
+"""Read zeros, ones and unknown entries from text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali.data.readers.text import Fields, by_length
+from thali.data.readers.text import Fields, group_by_length
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,44 +19,45 @@ ZERO, ONE, UNKNOWN, BAD = range(4)
 _UNKNOWN = {"", "na", "nan", "n/a", "#n/a", "<na>", "null", "none"}
 _WORDS = {"true": 1.0, "false": 0.0, "inf": math.inf, "infinity": math.inf}
 _DIGITS = b"0123456789"
-_LONGEST = 64  # bytes of a number; whatever is longer is none
+_LONGEST = 64  # length of a number in bytes; longer text is not read as a number
 
 
 class Spelling:
-    """What counts as an entry: 0, 1, true, false, and unknown in its usual spellings.
+    """The ways to write an entry: 0, 1, true, false, and the usual marks of unknown entries.
 
     Parameters
     ----------
     threshold
-        With one, every number is an entry, and those above it are ones.
+        If given, every number is an entry; numbers above the threshold are ones and the others
+        zeros.
     missing
-        Further strings that mean unknown, exactly as they are written.
+        Further strings that mark unknown entries; they must match exactly.
     """
 
     def __init__(self, threshold: float | None = None, missing: Sequence[str] = ()) -> None:
         self.threshold = threshold
         self.missing = frozenset(text.strip() for text in missing)
         self._missing = [text.encode() for text in self.missing]
-        # The codes of single bytes; the zero byte stands for an empty field.
+        # The code of every field of one byte; the zero byte stands for an empty field.
         singles = ["", *map(chr, range(1, 256))]
         self._singles = self._codes(np.array([self._value(text) for text in singles]))
 
     def code(self, text: str) -> int:
-        """Read one entry: its code, or BAD."""
+        """Return the code of one entry: ZERO, ONE or UNKNOWN, or BAD if it is not an entry."""
         return int(self._codes(np.array([self._value(text)]))[0])
 
     def is_entry(self, text: str) -> bool:
-        """Whether a text is an entry."""
+        """Return whether a text is an entry."""
         return self.code(text) != BAD
 
     def codes(self, fields: Fields) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-        """Read entries: their codes, and whether each is written as a word, true or false."""
+        """Return the code of every field, and whether it is written as true or false."""
         lengths = fields.ends - fields.starts
         codes = self._singles[fields.block.data[fields.starts] * (lengths > 0)]
         is_word = np.zeros(len(codes), np.bool_)
         longer = np.flatnonzero(lengths > 1)
         rest = fields._replace(starts=fields.starts[longer], ends=fields.ends[longer])
-        for which, texts in by_length(rest):
+        for which, texts in group_by_length(rest):
             at = longer[which]
             codes[at] = BAD
             if texts.dtype.itemsize <= _LONGEST:
@@ -65,7 +66,7 @@ class Spelling:
         return codes, is_word
 
     def _values(self, texts: NDArray[np.bytes_]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Read texts of one length as numbers: NaN is unknown, None of them is minus infinity."""
+        """Read texts of equal length as :meth:`_value` does; find those that say true or false."""
         octets = texts.view(np.uint8).reshape(len(texts), -1)
         is_digit = np.isin(octets, np.frombuffer(_DIGITS + b".eE+-", np.uint8))
         is_plain = np.logical_and.reduce(is_digit, axis=1)
@@ -85,7 +86,7 @@ class Spelling:
         return values, is_word
 
     def _value(self, text: str) -> float:
-        """Read a number; NaN is unknown, and minus infinity stands for what is none."""
+        """Read a text as a number: NaN if it is unknown, minus infinity if it is not an entry."""
         text = text.strip()
         lower = text.lower()
         if text in self.missing or lower in _UNKNOWN:
@@ -99,6 +100,7 @@ class Spelling:
         return value
 
     def _codes(self, values: NDArray[np.float64]) -> NDArray[np.uint8]:
+        """Turn numbers from :meth:`_value` into codes."""
         is_unknown = np.isnan(values)
         if self.threshold is None:
             codes = np.select([is_unknown, values == 0, values == 1], [UNKNOWN, ZERO, ONE], BAD)
@@ -109,7 +111,7 @@ class Spelling:
         return codes.astype(np.uint8)
 
     def refusal(self, text: str, where: str, advice: str = "") -> ValueError:
-        """Say that a text is no entry, and what to do."""
+        """Return the error for a text that is not an entry; it says what to do about it."""
         shown, remedy = text[:40], "give `binarize`, a number above which everything is a one"
         if self._value(text) == -math.inf:
             shown, remedy = repr(shown), "replace it, or name it in `missing` if it is unknown"
@@ -121,10 +123,10 @@ class Spelling:
 
 
 def whole_numbers(fields: Fields) -> NDArray[np.int64]:
-    """Read fields that hold digits alone; anything else, or a too large number, is -1."""
+    """Read fields of digits; return -1 for other fields and for numbers beyond 18 digits."""
     numbers = np.full(len(fields.starts), -1, np.int64)
     digits = np.frombuffer(_DIGITS, np.uint8)
-    for which, texts in by_length(fields):
+    for which, texts in group_by_length(fields):
         if texts.dtype.itemsize < 19:
             octets = texts.view(np.uint8).reshape(len(texts), -1)
             value = np.zeros(len(texts), np.int64)

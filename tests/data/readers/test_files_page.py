@@ -6,7 +6,7 @@ from pathlib import Path
 
 from thali.data.readers import files
 
-PAGE = Path(__file__).parents[2] / "docs" / "files.md"
+PAGE = Path(__file__).parents[3] / "docs" / "files.md"
 
 
 def test_examples_of_the_page(tmp_path, monkeypatch):
@@ -25,5 +25,5 @@ def test_page_names_every_format():
     text = PAGE.read_text()
     for ending in (*files._TEXT, *files._READERS, ".zarr"):
         assert f"`{ending}`" in text
-    for option in ("binarize", "missing", "transpose", "layer", "kind"):
+    for option in ("binarize", "missing", "transpose", "layer", "kind", "threads"):
         assert f"`{option}" in text
