@@ -8,7 +8,6 @@ cannot rot silently.
 
 import inspect
 import types
-from dataclasses import replace
 from importlib import import_module as module
 
 import numba
@@ -116,8 +115,8 @@ def poisson_at_the_total(patch):
     """Poisson probability of L + L' instead of L' new components."""
     edits = [
         (
-            "n_ones - tp, n_zeros - fp, count, ceiling,",
-            "n_ones - tp, n_zeros - fp, _shifted(count, n_components), ceiling,",
+            "n_ones - tp, n_zeros - fp, count, tables.ceiling,",
+            "n_ones - tp, n_zeros - fp, _shifted(count, n_components), tables.ceiling,",
         ),
         (
             "@jit\ndef scan_rows(",
@@ -141,8 +140,8 @@ def dropped_in_a_parallel_phase(patch):
     edits = [
         ("is_held=block.is_held", "is_held=np.zeros(len(block.sizes), np.bool_)"),
         (
-            "    return _add(state, users, births), births.covered",
-            "    state = _add(state, users, births)\n"
+            "    return _with_births(state.with_factor(0, users), births), births.covered",
+            "    state = _with_births(state.with_factor(0, users), births)\n"
             "    return state.take(state.factors[0].sizes() > 0), births.covered",
         ),
     ]
@@ -169,7 +168,7 @@ def forgotten_singles(patch):
 
 def forgotten_prior(patch):
     """Entries drawn from the likelihood alone."""
-    edits = [("score = prior[component] + one_weight", "score = one_weight")]
+    edits = [("log_odds(order.prior[component],", "log_odds(np.int64(0),")]
     patch(
         module("thali.engines.cpu.engine"),
         "horizontal",
@@ -181,12 +180,12 @@ def swapped_counts(patch):
     """The rate of spurious ones drawn from the counts of dropped ones, and the other way round."""
     edits = [
         (
-            "draw_rate(a0 + counts.fn, b0 + counts.tn, ",
-            "draw_rate(a0 + counts.fp, b0 + counts.tp, ",
+            "draw_rate(a0 + fn, b0 + tn, ",
+            "draw_rate(a0 + fp, b0 + tp, ",
         ),
         (
-            "draw_rate(a1 + counts.fp, b1 + counts.tp, ",
-            "draw_rate(a1 + counts.fn, b1 + counts.tn, ",
+            "draw_rate(a1 + fp, b1 + tp, ",
+            "draw_rate(a1 + fn, b1 + tn, ",
         ),
     ]
     draw = mutate("thali.model.noise", edits).UnequalRates.draw
@@ -194,31 +193,32 @@ def swapped_counts(patch):
 
 
 WRONG_RATIOS = {  # module, what it says, what it should not say
-    "split_merge": ("proposal", "        - log_how\n", ""),
+    "split_merge": ("split_merge", "        - log_how\n", ""),
     "anchored": ("anchored", "return chosen - largest - log(total)", "return 0.0"),
-    "partner": ("proposal", "log(n_one + 1) + log(chance)", "log(n_one + 1) - log(n_one)"),
+    "partner": ("split_merge", "log(n_one + 1) + log(chance)", "log(n_one + 1) - log(n_one)"),
     "guided": ("guided", " - log(n_small + 1) - log_guess", " - log(n_small + 1)"),
     "compound": ("compound", " - log_guess - log_parts", " - log_parts"),
-    "reseat": ("own_component", "log(alpha) - log(n + 1) if is_birth", "log(alpha) if is_birth"),
+    "reseat": (
+        "own_component", "log(alpha) - log(n + 1) if choice.is_birth", "log(alpha) if choice.is_birth"
+    ),
     # The seed row that was drawn, not all that could have been.
     "residual": ("residual", "largest + log(total) - log(n_rows)", "largest - log(n_rows)"),
 }  # fmt: skip
+
+
+def put_move(patch, mutant, which, table="BUFFET"):
+    """Put the move that a mutant module defines in the place of the real one."""
+    tries = module("thali.sampler.moves.tries")
+    move = getattr(mutant, which)
+    patch(tries, table, getattr(tries, table) | {move.name: move})
 
 
 def wrong_ratio(mistake):
     """A move whose proposal probability is left out of the acceptance ratio, or is wrong."""
 
     def patched(patch):
-        moves = module("thali.sampler.moves.move")
         where, *edit = WRONG_RATIOS[mistake]
-        mutant = mutate(f"thali.sampler.moves.{where}", [edit])
-        name = "split_merge" if mistake == "partner" else mistake
-        kind = moves._BUFFET[name]
-        if where in ("residual", "seats"):
-            wrong = getattr(mutant, name)
-        else:
-            wrong = replace(kind, propose=getattr(mutant, kind.propose.__name__))
-        patch(moves, "_BUFFET", moves._BUFFET | {name: wrong})
+        put_move(patch, mutate(f"thali.sampler.moves.{where}", [edit]), where.upper())
 
     return patched
 
@@ -229,47 +229,35 @@ def wrong_exchange(patch):
         "        + log_division(users[first], users[second])\n"
         "        - log_division(pair[0], pair[1])\n"
     )
-    edits = [(divisions, "")]
-    moves = module("thali.sampler.moves.move")
-    propose = mutate("thali.sampler.moves.exchange", edits).propose_exchange
-    wrong = replace(moves._FINITE["split_merge"], propose=propose)
-    patch(moves, "_FINITE", moves._FINITE | {"split_merge": wrong})
+    mutant = mutate("thali.sampler.moves.exchange", [(divisions, "")])
+    put_move(patch, mutant, "EXCHANGE", "FINITE")
 
 
 def wrong_replacement(patch):
     """A component replaced as if what replaces it were always proposed."""
-    edits = [("score - rest.weigh(old_users, old_code)", "score")]
-    moves = module("thali.sampler.moves.move")
-    wrong = mutate("thali.sampler.moves.residual", edits).replacement
-    patch(moves, "_FINITE", moves._FINITE | {"residual": wrong})
+    mutant = mutate("thali.sampler.moves.residual", [("score - rest.weigh(*old)", "score")])
+    put_move(patch, mutant, "REPLACEMENT", "FINITE")
 
 
 def short_sight(patch, *edits):
     """Show anchors one word of columns and let one user say more: still exact."""
-    moves = module("thali.sampler.moves.move")
     short = [("_WORDS = 8", "_WORDS = 1"), ("_ROWS = 256", "_ROWS = 1")]
-    propose = mutate("thali.sampler.moves.anchored", [*short, *edits]).propose_anchored
-    kind = replace(moves._BUFFET["anchored"], propose=propose)
-    patch(moves, "_BUFFET", moves._BUFFET | {"anchored": kind})
+    put_move(patch, mutate("thali.sampler.moves.anchored", [*short, *edits]), "ANCHORED")
 
 
-def one_seat(patch, *edits):
+def one_entry(patch, *edits):
     """Draw one other entry of a row together with its own components: still exact."""
-    moves = module("thali.sampler.moves.move")
-    mutant = mutate(
-        "thali.sampler.moves.own_component", [("MOST_SEATS = 8", "MOST_SEATS = 1"), *edits]
-    )
-    patch(moves, "_BUFFET", moves._BUFFET | {"reseat": mutant.reseat})
+    edits = [("MOST_ENTRIES = 8", "MOST_ENTRIES = 1"), *edits]
+    put_move(patch, mutate("thali.sampler.moves.own_component", edits), "OWN_COMPONENT")
 
 
 def one_word_first(patch, *edits):
     """Decide about a row's own component by one word of columns, then by all: still exact."""
-    moves = module("thali.sampler.moves.move")
-    mutant = mutate("thali.sampler.moves.own_component", [("_WORDS = 16", "_WORDS = 1"), *edits])
-    patch(moves, "_BUFFET", moves._BUFFET | {"reseat": mutant.reseat})
+    edits = [("_WORDS = 16", "_WORDS = 1"), *edits]
+    put_move(patch, mutate("thali.sampler.moves.own_component", edits), "OWN_COMPONENT")
 
 
-def chosen_seat(patch):
+def chosen_entry(patch):
     """The entry that is drawn chosen by what the row uses: a choice with no way back."""
     choice = "        j = i + pick(v, n_shared - i)\n"
     used = (
@@ -277,14 +265,20 @@ def chosen_seat(patch):
         "            if users[shared[other], w] & bit != _ZERO:\n"
         "                j = other\n"
     )
-    one_seat(patch, (choice, used))
+    one_entry(patch, (choice, used))
 
 
 def tries_by_what_they_change(patch):
     """As many tries as there are components, a number that the tries change."""
-    edits = [("buffet.expected(state.alpha, target.tensor.shape[0])", "float(state.n_components)")]
-    mutant = mutate("thali.sampler.moves.move", [*edits, ("_FEW = 10", "_FEW = 0.7")])
-    patch(module("thali.sampler.step"), "move", mutant.move)
+    edits = [
+        (
+            "target.priors.buffet.expected(state.alpha, target.shape[0])",
+            "float(state.n_components)",
+        ),
+        ("_FEW = 10", "_FEW = 0.7"),
+    ]
+    mutant = mutate("thali.sampler.moves.tries", edits)
+    patch(module("thali.sampler.step"), "try_moves", mutant.try_moves)
 
 
 def block_counted_twice(patch):
@@ -293,4 +287,5 @@ def block_counted_twice(patch):
         ("+ after.gain(before) - part", "+ after.gain(before)"),
         ("_BLOCK = 128", "_BLOCK = 1"),
     ]
-    patch(module("thali.sampler.step"), "move", mutate("thali.sampler.moves.move", edits).move)
+    mutant = mutate("thali.sampler.moves.move", edits)
+    patch(module("thali.sampler.moves.move").SumOut, "decide", mutant.SumOut.decide)

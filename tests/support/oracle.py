@@ -105,6 +105,11 @@ def weights(spurious, dropped):
     return log((1 - dropped) / spurious), log(dropped / (1 - spurious))
 
 
+def log_odds(prior, w1, w0, n_ones, n_zeros):
+    """The rule behind every conditional (eq. 10), written here once."""
+    return prior + w1 * n_ones + w0 * n_zeros
+
+
 def confusion(x, components):
     """Return tp, fp, tn, fn."""
     counts = {(1, 1): 0, (1, 0): 0, (0, 0): 0, (0, 1): 0}
@@ -131,7 +136,7 @@ def update_row(stream, x, components, mode, row, w1, w0, prior, held=()):
         if position in held:
             continue
         c1, c0 = decided_cells(x, components, mode, row, component)
-        score = prior[position] + w1 * c1 + w0 * c0
+        score = log_odds(prior[position], w1, w0, c1, c0)
         r = stream.bits(ROW_BITS + 64 * mode, row, position)
         component[mode][row] = gibbs(score, r)
 
@@ -156,9 +161,13 @@ def births(stream, x, shape, components, row, alpha, q, noise):
     n1, n0 = uncovered(x, components, row)
     rate = alpha / shape[0]
     scores = [
-        fixed(k * log(rate) - lgamma(k + 1))
-        + n1 * fixed(new_factor(q, k, w1))
-        + n0 * fixed(new_factor(q, k, w0))
+        log_odds(
+            fixed(k * log(rate) - lgamma(k + 1)),
+            fixed(new_factor(q, k, w1)),
+            fixed(new_factor(q, k, w0)),
+            n1,
+            n0,
+        )
         for k in range(60)
     ]
     k = categorical(scores, stream.bits(BIRTH_COUNT, row, 0))
@@ -233,9 +242,13 @@ def move_single(stream, x, shape, components, row, own, grid, rate, noise):
     rest = [c for c in components if c is not victim]
     n1, n0 = uncovered(x, rest, row)
     scores = [
-        fixed(-log(len(grid)))
-        + n1 * fixed(log(1 - q + q * exp(w1)))
-        + n0 * fixed(log(1 - q + q * exp(w0)))
+        log_odds(
+            fixed(-log(len(grid))),
+            fixed(log(1 - q + q * exp(w1))),
+            fixed(log(1 - q + q * exp(w0))),
+            n1,
+            n0,
+        )
         for q in grid
     ]
     total = sum(exp_neg(max(scores) - s) >> 12 for s in scores)
@@ -331,7 +344,7 @@ def sweep_serial(stream, x, shape, components, alpha, q, noise, *, is_integrated
             if others == 0:
                 continue
             c1, c0 = decided_cells(x, components, 0, row, component)
-            score = fixed(log(others) - log(shape[0] - others)) + v1 * c1 + v0 * c0
+            score = log_odds(fixed(log(others) - log(shape[0] - others)), v1, v0, c1, c0)
             component[0][row] = gibbs(score, stream.bits(ROW_BITS, row, position))
         components = [c for c in components if not any(c is o for o in own)]
         components = components + births(stream, x, shape, components, row, alpha, q, noise)

@@ -248,7 +248,8 @@ def _replicate(stream: Stream, draw: Draw, shape: tuple[int, ...], rows: Index) 
         words[component] |= code
     is_covered = unfold_back(words, shape)
     uniforms = stream.uniforms(Site.REPLICATE, is_covered.size).reshape(is_covered.shape)
-    return (uniforms < noise.reads_one(is_covered)).astype(np.float64)
+    block: Block = (uniforms < noise.reads_one(is_covered)).astype(np.float64)
+    return block
 
 
 def _spread(draws: Iterable[Draw], n: int) -> Iterable[Draw]:

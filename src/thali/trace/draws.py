@@ -226,8 +226,8 @@ class Chunk(NamedTuple):
         if "moves" in arrays:  # runs of earlier versions have no counts
             names, counts = arrays["move_names"].tolist(), arrays["moves"][i].tolist()
             moves = {name: (tries, n) for name, (tries, n) in zip(names, counts, strict=True)}
-        log_densities = (float(arrays[name][i]) for name in ("log_joint", "log_likelihood"))
-        return Draw(state, *log_densities, moves)
+        log_joint, log_likelihood = arrays["log_joint"][i], arrays["log_likelihood"][i]
+        return Draw(state, float(log_joint), float(log_likelihood), moves)
 
     def scalars(self) -> Scalars:
         """Return what is known of every draw without its factors."""
