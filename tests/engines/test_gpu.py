@@ -18,6 +18,7 @@ from thali.engines.gpu import vertical
 from thali.engines.gpu.device import KERNELS, OPTIONS, n_devices, source
 from thali.engines.gpu.engine import GpuEngine
 from thali.errors import EngineUnavailable
+from thali.model import FixedRates, Model
 from thali.sampler import Schedule, Target
 
 
@@ -148,6 +149,28 @@ def test_the_same_chain_by_name():
         target = Target.prepare(data, engine=name)
         ends.append([i for _, i in thali.sampler.chain(np.uint64(5), target, 5)])
     assert ends[0] == ends[1]
+
+
+BROKEN_RULES = {
+    "covered is free": ("return known & ~covered;", "return known;"),
+    "no prior": ("return prior + one_weight", "return one_weight"),
+    "zeros do not count": ("one_weight * n_ones + zero_weight * n_zeros;", "one_weight * n_ones;"),
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize("mistake", [None, *BROKEN_RULES])
+def test_the_rule_decides(mistake):
+    """The kernels draw what the CPU draws, unless their only copy of the rule is wrong."""
+    values = np.random.default_rng(4).random((60, 70)) < 0.3
+    data = np.where(np.eye(60, 70), np.nan, values)
+    device = HostDevice()
+    device.edit = BROKEN_RULES.get(mistake)
+    infos = []
+    for engine in ("cpu", GpuEngine(device)):
+        target = Target.prepare(data, Model(4, FixedRates(0.1, 0.2)), engine=engine)
+        infos.append([i for _, i in thali.sampler.chain(np.uint64(5), target, 4)])
+    assert (infos[0] == infos[1]) == (mistake is None)
 
 
 def test_host_and_kernels_agree_on_the_layout():

@@ -25,6 +25,7 @@ OPTIONS = ("-std=c++17",)
 
 KERNELS = (
     "platform.cu",  # types, and what CUDA and a host's compiler name differently
+    "conditional.cu",  # the rule of every conditional: free entries, log odds
     "decisions.cu",  # random numbers by address, decisions in integers
     "vectors.cu",  # four words at once
     "counters.cu",  # counts of 32 rows in the bits of a few words

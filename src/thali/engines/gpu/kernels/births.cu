@@ -5,7 +5,7 @@ DEVICE u32 draw_number(
 ) {
     i64 best = 0, n = 0;
     for (; n < n_numbers; n++) {
-        i64 rest = number[3 * n] + n_ones * ceiling + n_zeros * number[3 * n + 2];
+        i64 rest = log_odds(number[3 * n], ceiling, number[3 * n + 2], n_ones, n_zeros);
         if (n > 0 && rest < best - LIMIT && number[3 * n] < number[3 * n - 3]) break;
         i64 score = score_of(number, n, n_ones, n_zeros);
         best = score > best ? score : best;
@@ -61,7 +61,8 @@ KERNEL draw_codes(
     for (u32 k = 0; 32 * k < data.n_components; k++)
         for (u32 mask = active[k]; mask; mask &= mask - 1)
             covered |= data.codes[(i64)(32 * k + lowest(mask)) * data.code_stride + w];
-    if (data.known) covered |= ~data.known[row * data.stride + w];
+    const u32 known = data.known ? data.known[row * data.stride + w] : FULL;
+    const u32 free = free_words(known, covered);
     const u32 ones = data.ones[row * data.stride + w];
     const Stream stream = {key, sweep};
     const u32 n = n_new[i];
@@ -70,7 +71,7 @@ KERNEL draw_codes(
     u64 tp = 0, fp = 0;
     for (u32 bit = 0; bit < 32 && 32 * w + bit < data.n_columns; bit++) {
         u32 column = (u32)(32 * w + bit);
-        bool is_one = (ones >> bit) & 1u, must = !((covered >> bit) & 1u);
+        bool is_one = (ones >> bit) & 1u, must = (free >> bit) & 1u;
         if (must) {
             u64 limit = cover_limits[2 * (g * n_numbers + n) + (is_one ? 0 : 1)];
             if (uniform64(stream, cover_site, (u32)row, column) >= limit) continue;

@@ -27,15 +27,14 @@ KERNEL tally_rows(
                     if (at >= end) break;
                     Vector x = load(ones + at), seen;
                     if (known) seen = load(known + at);
-                    UNROLL for (int v = 0; v < VECTOR; v++) {
-                        covered[c].word[v] = ~covered[c].word[v];
-                        if (known) covered[c].word[v] &= seen.word[v];
-                    }
+                    Vector free;
+                    UNROLL for (int v = 0; v < VECTOR; v++)
+                        free.word[v] = free_words(known ? seen.word[v] : FULL, covered[c].word[v]);
                     UNROLL for (u32 k = 0; k < CLASSES; k++) {
                         if (from + k >= n_classes) break;
                         Vector inside = load(classes + (i64)(from + k) * class_stride + at);
                         UNROLL for (int v = 0; v < VECTOR; v++) {
-                            u32 bits = covered[c].word[v] & inside.word[v];
+                            u32 bits = free.word[v] & inside.word[v];
                             n_free[k] += popcount(bits);
                             n_ones[k] += popcount(bits & x.word[v]);
                         }

@@ -47,7 +47,8 @@ DEVICE bool gibbs_bit(i64 score, Stream stream, u32 site, u32 row, u32 index, co
 
 // Scores are three numbers each: a constant, and what a one and a zero add.
 DEVICE i64 score_of(const i64* scores, i64 k, i64 n_ones, i64 n_zeros) {
-    return scores[3 * k] + n_ones * scores[3 * k + 1] + n_zeros * scores[3 * k + 2];
+    const i64* three = scores + 3 * k;
+    return log_odds(three[0], three[1], three[2], n_ones, n_zeros);
 }
 
 DEVICE i64 best_of(const i64* scores, i64 n, i64 n_ones, i64 n_zeros) {

@@ -78,7 +78,7 @@ DEVICE void draw_rows(DRAWING) {
             const i64 c1 = n_ones, c0 = n_free - n_ones;
             i64 row = rows ? rows[i] : i;
             const i64* weight = weights + 2 * (singles ? singles[i] : 0);
-            i64 score = prior[component] + weight[0] * c1 + weight[1] * c0;
+            i64 score = log_odds(prior[component], weight[0], weight[1], c1, c0);
             u32 is_on = gibbs_bit(score, stream, site, (u32)row, component, table);
             if (is_on != ((old >> bit) & 1u)) {
                 tp += is_on ? c1 : -c1;
