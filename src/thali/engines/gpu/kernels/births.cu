@@ -1,4 +1,7 @@
-// How many single-row components a row owns, given its uncovered entries (births.py).
+// --- single-row components: births and deaths ----------------------------------------------------
+
+// One thread: draw how many single-row components a row owns, given its uncovered ones and zeros
+// (births.py).
 DEVICE u32 draw_number(
     i64 n_ones, i64 n_zeros, const i64* number, i64 n_numbers, i64 ceiling, Stream stream,
     u32 site, u32 row, const u64* table
@@ -14,7 +17,8 @@ DEVICE u32 draw_number(
     return (u32)categorical(number, n, n_ones, n_zeros, uniform64(stream, site, row, 0), table);
 }
 
-// Draw how many single-row components each row owns; totals: born, covered ones, covered zeros.
+// One block per row: draw how many single-row components it owns. `totals` adds up the births, the
+// covered ones and the covered zeros.
 KERNEL draw_births(
     DATA, const u32* factor, i64 stride, const i64* rows, i64 n, const i64* number,
     i64 n_numbers, i64 ceiling, u64 key, u32 sweep, u32 site, const u64* table, u32* n_new,
@@ -43,7 +47,7 @@ KERNEL draw_births(
     add_to(totals + 2, fp);
 }
 
-// Draw the codes of new components: a thread for each word of each row that has some.
+// One thread per word of each row that has new components: draw their codes.
 KERNEL draw_codes(
     DATA, const u32* factor, i64 stride, const i64* rows, const i64* places,
     const u32* n_new, const u32* density, const i64* offsets, const u64* cover_limits,
@@ -94,7 +98,7 @@ KERNEL draw_codes(
     if (fp) add_to(totals + 2, fp);
 }
 
-// Try the birth or the death of one single-row component in each row (births.py, eq. 13).
+// One block per row: try the birth or the death of one single-row component (births.py, eq. 13).
 KERNEL move_singles(
     DATA, const u32* factor, i64 stride, const i64* rows, i64 n, const u32* is_single,
     const i64* factors, i64 n_densities, const i64* odds, u64 key, u32 sweep, u32 site,
@@ -145,7 +149,7 @@ KERNEL move_singles(
                 if (!is_birth && answer) has_died[victim] = 1;
             }
             BARRIER();
-            if (!is_birth && !answer) {  // it stays
+            if (!is_birth && !answer) {  // the component stays
                 BARRIER();
                 if (threadIdx.x == 0) active[victim >> 5] ^= 1u << (victim & 31);
                 BARRIER();

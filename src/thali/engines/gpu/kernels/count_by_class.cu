@@ -1,6 +1,9 @@
-#define CLASSES 8  // counted at once
+// --- counts by class of columns ------------------------------------------------------------------
 
-// Count free ones and zeros of rows by class of columns. Blocks: (rows, parts of their words).
+#define CLASSES 8  // classes that a thread counts at once
+
+// One block per row (blockIdx.x) and part of its words (blockIdx.y): count the free ones and the
+// free zeros of the row by class of columns.
 KERNEL tally_rows(
     DATA, const u32* factor, i64 stride, i64 first, i64 n, const u32* is_counted,
     const u32* classes, i64 class_stride, u32 n_classes, u64* counts
@@ -43,7 +46,7 @@ KERNEL tally_rows(
             }
             UNROLL for (u32 k = 0; k < CLASSES; k++) {
                 if (from + k >= n_classes) break;
-                i64 all = add_team(n_free[k]), some = add_team(n_ones[k]);
+                i64 all = add_block(n_free[k]), some = add_block(n_ones[k]);
                 if (threadIdx.x) continue;
                 u64* to = counts + 2 * (i * n_classes + from + k);
                 if (some) add_to(to, (u64)some);

@@ -1,11 +1,14 @@
+// --- the row update, vertical form: counting -----------------------------------------------------
+
 #ifndef COUNT_BLOCKS
-#define COUNT_BLOCKS 3  // counting blocks that a processor does side by side
+#define COUNT_BLOCKS 3  // blocks that count on one multiprocessor at the same time
 #endif
 
+// What one block counts: a tile of rows, and a slot of the component's records.
 struct Counting {
     const u32* ones;
-    const u32* known;  // null where all are known
-    i64 stride;        // of both
+    const u32* known;  // null if all entries are known
+    i64 stride;        // of `ones` and of `known`
     i64 n_words;
     u32 tile, slot, n_slots;
     u32 component;
@@ -25,7 +28,7 @@ struct Counting {
     {ones, known, stride, n_words, blockIdx.x % n_tiles, blockIdx.x / n_tiles,                    \
      gridDim.x / n_tiles, component, records, n_records, room, masks, n_masks, counters}
 
-// The words of all other components of a column, where a record does not list them.
+// OR the words of all other components of a column, for visits whose record has no room for them.
 template <class Bits>
 DEVICE Vector all_others(const Counting& job, u32 column, const Bits& bits) {
     Vector all;
@@ -37,12 +40,14 @@ DEVICE Vector all_others(const Counting& job, u32 column, const Bits& bits) {
     return all;
 }
 
+// Load the words of the four columns of a group.
 DEVICE void load_group(const Lines& lines, const u32* record, u32 side, Vector x[GROUP]) {
     Vector columns = load(record + side * GROUP);
     UNROLL for (int k = 0; k < GROUP; k++) x[k] = lines.at(columns.word[k]);
 }
 
-// Visit the four columns of a group; carries worth four are returned.
+// Visit the four columns of a group and add up free entries and the ones among them. What is
+// written to `free_four` and `ones_four` counts four and is still to be added.
 template <class Bits, bool HAS_UNKNOWN>
 DEVICE void count_group(
     const Counting& job, const u32* record, u32 side, const Bits& bits, const Lines& known,
@@ -86,11 +91,12 @@ DEVICE void count_group(
     }
 }
 
-// Copy a record to shared memory, by way of a warp's registers.
-struct Passing {
+// Copies a record to shared memory through the registers of a warp: between `fetch` and `put` the
+// warp does other work while the memory answers.
+struct RecordCopy {
     Vector part[RECORD / VECTOR / LANES];
 
-    DEVICE_MEMBER void take_up(const Counting& job, u32 record) {
+    DEVICE_MEMBER void fetch(const Counting& job, u32 record) {
         const u32 size = HEAD + 2 * EIGHT * job.room;
         UNROLL for (u32 r = 0; r < RECORD / VECTOR / LANES; r++) {
             u32 at = VECTOR * (r * LANES + lane_of());
@@ -98,7 +104,7 @@ struct Passing {
         }
     }
 
-    DEVICE_MEMBER void put_down(const Counting& job, u32* to) {
+    DEVICE_MEMBER void put(const Counting& job, u32* to) {
         const u32 size = HEAD + 2 * EIGHT * job.room;
         warp_barrier();
         UNROLL for (u32 r = 0; r < RECORD / VECTOR / LANES; r++) {
@@ -109,15 +115,18 @@ struct Passing {
     }
 };
 
-// Count, for one component, the columns that it alone decides in every row, and the ones there.
+// One block per tile of rows and slot of records; one thread per VECTOR words of the tile. The warps
+// of a block share the tile: each takes the records at equal steps, at most 31 of them, and at the
+// end their counts are added up to those of the slot.
 //
-// Blocks: tiles of rows, for every slot of records. The warps of a block share a tile; each does
-// records at equal steps, at most 31, and their counts are added up to those of a slot. Counters:
-// (slot, free and ones, plane, word). `bits`: the tile's words of all components, a line after
-// another, then zeros, then ones. `own`: a warp's shared memory. `stage`: shared memory where counts
-// are handed over when all is counted; may be the same as all other.
+// Counts, for one component and every row, the columns that the component alone can cover, and the
+// ones there. The result has the shape (slot, free or ones, plane, word).
 //
-// The data of a record are on their way while the one before is counted; records, two before.
+// `bits`   the tile's words of all components, one line per component, then zeros, then ones
+// `own`    shared memory of the warp, for two records
+// `stage`  shared memory in which the warps hand over their counts at the end; may overlap the rest
+//
+// While a record is counted, the data of the next one are being loaded, and the record after that.
 template <class Bits, bool HAS_UNKNOWN>
 DEVICE void count_tile(const Counting& job, const Bits& bits, u32* own, u32* stage) {
     const u32 lane = lane_of(), warp = warp_of();
@@ -132,15 +141,15 @@ DEVICE void count_tile(const Counting& job, const Bits& bits, u32* own, u32* sta
         UNROLL for (u32 p = 0; p < PART_PLANES; p++)
             free_sum[v].planes[p] = ones_sum[v].planes[p] = 0;
     if (next <= last) {
-        u32 n = (last - next) / step;  // records after this one
-        Passing passing;
-        passing.take_up(job, next);
-        passing.put_down(job, own);
+        u32 n = (last - next) / step;  // the number of records after this one
+        RecordCopy copy;
+        copy.fetch(job, next);
+        copy.put(job, own);
         if (n) next += step;
-        passing.take_up(job, next);
-        passing.put_down(job, own + RECORD);
+        copy.fetch(job, next);
+        copy.put(job, own + RECORD);
         if (n > 1) next += step;
-        passing.take_up(job, next);
+        copy.fetch(job, next);
         Vector x[2][GROUP];
         UNROLL for (u32 side = 0; side < 2; side++) load_group(ones, own, side, x[side]);
         u32 *now = own, *then = own + RECORD;
@@ -157,9 +166,9 @@ DEVICE void count_tile(const Counting& job, const Bits& bits, u32* own, u32* sta
                 free_sum[v].add_fours(free_four[0][v], free_four[1][v]);
                 ones_sum[v].add_fours(ones_four[0][v], ones_four[1][v]);
             }
-            passing.put_down(job, now);
+            copy.put(job, now);
             if (next + step <= last) next += step;
-            passing.take_up(job, next);
+            copy.fetch(job, next);
             u32* swap = now;
             now = then;
             then = swap;
@@ -195,7 +204,7 @@ DEVICE void count_tile(const Counting& job, const Bits& bits, u32* own, u32* sta
     }
 }
 
-// As many components as fit in shared memory.
+// Count with the components' words of the tile in shared memory, if they fit.
 template <bool HAS_UNKNOWN>
 DEVICE void count_few(const Counting& job, const u32* factor, u32 n_components, u32* shared) {
     const i64 start = (i64)job.tile * LANES * VECTOR;
@@ -223,7 +232,7 @@ KERNEL BOUNDED(32 * COUNT_WARPS, 2) count_component_known(COUNTING) {
     count_few<true>(job, factor, n_components, shared);
 }
 
-// Any number of components.
+// Count with the components' words in global memory: any number of components.
 KERNEL BOUNDED(32 * COUNT_WARPS, 2) count_component_of_many(COUNTING) {
     SHARED_ARRAY(shared);
     const Counting job = THE_COUNTING;

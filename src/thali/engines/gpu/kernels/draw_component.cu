@@ -1,7 +1,11 @@
-// Draw one component's bits of all rows from their counts. A block does LANES words of rows.
+// --- the row update, vertical form: drawing ------------------------------------------------------
+
+// One block per LANES words of rows: draw one component's bits of these rows from their counts. The
+// warps add up the counts of the slots; then each thread draws one bit of a word after another.
 //
-// `factor` has the rows of the work order next to each other; where they are some of all rows,
-// what changes is flipped in `all_rows`, too. `gained`: change of covered ones and zeros.
+// In `factor` the rows of the work order are next to each other. If they are a subset of all rows,
+// the bits that change are flipped in `all_rows`, too. `gained` receives the changes of the numbers
+// of covered ones and covered zeros.
 #define DRAWING                                                                                  \
     const u32 *counters, u32 n_slots, u32 *factor, i64 n_words, u32 component, i64 n_rows,        \
         const i64 *rows, const u32 *singles, const i64 *weights, const i64 *prior, u64 key,       \
@@ -20,7 +24,7 @@ DEVICE void draw_rows(DRAWING) {
     if (first_word + lane < n_words)
         for (u32 slot = warp; slot < n_slots; slot += n_warps()) {
             const u32* from = counters + (i64)slot * 2 * SLOT_PLANES * n_words + first_word + lane;
-            u32 planes[2][SLOT_PLANES];  // all are on their way before the first is added
+            u32 planes[2][SLOT_PLANES];  // all loads are issued before the first addition
             UNROLL for (u32 p = 0; p < SLOT_PLANES; p++)
                 UNROLL for (int kind = 0; kind < 2; kind++)
                     planes[kind][p] = from[(kind * SLOT_PLANES + p) * n_words];
@@ -87,7 +91,7 @@ DEVICE void draw_rows(DRAWING) {
             }
             word |= is_on << bit;
         }
-        word = join(word);
+        word = or_lanes(word);
         if (lane == 0) *to = word;
     }
     tp = add_lanes(tp);

@@ -1,4 +1,4 @@
-// --- the same kernels on the host, one thread a block --------------------------------------------
+// --- the same kernels on the host, one thread per block ------------------------------------------
 
 #ifndef __CUDACC__
 template <class... Types, unsigned long... I>

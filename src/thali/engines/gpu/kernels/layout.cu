@@ -1,19 +1,19 @@
-// --- layout --------------------------------------------------------------------------------------
+// --- bits of rows: marked, flipped, counted, gathered, transposed --------------------------------
 
-// The 64-bit random numbers at consecutive indices.
+// One thread per number: the 64-bit random numbers at consecutive indices.
 KERNEL draw_keys(u64 key, u32 sweep, u32 site, u32 row, i64 n, u64* out) {
     i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) out[i] = uniform64(Stream{key, sweep}, site, row, (u32)i);
 }
 
-// Switch on the bits of some rows.
+// One thread per listed row: switch on its bit.
 KERNEL mark_rows(const i64* rows, i64 n, u32* words) {
     i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) or_to(words + (rows[i] >> 5), 1u << (rows[i] & 31));
 }
 
-// Flip the listed columns of rows (compressed sparse rows, whose entries are distinct): a warp for
-// each row, or several. Of all entries those from `first` on are here, n of them.
+// One warp or several (gridDim.y) per row: flip the bits of the columns that are listed for it, in
+// compressed sparse rows with distinct entries. `columns` holds n entries, from number `first` on.
 KERNEL flip_listed(
     const i64* bounds, i64 n_rows, const u32* columns, i64 first, i64 n, u32* words, i64 stride
 ) {
@@ -26,7 +26,8 @@ KERNEL flip_listed(
         flip(words + row * stride + (columns[k] >> 5), 1u << (columns[k] & 31));
 }
 
-// Count the ones of every line, and those inside a set: counts (n_lines, 2).
+// One block or several (gridDim.y) per line: count its ones, and those inside a set. `counts` has
+// the shape (n_lines, 2).
 KERNEL count_lines(const u32* words, i64 stride, i64 n_words, const u32* inside, u64* counts) {
     const u32* line = words + blockIdx.x * stride;
     i64 all = 0, within = 0;
@@ -35,15 +36,16 @@ KERNEL count_lines(const u32* words, i64 stride, i64 n_words, const u32* inside,
         all += popcount(line[w]);
         if (inside) within += popcount(line[w] & inside[w]);
     }
-    all = add_team(all);
-    within = add_team(within);
+    all = add_block(all);
+    within = add_block(within);
     if (threadIdx.x == 0) {
         add_to(counts + 2 * blockIdx.x, (u64)all);
         add_to(counts + 2 * blockIdx.x + 1, (u64)within);
     }
 }
 
-// For lines with a single one: add it up at its row's position among some rows.
+// One block per listed line, each with a single one: find the position of its row among the sorted
+// `rows`, and add one there.
 KERNEL find_singles(
     const u32* words, i64 stride, i64 n_words, const i64* lines, const i64* rows, i64 n_rows,
     u32* singles
@@ -61,7 +63,8 @@ KERNEL find_singles(
     }
 }
 
-// Take the bits of some rows of every line, packed anew; then a line of zeros and one of ones.
+// One warp per word of the result: gather the bits of the listed rows of every line. Two more lines
+// follow, one of zeros and one of ones.
 KERNEL gather_bits(
     const u32* words, i64 stride, u32 n_lines, const i64* rows, i64 n, u32* out, i64 out_stride
 ) {
@@ -73,11 +76,11 @@ KERNEL gather_bits(
         i64 row = rows[32 * w + bit];
         word |= ((line[row >> 5] >> (row & 31)) & 1u) << bit;
     }
-    word = join(word);
+    word = or_lanes(word);
     if (lane_of() == 0) out[blockIdx.x * out_stride + w] = word;
 }
 
-// Turn rows into columns: out[column] has a bit for each of the rows. A thread turns 32 x 32 bits.
+// One thread per 32 x 32 bits: transpose rows, so that out[column] has a bit for each of them.
 KERNEL transpose_rows(
     const u32* source, i64 stride, const i64* rows, i64 first, i64 n, i64 n_words, u32* out,
     i64 out_stride
@@ -104,7 +107,7 @@ KERNEL transpose_rows(
     UNROLL for (int c = 0; c < 32; c++) stage[(c * LANES + lane) * (MOST_WARPS + 1) + warp] = tile[c];
     BARRIER();
     for (u32 k = threadIdx.x; k < 32 * LANES * n_warps(); k += blockDim.x) {
-        u32 part = k % n_warps(), place = k / n_warps();  // neighbours write one sector
+        u32 part = k % n_warps(), place = k / n_warps();  // neighbouring threads write neighbouring words
         u32 c = place % 32, of = place / 32;
         i64 column = 32 * ((i64)blockIdx.x * LANES + of) + c;
         i64 to = (i64)blockIdx.y * n_warps() + part;

@@ -1,14 +1,17 @@
-// The kernels of the GPU engine (gpu.py), CUDA C++ without headers.
+// The kernels of the GPU engine (engine.py), in CUDA C++ without headers.
 //
-// Rows are updated in the vertical form: a word holds 32 rows, and for one component after another
-// the columns it uses are visited. The rows it alone decides are added up in bit-sliced counters
-// (no population count), and all rows are then drawn together. What needs whole rows (births,
-// counts, tallies) takes the horizontal form: a team of threads for each row.
+// The files of this folder are joined into one text, in the order of the list in device.py.
 //
-// No floating point: scores and random numbers are the integers of decide.py and streams.py, so
-// every bit drawn is the CPU engine's.
+// Rows are updated in the vertical form: a word holds 32 rows, and the components are taken one
+// after another. A thread visits the columns that the component uses and adds up, in bit-sliced
+// counters and without population counts, the rows in which no other component covers the column.
+// Then the bits of all rows are drawn together. Kernels that need whole rows (births, counts) take
+// the horizontal form: one block per row.
 //
-// A plain C++ compiler builds the same file, with teams of one thread, for tests without a GPU.
+// There is no floating point: scores and random numbers are the integers of decide.py and
+// streams.py, so every bit that is drawn equals that of the CPU engine.
+//
+// A plain C++ compiler builds the same text with one thread per block, for tests without a GPU.
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -28,7 +31,7 @@ typedef long long i64;
 #define LANES 32
 #define MOST_WARPS 8
 #define COUNT_WARPS 4
-#define STAGES 4  // half the warps: the others add what these hand over
+#define STAGES 4  // half of the warps, which add what the other half hands over
 #else
 #include <utility>
 #define KERNEL static void
@@ -52,7 +55,7 @@ static Place threadIdx, blockIdx, gridDim, blockDim = {1, 1, 1};
 #define FULL 0xffffffffu
 #define NONE FULL
 
-// --- threads together ----------------------------------------------------------------------------
+// --- threads that work together ------------------------------------------------------------------
 
 DEVICE u32 lane_of() { return threadIdx.x % LANES; }
 DEVICE u32 warp_of() { return threadIdx.x / LANES; }
@@ -62,7 +65,7 @@ DEVICE u32 n_warps() { return (blockDim.x + LANES - 1) / LANES; }
 DEVICE u64 multiply_high(u64 a, u64 b) { return __umul64hi(a, b); }
 DEVICE u32 popcount(u32 word) { return __popc(word); }
 DEVICE u32 lowest(u32 word) { return __ffs(word) - 1; }
-DEVICE u32 join(u32 word) {
+DEVICE u32 or_lanes(u32 word) {
     for (int step = 16; step; step >>= 1) word |= __shfl_xor_sync(FULL, word, step);
     return word;
 }
@@ -80,7 +83,7 @@ DEVICE void warp_barrier() { __syncwarp(); }
 DEVICE u64 multiply_high(u64 a, u64 b) { return (u64)((unsigned __int128)a * b >> 64); }
 DEVICE u32 popcount(u32 word) { return __builtin_popcount(word); }
 DEVICE u32 lowest(u32 word) { return __builtin_ctz(word); }
-DEVICE u32 join(u32 word) { return word; }
+DEVICE u32 or_lanes(u32 word) { return word; }
 DEVICE i64 add_lanes(i64 value) { return value; }
 DEVICE void add_to(u64* total, u64 value) { *total += value; }
 DEVICE void add_to(u32* total, u32 value) { *total += value; }
@@ -90,8 +93,8 @@ DEVICE u32 take(u32* next) { return (*next)++; }
 DEVICE void warp_barrier() {}
 #endif
 
-// The sum over all threads of a block, for all of them.
-DEVICE i64 add_team(i64 value) {
+// Return the sum over all threads of a block to each of them.
+DEVICE i64 add_block(i64 value) {
     value = add_lanes(value);
     if (n_warps() == 1) return value;
     SHARED i64 parts[32];

@@ -1,5 +1,8 @@
+// --- four words at once --------------------------------------------------------------------------
+
 #define VECTOR 4         // words of 32 rows a thread counts at once
 
+// Consecutive words, which a thread loads and stores with one instruction.
 struct Vector {
     u32 word[VECTOR];
 };
@@ -30,7 +33,8 @@ DEVICE void include(Vector& all, const Vector& more) {
     UNROLL for (int v = 0; v < VECTOR; v++) all.word[v] |= more.word[v];
 }
 
-// Lines of words, `size` bytes each, from where a thread reads: one multiplication finds a vector.
+// Lines of words in global memory, `size` bytes apart, beginning where the thread reads: one
+// multiplication finds the address of a vector.
 struct Lines {
     const char* words;
     u32 size;
@@ -38,14 +42,14 @@ struct Lines {
     DEVICE_MEMBER Vector at(u32 line) const { return load((const u32*)(words + (u64)line * size)); }
 };
 
-// The same in shared memory, whose addresses have 32 bits.
+// Lines of words in shared memory, whose addresses have 32 bits.
 struct Tile {
 #ifdef __CUDACC__
     u32 words;
 
     DEVICE_MEMBER Tile(const u32* from) {
         words = (u32)__cvta_generic_to_shared(from);
-        asm("" : "+r"(words));  // else it is added to each address apart
+        asm("" : "+r"(words));  // otherwise it is added to each address separately
     }
 
     DEVICE_MEMBER Vector at(u32 line) const {

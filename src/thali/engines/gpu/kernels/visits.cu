@@ -1,6 +1,6 @@
-// --- the row update, vertical form ---------------------------------------------------------------
+// --- the row update, vertical form: which columns to visit ---------------------------------------
 
-// The components of every column, as bits: out (n_columns, n_masks).
+// One thread per column: its components, as bits. `out` has the shape (n_columns, n_masks).
 KERNEL list_components(
     const u32* codes, i64 stride, u32 n_components, i64 n_columns, u32 n_masks, u32* out
 ) {
@@ -14,7 +14,7 @@ KERNEL list_components(
     }
 }
 
-// The columns of every component, filled up with NONE: a block for each.
+// One block per component: list the columns that it uses, and fill the list up with NONE.
 KERNEL list_columns(const u32* codes, i64 stride, i64 n_words, const i64* starts, u32* columns) {
     SHARED u32 sums[1024];
     const u32* line = codes + blockIdx.x * stride;
@@ -38,26 +38,31 @@ KERNEL list_columns(const u32* codes, i64 stride, i64 n_words, const i64* starts
     for (; rest < starts[blockIdx.x + 1]; rest += blockDim.x) columns[rest] = NONE;
 }
 
-// A record is what eight visits need to know, in two groups of four:
+// A record describes eight visits, in two groups of four:
 //
-//     columns[8], n_pairs[2], bits of the visits that have more others than there is room for, -
+//     8 words: the columns
+//     2 words: the numbers of pairs of either group
+//     1 word:  a bit for each visit whose column has more other components than there is room for
+//     1 word:  unused
 //     for either group, `room` times: two other components of each of its four columns
 //
-// A group has as many pairs as that of its columns with most others needs; the rest is filled up
-// with a line of zeros. Visits beyond the last have one of ones: all is covered, nothing counts.
+// A group has as many pairs as the column with the most other components needs. Columns with fewer
+// name the line of zeros instead, which covers nothing. Visits after the last name the line of
+// ones: there everything is covered, so nothing is counted.
 #define GROUP 4
 #define EIGHT (2 * GROUP)
 #define HEAD 12
-#define RECORD 128   // words at most: a vector for each thread of a warp
-#define WINDOW 1024  // visits that are sorted by their number of pairs: groups are much alike
+#define RECORD 128   // the most words of a record: one vector for each thread of a warp
+#define WINDOW 1024  // visits sorted together by their number of pairs, so that groups need few
 #define CLASSES_OF_VISITS 16
 
+// Return the components of a column without the one given: 32 of them, from number 32 m on.
 DEVICE u32 others_of(const u32* masks, i64 column, u32 m, u32 n_masks, u32 component) {
     u32 mask = masks[column * n_masks + m];
     return m == component >> 5 ? mask & ~(1u << (component & 31)) : mask;
 }
 
-// The records of every component. Blocks: (components, windows of visits).
+// One block per component (blockIdx.x) and window of visits (blockIdx.y): write the records.
 KERNEL list_visits(
     const u32* columns, const i64* starts, const u32* masks, u32 n_masks, u32 n_components,
     u32 room, u32* records

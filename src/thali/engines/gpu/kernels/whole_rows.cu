@@ -1,9 +1,10 @@
-// --- whole rows: counts, births and deaths, horizontal form --------------------------------------
+// --- whole rows, horizontal form -----------------------------------------------------------------
 
+// The data of one mode, and the codes of the components, in which a row is a line of words.
 struct Data {
     const u32* ones;
-    const u32* known;  // null where all are known
-    i64 stride;        // of both
+    const u32* known;  // null if all entries are known
+    i64 stride;        // of `ones` and of `known`
     i64 n_words;       // of a row
     i64 n_columns;
     const u32* codes;
@@ -17,11 +18,12 @@ struct Data {
 #define THE_DATA \
     {data_ones, data_known, data_stride, data_words, n_columns, codes, code_stride, n_components}
 
+// Covered ones and covered zeros of a row; all of its ones and zeros.
 struct Counts {
     i64 tp, fp, n_ones, n_zeros;
 };
 
-// Read which components a row has, as bits in shared memory.
+// One block: read which components a row has, as bits in shared memory.
 DEVICE void read_row(
     const u32* factor, i64 stride, i64 row, u32 n_components, const u32* is_used, u32* active
 ) {
@@ -30,15 +32,16 @@ DEVICE void read_row(
         u32 mask = 0;
         for (u32 bit = lane_of(); bit < 32 && 32 * k + bit < n_components; bit += LANES)
             mask |= ((factor[(32 * k + bit) * stride + (row >> 5)] >> (row & 31)) & 1u) << bit;
-        mask = join(mask);
+        mask = or_lanes(mask);
         if (lane_of() == 0) active[k] = is_used ? mask & is_used[k] : mask;
     }
     BARRIER();
 }
 
-#define CHUNK 2  // vectors a thread covers at once
+#define CHUNK 2  // vectors that a thread computes at once
 
-// OR the codes of active components over vectors at w and w + step. Lines are filled up with zeros.
+// One thread: OR the codes of the active components at the vectors w, w + step, ... (CHUNK of them).
+// Lines are padded with zeros.
 DEVICE void cover(const Data& data, const u32* active, i64 w, i64 step, Vector covered[CHUNK]) {
     UNROLL for (int c = 0; c < CHUNK; c++)
         UNROLL for (int v = 0; v < VECTOR; v++) covered[c].word[v] = 0;
@@ -50,6 +53,7 @@ DEVICE void cover(const Data& data, const u32* active, i64 w, i64 step, Vector c
         }
 }
 
+// One block: count the entries of a row that its active components cover.
 DEVICE Counts count_row(const Data& data, i64 row, const u32* active) {
     const u32* ones = data.ones + row * data.stride;
     const u32* known = data.known ? data.known + row * data.stride : 0;
@@ -74,14 +78,14 @@ DEVICE Counts count_row(const Data& data, i64 row, const u32* active) {
         }
     }
     Counts counts;
-    counts.tp = add_team(tp);
-    counts.fp = add_team(all) - counts.tp;
-    counts.n_ones = add_team(n_ones);
-    counts.n_zeros = (known ? add_team(n_known) : data.n_columns) - counts.n_ones;
+    counts.tp = add_block(tp);
+    counts.fp = add_block(all) - counts.tp;
+    counts.n_ones = add_block(n_ones);
+    counts.n_zeros = (known ? add_block(n_known) : data.n_columns) - counts.n_ones;
     return counts;
 }
 
-// Count covered ones and zeros of rows: a team for each.
+// One block per row: count its covered ones and covered zeros.
 KERNEL count_rows(DATA, const u32* factor, i64 stride, const i64* rows, i64 n, i64* counts) {
     const Data data = THE_DATA;
     SHARED_ARRAY(active);
