@@ -2,20 +2,23 @@
 
 import logging
 import re
+import subprocess
+from importlib.resources import files
 
 import numpy as np
 import pytest
 
 import thali
-from support.host_device import HostDevice
+from support.host_device import HostDevice, library
 from support.places import needs_compiler
 from thali.bits import PackedTensor
 from thali.data import BinaryTensor
 from thali.engines import base, choose
 from thali.engines.gpu import vertical
-from thali.engines.gpu.device import OPTIONS, n_devices, source
+from thali.engines.gpu.device import KERNELS, OPTIONS, n_devices, source
 from thali.engines.gpu.engine import GpuEngine
 from thali.errors import EngineUnavailable
+from thali.model import FixedRates, Model
 from thali.sampler import Schedule, Target
 
 
@@ -23,18 +26,56 @@ def packed(shape):
     return PackedTensor.from_tensor(BinaryTensor.from_any(np.ones(shape, bool)))
 
 
-@pytest.mark.parametrize("architecture", ["75", "80", "90"])
-def test_kernels_compile_for(architecture):
-    """NVRTC from the package registry: no device is needed."""
+def compiled(text, architecture):
+    """Return whether NVRTC from the package registry compiles a text, and what it says."""
     nvrtc = pytest.importorskip("cuda.bindings.nvrtc", reason="no NVRTC (cuda-bindings)")
-    made, program = nvrtc.nvrtcCreateProgram(source().encode(), b"rows.cu", 0, [], [])
+    made, program = nvrtc.nvrtcCreateProgram(text.encode(), b"kernels.cu", 0, [], [])
     assert made == nvrtc.nvrtcResult.NVRTC_SUCCESS
     options = [o.encode() for o in (*OPTIONS, f"--gpu-architecture=sm_{architecture}")]
     (done,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
     _, size = nvrtc.nvrtcGetProgramLogSize(program)
     log = b" " * (size + 1)  # NVRTC writes into it; Python has only one bytes of length one
     nvrtc.nvrtcGetProgramLog(program, log)
-    assert done == nvrtc.nvrtcResult.NVRTC_SUCCESS, log.decode()
+    return done == nvrtc.nvrtcResult.NVRTC_SUCCESS, log.decode()
+
+
+@pytest.mark.parametrize("architecture", ["75", "80", "90"])
+def test_kernels_compile_for(architecture):
+    """No device is needed."""
+    is_compiled, log = compiled(source(), architecture)
+    assert is_compiled, log
+
+
+def test_every_file_of_kernels_is_compiled_and_short():
+    """The list names what is in the folder; a file of more than 300 lines has two purposes."""
+    folder = files("thali.engines.gpu").joinpath("kernels")
+    texts = {file.name: file.read_text() for file in folder.iterdir()}
+    assert sorted(texts) == sorted(KERNELS)
+    assert max(len(text.splitlines()) for text in texts.values()) <= 300
+
+
+TYPING_ERROR = ("KERNEL list_visits(", "KERNEL list_visits(nothing ")
+
+
+def line_of(name, text):
+    """Return the number of the line of a file of kernels that has a text."""
+    kernels = files("thali.engines.gpu").joinpath("kernels", name).read_text()
+    return 1 + kernels[: kernels.index(text)].count("\n")
+
+
+def test_nvrtc_names_file_and_line():
+    """Of the files that were joined."""
+    is_compiled, log = compiled(source().replace(*TYPING_ERROR), "90")
+    assert not is_compiled
+    assert log.startswith(f"kernels/visits.cu({line_of('visits.cu', TYPING_ERROR[0])}): error")
+
+
+@needs_compiler
+def test_a_compiler_of_the_host_names_file_and_line():
+    """In the form that this compiler has."""
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        library(TYPING_ERROR)
+    assert f"kernels/visits.cu:{line_of('visits.cu', TYPING_ERROR[0])}:" in caught.value.stderr
 
 
 @needs_compiler
@@ -108,6 +149,28 @@ def test_the_same_chain_by_name():
         target = Target.prepare(data, engine=name)
         ends.append([i for _, i in thali.sampler.chain(np.uint64(5), target, 5)])
     assert ends[0] == ends[1]
+
+
+BROKEN_RULES = {
+    "covered is free": ("return known & ~covered;", "return known;"),
+    "no prior": ("return prior + one_weight", "return one_weight"),
+    "zeros do not count": ("one_weight * n_ones + zero_weight * n_zeros;", "one_weight * n_ones;"),
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize("mistake", [None, *BROKEN_RULES])
+def test_the_rule_decides(mistake):
+    """The kernels draw what the CPU draws, unless their only copy of the rule is wrong."""
+    values = np.random.default_rng(4).random((60, 70)) < 0.3
+    data = np.where(np.eye(60, 70), np.nan, values)
+    device = HostDevice()
+    device.edit = BROKEN_RULES.get(mistake)
+    infos = []
+    for engine in ("cpu", GpuEngine(device)):
+        target = Target.prepare(data, Model(4, FixedRates(0.1, 0.2)), engine=engine)
+        infos.append([i for _, i in thali.sampler.chain(np.uint64(5), target, 4)])
+    assert (infos[0] == infos[1]) == (mistake is None)
 
 
 def test_host_and_kernels_agree_on_the_layout():

@@ -18,16 +18,16 @@ def compiler():
 
 @cache
 def library(edit=None):
-    """Compile rows.cu with one thread a block; an edit, (old, new), makes a mistake in it."""
+    """Compile the kernels with one thread per block; an edit, (old, new), breaks them."""
     folder, text = Path(mkdtemp(prefix="thali-")), source()
     if edit is not None:
         assert text.count(edit[0]) == 1, f"{text.count(edit[0])} places read {edit[0]!r}"
         text = text.replace(*edit)
-    (folder / "rows.cpp").write_text(text)
+    (folder / "kernels.cpp").write_text(text)
     command = [compiler(), "-O1", "-std=c++17", "-Wall", "-Werror", "-fPIC", "-shared"]
-    command += ["-o", str(folder / "rows.so"), str(folder / "rows.cpp")]
+    command += ["-o", str(folder / "kernels.so"), str(folder / "kernels.cpp")]
     subprocess.run(command, check=True, capture_output=True, text=True)
-    return ctypes.CDLL(str(folder / "rows.so"))
+    return ctypes.CDLL(str(folder / "kernels.so"))
 
 
 class HostDevice:

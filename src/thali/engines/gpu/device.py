@@ -23,9 +23,29 @@ if TYPE_CHECKING:
 OPTIONS = ("-std=c++17",)
 
 
+KERNELS = (
+    "platform.cu",  # types, and what CUDA and a host's compiler name differently
+    "conditional.cu",  # the rule of every conditional: free entries, log odds
+    "decisions.cu",  # random numbers by address, decisions in integers
+    "vectors.cu",  # four words at once
+    "counters.cu",  # counts of 32 rows in the bits of a few words
+    "layout.cu",  # rows gathered, counted, flipped, transposed
+    "visits.cu",  # which columns each component visits
+    "count_component.cu",  # one component, all rows: counts
+    "draw_component.cu",  # one component, all rows: bits
+    "whole_rows.cu",  # one row, all components: counts
+    "births.cu",  # single-row components
+    "count_by_class.cu",  # free entries by class of columns
+    "host.cu",  # how a host calls the kernels, for tests without a GPU
+)
+"""Files in ``kernels/``, each after those that it needs."""
+
+
 def source() -> str:
-    """Return the kernels' source."""
-    return files("thali.engines.gpu").joinpath("kernels/rows.cu").read_text(encoding="utf-8")
+    """Return the kernels as one translation unit, in which compilers name each file and line."""
+    folder = files("thali.engines.gpu").joinpath("kernels")
+    parts = [(name, folder.joinpath(name).read_text(encoding="utf-8")) for name in KERNELS]
+    return "".join(f'#line 1 "kernels/{name}"\n{text}' for name, text in parts)
 
 
 @cache

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 VECTOR, PART_PLANES, SLOT_PLANES, SHORT_PLANES, SUM_PLANES, COUNT_WARPS = 4, 8, 10, 13, 20, 4
 EIGHT, HEAD, RECORD = 8, 12, 128
-"""As in rows.cu."""
+"""As in ``kernels/``; a test compares them."""
 
 _MOST_A_PART = ((1 << PART_PLANES) - 1) // EIGHT
 _START = 3
