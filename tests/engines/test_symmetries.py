@@ -10,7 +10,7 @@ from thali.data import BinaryTensor
 from thali.decide import fixed
 from thali.engines import RowUpdate
 from thali.engines.cpu.engine import CpuEngine
-from thali.model import Model
+from thali.model import Model, Weights
 from thali.sampler import Target, chain
 from thali.streams import Stream, chain_key
 
@@ -39,7 +39,7 @@ def order(mode, factors, **changed):
         rows=None,
         codes=khatri_rao(factors, mode),
         is_held=np.zeros(n, bool),
-        weights=fixed(np.array([[0.7, -0.6]])),
+        weights=Weights(np.array([[[[0.7, -0.6]]]])).fixed(),
         singles=None,
         prior=fixed(np.linspace(-1.0, 1.0, n)),
         stream=Stream(chain_key(3), np.uint64(5)),

@@ -57,7 +57,7 @@ def check(target):
         assert 0 < state.noise.dropped <= 0.5
         assert np.isfinite(state.alpha)
         assert all(np.isfinite(d).all() for d in state.densities)
-        assert sum(info.confusion) == target.tensor.n_known
+        assert sum(info.confusion) == target.totals.n_known
         assert min(info.confusion) >= 0
         if target.priors.buffet is not None:
             assert (state.factors[0].sizes() > 0).all()

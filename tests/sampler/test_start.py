@@ -20,6 +20,7 @@ from thali.engines.gpu.engine import GpuEngine
 from thali.errors import EngineUnavailable, NotConverged
 from thali.model import FixedRates, Model, PerComponent
 from thali.sampler import Schedule, Target, chain, start
+from thali.sampler.start import first_state
 from thali.sites import Site
 from thali.streams import Stream, chain_key, start_key
 from thali.trace import Settings
@@ -44,9 +45,7 @@ def parts(state):
 
 def first_rows(key, target):
     """Return the rows that a chain starts with, by their definition."""
-    order = Stream(start_key(key), np.uint64(0)).permutation(
-        Site.FIRST_ROWS, target.tensor.shape[0]
-    )
+    order = Stream(start_key(key), np.uint64(0)).permutation(Site.FIRST_ROWS, target.shape[0])
     return np.sort(order[: target.n_first])
 
 
@@ -59,7 +58,7 @@ def first_rows(key, target):
 def test_start_does_not_depend_on_the_engine(name, unknown, density, monkeypatch):
     """Every state on the way is equal, over two stages; so are the sweeps that follow."""
     monkeypatch.setattr(MODULE, "_LEAST", 16)
-    monkeypatch.setattr("thali.engines.cpu.engine._MIN_WORK", 0)
+    monkeypatch.setattr("thali.engines.host._MIN_WORK", 0)
     data = simulated((400, 90), 4, unknown=unknown).tensor
     model = Model() if density is None else Model(density=density)
     seen = []
@@ -81,9 +80,9 @@ def test_a_full_device_leaves_the_start_to_the_cpu():
     target = Target.prepare(data, schedule=FEW, engine=GpuEngine(device))
     device.room = 0
     with pytest.raises(EngineUnavailable):
-        target.engine.load(target.tensor)
-    expected = Target.prepare(data, schedule=FEW, threads=1).initial(KEY)
-    assert parts(target.initial(KEY)) == parts(expected)
+        target.engine.load(target.engine.tensor)
+    expected = first_state(KEY, Target.prepare(data, schedule=FEW, threads=1))
+    assert parts(first_state(KEY, target)) == parts(expected)
 
 
 # --- what it is ------------------------------------------------------------------------------
@@ -93,7 +92,7 @@ def test_a_full_device_leaves_the_start_to_the_cpu():
 def test_start_is_a_state_of_all_rows_before_the_first_sweep(unknown):
     """Its counts are those of the data, everything is used, nothing was swept."""
     target = Target.prepare(simulated((500, 120), 5, unknown=unknown).tensor, schedule=FEW)
-    state = target.initial(KEY)
+    state = first_state(KEY, target)
     assert state.n_components > 1
     assert [f.n_rows for f in state.factors] == [500, 120]
     assert state.covered == target.recount(state).covered
@@ -126,7 +125,7 @@ def test_memberships_of_all_rows_follow_from_the_components():
     """Given the components, other rows are explained as well as the first ones."""
     data = simulated((2_000, 300), 6)
     target = Target.prepare(data.tensor, schedule=FEW, threads=1)
-    state = target.initial(KEY)
+    state = first_state(KEY, target)
     users, codes = (f.dense().astype(int) for f in state.factors)
     truth = data.factors[0].astype(int) @ data.factors[1].astype(int).T > 0
     is_wrong = ((users @ codes.T > 0) != truth).mean(axis=1)
@@ -142,7 +141,7 @@ def test_first_rows_are_packed_like_data_of_their_own(unknown):
     data = simulated((300, 70), 3, unknown=unknown).tensor
     target = Target.prepare(data, schedule=FEW, threads=1)
     rows = first_rows(KEY, target)
-    found = MODULE._target_of(rows, target).tensor
+    found = MODULE._target_of(rows, target).engine.tensor
     expected = PackedTensor.from_tensor(thali.BinaryTensor.from_any(data[rows]))
     assert found[:1] + found[2:] == expected[:1] + expected[2:]
     for one, other in zip(found.unfoldings, expected.unfoldings, strict=True):
@@ -183,7 +182,7 @@ def test_a_component_of_other_rows_is_found_later():
             for c in range(state.n_components)
         )
 
-    begun = target.initial(KEY)
+    begun = first_state(KEY, target)
     assert begun.n_components >= 4
     assert not is_there(begun)
     *_, (state, _) = chain(KEY, target, 60, begun)
@@ -193,7 +192,7 @@ def test_a_component_of_other_rows_is_found_later():
 def test_what_the_first_rows_say_is_held():
     """Error rates found before are not replaced by those a chain from nothing starts with."""
     target = Target.prepare(simulated((800, 200), 5).tensor, schedule=FEW, threads=1)
-    begun = target.initial(KEY)
+    begun = first_state(KEY, target)
     assert begun.noise == pytest.approx((0.02, 0.3), abs=0.05)
     sweeps = list(chain(KEY, target, 20, begun))
     assert {state.noise for state, _ in sweeps[:10]} == {begun.noise}
@@ -208,7 +207,7 @@ def test_every_chain_starts_with_rows_of_its_own(monkeypatch):
     monkeypatch.setattr(MODULE, "_target_of", lambda r, t: (taken.append(r), plain(r, t))[1])
     keys = [chain_key(1, 0), chain_key(1, 1)]
     for key in keys:
-        target.initial(key)
+        first_state(key, target)
     for key, rows in zip(keys, taken, strict=True):
         assert rows.tolist() == first_rows(key, target).tolist()
         assert len(set(rows.tolist())) == 64

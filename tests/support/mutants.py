@@ -199,7 +199,7 @@ WRONG_RATIOS = {  # module, what it says, what it should not say
     "guided": ("guided", " - log(n_small + 1) - log_guess", " - log(n_small + 1)"),
     "compound": ("compound", " - log_guess - log_parts", " - log_parts"),
     "reseat": (
-        "own_component", "log(alpha) - log(n + 1) if choice.is_birth", "log(alpha) if choice.is_birth"
+        "own_component", "log(alpha) - log(n + 1) if choice", "log(alpha) if choice"
     ),
     # The seed row that was drawn, not all that could have been.
     "residual": ("residual", "largest + log(total) - log(n_rows)", "largest - log(n_rows)"),

@@ -282,7 +282,7 @@ class Posterior(Draws):
 
         self._need_draws()
         is_packed = isinstance(held_out, PackedTensor)
-        tensor = held_out if is_packed else BinaryTensor.from_any(held_out, threads=threads)
+        tensor = held_out if is_packed else BinaryTensor.from_any(held_out)
         return log_scores(self, self.shape, tensor)
 
     # --- trust ---------------------------------------------------------------------------------

@@ -100,7 +100,7 @@ class GpuEngine(DeviceMemory):
         has_died = self.xp.zeros(len(is_single), np.uint8)
         totals = self.xp.zeros(3, u64)
         self._launch_rows(
-            "move_singles", len(rows), job.mode, job.codes.n_components,
+            "birth_death", len(rows), job.mode, job.codes.n_components,
             [*self._data(job.mode, job.codes), lines.words, lines.stride, rows, i64(len(rows)),
              self._mask(is_single), self.xp.asarray(tables.factors), i64(len(tables.factors)),
              self.xp.asarray(tables.odds), u64(job.stream.key), u32(job.stream.sweep),
@@ -198,7 +198,7 @@ class GpuEngine(DeviceMemory):
         width = self._unfoldings[mode][0].n_words
         parts = max(1, min(width // 1024, 4 * self.device.n_processors // max(1, n_rows)))
         self._launch_rows(
-            "tally_rows", n_rows, mode, cover.codes.n_components,
+            "count_by_class", n_rows, mode, cover.codes.n_components,
             [*self._data(mode, cover.codes), lines.words, lines.stride, i64(rows[0]), i64(n_rows),
              self._mask(cover.is_counted), sets.words, sets.stride, u32(len(classes)), counts],
             parts,

@@ -99,7 +99,7 @@ KERNEL draw_codes(
 }
 
 // One block per row: try the birth or the death of one single-row component (births.py, eq. 13).
-KERNEL move_singles(
+KERNEL birth_death(
     DATA, const u32* factor, i64 stride, const i64* rows, i64 n, const u32* is_single,
     const i64* factors, i64 n_densities, const i64* odds, u64 key, u32 sweep, u32 site,
     const u64* table, u32* n_new, u32* density, unsigned char* has_died, u64* totals

@@ -4,7 +4,7 @@
 
 // One block per row (blockIdx.x) and part of its words (blockIdx.y): count the free ones and the
 // free zeros of the row by class of columns.
-KERNEL tally_rows(
+KERNEL count_by_class(
     DATA, const u32* factor, i64 stride, i64 first, i64 n, const u32* is_counted,
     const u32* classes, i64 class_stride, u32 n_classes, u64* counts
 ) {

@@ -37,6 +37,6 @@ ON_HOST(draw_long_component)
 ON_HOST(count_rows)
 ON_HOST(draw_births)
 ON_HOST(draw_codes)
-ON_HOST(move_singles)
-ON_HOST(tally_rows)
+ON_HOST(birth_death)
+ON_HOST(count_by_class)
 #endif

@@ -5,19 +5,19 @@ import pytest
 from scipy.special import expit, log_expit, logit, logsumexp
 
 from support.mutants import mutate
+from thali.bits import Factor
 from thali.bits.words import pack, unpack
-from thali.sampler.moves import proposal as proposals
-from thali.sampler.moves.anchored import propose_anchored
-from thali.sampler.moves.compound import propose_compound
-from thali.sampler.moves.guided import propose_guided
-from thali.sampler.moves.proposal import (
-    CHUNK,
-    Proposal,
-    chance_of,
-    partner_of,
-    propose_split_merge,
-)
-from thali.sampler.moves.residual import NOTHING, add_up, residual_users
+from thali.engines.cpu.engine import CpuEngine
+from thali.model import FixedRates, Model
+from thali.sampler import Target
+from thali.sampler.moves import split_merge
+from thali.sampler.moves.anchored import ANCHORED
+from thali.sampler.moves.compound import COMPOUND
+from thali.sampler.moves.guided import GUIDED
+from thali.sampler.moves.move import Attempt
+from thali.sampler.moves.proposal import CHUNK
+from thali.sampler.moves.residual import add_up, residual_users
+from thali.sampler.moves.split_merge import SPLIT_MERGE, chance_of, partner_of
 from thali.streams import Stream
 from thali.threads import parallel_for
 
@@ -47,20 +47,24 @@ STREAM = Stream(np.uint64(7), np.uint64(1))
 
 
 @pytest.mark.parametrize(
-    "propose", [propose_split_merge, propose_guided, propose_compound, propose_anchored]
+    "move", [SPLIT_MERGE, GUIDED, COMPOUND, ANCHORED], ids=lambda move: move.name
 )
-def test_proposals_do_not_depend_on_threads(propose):
+def test_proposals_do_not_depend_on_threads(move):
     """Rows are many enough for several ranges, which differ with the number of threads."""
     rng = np.random.default_rng(1)
     users, codes = pack(rng.random((4, N_ROWS)) < 0.3), pack(rng.random((4, 64)) < 0.5)
     users[3] = users[0] | users[1]  # a compound that may be deleted
-    ones = pack(rng.random((N_ROWS, 64)) < 0.3)
-    data = (codes, ones, NOTHING, 1.0, -0.5) if propose is propose_anchored else ()
+    data = rng.random((N_ROWS, 64)) < 0.3
+    targets = [
+        Target.prepare(data, Model(noise=FixedRates(0.2, 0.3), alpha=1.0), engine=CpuEngine(n))
+        for n in (1, 2, 3)
+    ]
+    state = targets[0].initial(np.uint64(0))
+    state = state._replace(factors=(Factor(users, N_ROWS), Factor(codes, 64)))
     n_possible = 0
     for number in range(40):
         tried = [
-            Proposal(*propose(STREAM, np.uint64(number), users, N_ROWS, 1.0, threads, *data))
-            for threads in (1, 2, 3)
+            move.propose(Attempt(STREAM, np.uint64(number), state, target)) for target in targets
         ]
         for other in tried[1:]:
             for one, another in zip(tried[0], other, strict=True):
@@ -72,10 +76,10 @@ def test_proposals_do_not_depend_on_threads(propose):
 def test_a_range_that_forgets_the_rows_before_it_is_noticed():
     """The same comparison rejects a division whose ranges all begin with the first number."""
     edit = ("index = np.uint64(size_of(users[: lo >> 6]))", "index = np.uint64(0)")
-    wrong = mutate("thali.sampler.moves.proposal", [edit])
+    wrong = mutate("thali.sampler.moves.split_merge", [edit])
     users = pack(np.random.default_rng(1).random(N_ROWS) < 0.3)
-    for module, is_same in ((proposals, True), (wrong, False)):
-        pairs = [module.divided(STREAM, np.uint64(0), users, threads) for threads in (1, 2)]
+    for module, is_same in ((split_merge, True), (wrong, False)):
+        pairs = [module.divided(STREAM, np.uint64(0), users, CpuEngine(n)) for n in (1, 2)]
         assert np.array_equal(*pairs) == is_same
 
 
@@ -90,7 +94,7 @@ def test_users_of_what_is_left_are_weighed_chunk_by_chunk(is_drawn):
         users, sums = np.zeros_like(given) if is_drawn else given, np.empty((4, 4))
         parallel_for(
             residual_users, N_ROWS, threads, *STREAM, np.uint64(0), is_drawn, users, rate,
-            counts, sizes, odds, float(w1), float(w0), sums, step=CHUNK,
+            counts, sizes, odds, np.array([float(w1), w0]), sums, step=CHUNK,
         )  # fmt: skip
         found.append((users, *add_up(sums, N_ROWS)))
     for users, gain, log_proposal in found[1:]:

@@ -1,0 +1,56 @@
+"""Split and merge by what fits two rows."""
+
+import pytest
+
+from support import compare, mutants
+from support.moves import (
+    FIXED,
+    LEARNED,
+    OWN_DENSITIES,
+    assert_exact,
+    assert_rejected,
+    assert_wrong_ratio_is_rejected,
+    compared,
+    far_apart,
+)
+
+
+def test_anchored_is_exact():
+    """Four tries per sweep leave the exact posterior as it is."""
+    assert_exact(FIXED, "anchored")
+
+
+@pytest.mark.slow  # all moves together see it as well, in test_tries.py
+def test_anchored_is_exact_with_everything_learned():
+    """The same, rows one after another, and error rates, density and concentration drawn."""
+    assert_exact(LEARNED, "anchored", "serial")
+
+
+def test_anchored_with_a_density_per_component():
+    """A new component draws its own density; one that goes takes it along."""
+    assert_exact(OWN_DENSITIES, "anchored")
+
+
+def test_a_wrong_ratio_of_anchored_is_rejected(monkeypatch):
+    """The same comparison fails when the proposal is left out of the acceptance ratio."""
+    assert_wrong_ratio_is_rejected("anchored", "anchored", monkeypatch.setattr)
+
+
+def test_anchors_that_see_a_part_of_the_data_are_exact(monkeypatch):
+    """One word of columns and one user more say what tells two components apart."""
+    mutants.short_sight(monkeypatch.setattr)
+    compare.assert_matches(*far_apart(8_000, "anchored"))
+
+
+def test_anchors_that_see_less_in_a_merge_are_rejected(monkeypatch):
+    """What they show must be the same whether one is split or two are merged."""
+    less = (
+        "marks = _mark(free, ones, *weights)",
+        "marks = _mark(free, ones, *weights, _ROUNDS if first == second else 0)",
+    )
+    asked = ("def _mark(free: Words, ones: Words, w1: float, w0: float) -> Words:",
+             "def _mark(free, ones, w1, w0, rounds):")  # fmt: skip
+    mutants.short_sight(
+        monkeypatch.setattr, less, asked, ("in range(_ROUNDS):", "in range(rounds):")
+    )
+    assert_rejected(compared(FIXED, 24_000, anchored=16))

@@ -1,0 +1,18 @@
+"""Merge two components and split a third: the number of components stays."""
+
+import pytest
+
+from support import compare, mutants
+from support.moves import FINITE, assert_rejected, compared_finite
+
+
+@pytest.mark.parametrize("name", FINITE)
+def test_exchange_is_exact(name):
+    """Four tries per sweep leave the exact posterior as it is."""
+    compare.assert_matches(*compared_finite(name, 8_000, split_merge=4))
+
+
+def test_a_wrong_ratio_of_exchange_is_rejected(monkeypatch):
+    """The same comparison fails when the divisions are not weighed."""
+    mutants.wrong_exchange(monkeypatch.setattr)
+    assert_rejected(compared_finite("fixed", 8_000, split_merge=4))

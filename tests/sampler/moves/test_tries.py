@@ -1,0 +1,76 @@
+"""All moves of a sweep together: exact, as often as they should be, and counted."""
+
+import numpy as np
+import pytest
+
+from support import compare, mutants
+from support.chains import NO_MOVES, X33
+from support.moves import FIXED, LEARNED, assert_rejected, compared
+from thali.model import FixedRates, Gamma, Model
+from thali.sampler import Schedule, Target, chain
+from thali.sampler.moves import tries
+from thali.sampler.schedule import MOVES
+from thali.streams import chain_key
+
+ALL = {"split_merge": 5, "anchored": 3, "guided": 5, "compound": 3, "reseat": 3, "residual": 2}
+
+
+@pytest.mark.parametrize("problem", [FIXED, LEARNED], ids=["fixed", "learned"])
+def test_all_moves_together_are_exact(problem):
+    """As they are used."""
+    compare.assert_matches(*compared(problem, 6_000, **ALL))
+
+
+def test_a_block_that_counts_twice_is_rejected(monkeypatch):
+    """The columns of the first decision must not count again in the second."""
+    mutants.block_counted_twice(monkeypatch.setattr)
+    assert_rejected(compared(FIXED, 8_000, split_merge=4, guided=4))
+
+
+LEARNED_ALPHA = (
+    X33, ((0, 2),), Model(noise=FixedRates(0.1, 0.25), alpha=Gamma(2.0, 1.5), density=0.3)
+)  # fmt: skip
+
+
+def test_more_tries_for_more_components_are_exact(monkeypatch):
+    """Their number may depend on alpha, which no move changes, not on the components."""
+    monkeypatch.setattr(tries, "_FEW", 0.7)
+    compare.assert_matches(*compared(LEARNED_ALPHA, 8_000, guided=1, residual=1))
+    mutants.tries_by_what_they_change(monkeypatch.setattr)
+    assert_rejected(compared(LEARNED_ALPHA, 8_000, guided=1, residual=1))
+
+
+@pytest.mark.parametrize(("n_columns", "n_tries"), [(16_384, 5), (16_385, 3)])
+def test_half_the_tries_on_wide_data(n_columns, n_tries):
+    """By the shape of the data, which no move changes; never less than one."""
+    data = np.zeros((2, n_columns), bool)
+    schedule = Schedule(**NO_MOVES | {"split_merge": 5, "residual": 1})
+    target = Target.prepare(data, Model(alpha=1.0), schedule, threads=1)
+    (_, info), *_ = chain(chain_key(0), target, 1)
+    expected = dict.fromkeys(MOVES, 0) | {"split_merge": n_tries, "residual": 1}
+    assert {name: n for name, (n, _) in info.moves.items()} == expected
+
+
+def test_acceptance_is_reported():
+    """Every sweep says how often each move was tried and accepted."""
+    schedule = Schedule(**ALL)
+    target = Target.prepare(X33, Model(alpha=1.0), schedule)
+    reported = [info.moves for _, info in chain(chain_key(0), target, 300)]
+    for name in MOVES:
+        assert {moves[name][0] for moves in reported} == {ALL[name]}
+        assert 0 < sum(moves[name][1] for moves in reported) < 300 * ALL[name]
+
+
+def test_every_move_has_a_file_and_a_name():
+    """A move is called in a schedule what it is called in the register; its file has its name."""
+    assert set(tries.BUFFET) == set(MOVES)
+    assert set(tries.FINITE) <= set(MOVES)
+    for move in (*tries.BUFFET.values(), *tries.FINITE.values()):
+        assert type(move).__module__.startswith("thali.sampler.moves.")
+
+
+def test_tensors_have_no_moves_yet():
+    """Their codes cannot be summed out column by column."""
+    target = Target.prepare(np.ones((2, 2, 2)), Model(2), Schedule(**ALL), threads=1)
+    (_, info), *_ = chain(chain_key(0), target, 1)
+    assert {n for n, _ in info.moves.values()} == {0}

@@ -1,0 +1,96 @@
+"""Chains of tiny problems with moves of whole components, beside their exact posterior."""
+
+import numpy as np
+
+from support import compare, exact, mutants
+from support.chains import NO_MOVES, X32, X33, as_exact, hide, run
+from thali.model import (
+    Beta,
+    EqualRates,
+    FixedRates,
+    Gamma,
+    Model,
+    PerComponent,
+    UnequalRates,
+)
+from thali.sampler import Schedule, Target, chain
+from thali.streams import chain_key
+
+FIXED = (X33, ((0, 2),), Model(noise=FixedRates(0.1, 0.25), alpha=1.4, density=0.3))
+LEARNED = (
+    X33,
+    ((1, 1), (2, 0)),
+    Model(
+        noise=UnequalRates((1.5, 6.0), (2.0, 5.0)), alpha=Gamma(2.0, 1.5), density=Beta(2.0, 3.0)
+    ),
+)
+OWN_DENSITIES = (
+    X33,
+    ((0, 2),),
+    Model(noise=FixedRates(0.1, 0.25), alpha=1.4, density=PerComponent(1.0, 2.0, n_values=3)),
+)
+FINITE = {
+    "fixed": (X33, ((0, 2),), Model(3, FixedRates(0.1, 0.2), density=(0.4, 0.3)), 0.4),
+    "learned": (
+        X32,
+        (),
+        Model(3, UnequalRates((2.0, 6.0), (2.0, 5.0)), density=Beta(2.0, 3.0)),
+        None,
+    ),
+    "per-component": (
+        X32,
+        ((0, 1),),
+        Model(3, EqualRates((2.0, 6.0)), density=PerComponent(1.0, 2.0, n_values=3)),
+        None,
+    ),
+}
+
+
+def compared(problem, n_sweeps, kind="parallel", **moves):
+    """Return what a chain with some moves draws, and what is exact."""
+    x, hidden, model = problem
+    tensor, known = hide(x, *hidden)
+    expected = exact.posterior_ibp(x, known, as_exact(model), max_components=24)
+    return (*run(tensor, model, n_sweeps, kind=kind, **moves), expected)
+
+
+def compared_finite(name, n_sweeps, **moves):
+    """Return the same of a model with three components."""
+    x, hidden, model, density_rows = FINITE[name]
+    tensor, known = hide(x, *hidden)
+    expected = exact.posterior_finite(x, known, as_exact(model), 3, density_rows)
+    return None, run(tensor, model, n_sweeps, **moves)[1], expected
+
+
+def far_apart(n_sweeps, move):
+    """Compare as above, with the columns of the problem in three words, all between unknown."""
+    x, hidden, model = FIXED
+    columns = [0, 70, 140]
+    tensor, known = hide(x, *hidden)
+    wide = np.full((3, 192), np.nan)
+    wide[:, columns] = tensor
+    schedule = Schedule(blocks=2, hold=0, **NO_MOVES | {move: 12})
+    target = Target.prepare(wide, model, schedule, threads=1)
+    ks, fs = np.empty(n_sweeps, int), np.empty(n_sweeps, int)
+    for i, (state, info) in enumerate(chain(chain_key(1), target, n_sweeps)):
+        users, codes = (factor.dense().astype(int) for factor in state.factors)
+        ks[i] = info.n_components
+        fs[i] = (users @ codes[columns].T > 0).ravel() @ (1 << np.arange(9))
+    return ks, fs, exact.posterior_ibp(x, known, as_exact(model), max_components=24)
+
+
+def assert_exact(problem, move, kind="parallel"):
+    """Four tries per sweep leave the exact posterior as it is."""
+    compare.assert_matches(*compared(problem, 8_000, kind, **{move: 4}))
+
+
+def assert_wrong_ratio_is_rejected(mistake, move, patch):
+    """The same comparison fails when the proposal is left out of the acceptance ratio."""
+    mutants.wrong_ratio(mistake)(patch)
+    assert_rejected(compared(FIXED, 8_000, **{move: 4}))
+
+
+def assert_rejected(drawn):
+    """Say by how much, if it is not."""
+    z = compare.max_abs_z(*drawn)
+    assert compare.rejects(*drawn), f"largest |z| is only {z:.1f}"
