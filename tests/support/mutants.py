@@ -115,8 +115,8 @@ def poisson_at_the_total(patch):
     """Poisson probability of L + L' instead of L' new components."""
     edits = [
         (
-            "n_ones - tp, n_zeros - fp, count, tables.ceiling,",
-            "n_ones - tp, n_zeros - fp, _shifted(count, n_components), tables.ceiling,",
+            "n_ones - tp, n_zeros - fp, count, ceiling,",
+            "n_ones - tp, n_zeros - fp, _shifted(count, n_components), ceiling,",
         ),
         (
             "@jit\ndef scan_rows(",
@@ -168,7 +168,7 @@ def forgotten_singles(patch):
 
 def forgotten_prior(patch):
     """Entries drawn from the likelihood alone."""
-    edits = [("log_odds(order.prior[component],", "log_odds(np.int64(0),")]
+    edits = [("log_odds(prior[component],", "log_odds(np.int64(0),")]
     patch(
         module("thali.engines.cpu.engine"),
         "horizontal",
@@ -199,7 +199,7 @@ WRONG_RATIOS = {  # module, what it says, what it should not say
     "guided": ("guided", " - log(n_small + 1) - log_guess", " - log(n_small + 1)"),
     "compound": ("compound", " - log_guess - log_parts", " - log_parts"),
     "reseat": (
-        "own_component", "log(alpha) - log(n + 1) if choice", "log(alpha) if choice"
+        "own_component", "log(alpha) - log(n + 1) if is_birth", "log(alpha) if is_birth"
     ),
     # The seed row that was drawn, not all that could have been.
     "residual": ("residual", "largest + log(total) - log(n_rows)", "largest - log(n_rows)"),

@@ -19,26 +19,22 @@ class Confusion(NamedTuple):
     fn: int
 
 
-class Counts(NamedTuple):
+class Counts:
     """Known entries by class of their row, class of their column, prediction and datum (eq. 3).
 
     Entries of one pair of classes share their error rates. Today every row and every column is of
-    the same class.
+    the same class, so that the total says it all.
     """
 
-    table: Index  # (n_row_classes, n_column_classes, 4), the last as in Confusion
+    __slots__ = ("total",)
 
-    @classmethod
-    def of_one_class(cls, confusion: Confusion) -> Counts:
-        """Return the counts where all rows and all columns are alike."""
-        return cls(np.array([[confusion]], np.int64))
+    def __init__(self, total: Confusion) -> None:
+        self.total = total
 
     @property
-    def total(self) -> Confusion:
-        """The counts of all classes together."""
-        if self.table.shape[:2] == (1, 1):
-            return Confusion(*self.table[0, 0].tolist())
-        return Confusion(*self.table.sum(axis=(0, 1)).tolist())
+    def table(self) -> Index:
+        """``(n_row_classes, n_column_classes, 4)``, the last as in :class:`Confusion`."""
+        return np.array([[self.total]], np.int64)
 
 
 class Totals(NamedTuple):

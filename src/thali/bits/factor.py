@@ -96,8 +96,10 @@ class Factor:
         return sizes
 
     def take(self, components: Index | NDArray[np.bool_]) -> Factor:
-        """Select or reorder components."""
-        return Factor(self.words[components], self.n_rows)
+        """Select or reorder components, by number or by a mask."""
+        if components.dtype == np.bool_:
+            components = np.flatnonzero(components)
+        return Factor(self.words.take(components, axis=0), self.n_rows)
 
     def append(self, words: Words) -> Factor:
         """Add packed components at the end."""

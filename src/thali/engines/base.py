@@ -150,14 +150,14 @@ class Engine(Protocol):
         Free is what is known and not covered. Returns ``(n_rows, n_classes, 2)``.
         """
 
-    def count_in_window(self, rows: Index, window: int, cover: Cover, classes: Words) -> Index:
-        """Count as :meth:`count_by_class` in a window of columns, for any rows of the first mode.
+    def count_in_window(self, rows: Index, window: slice, cover: Cover, classes: Words) -> Index:
+        """Count as :meth:`count_by_class`, any rows of the first mode, in a window of columns.
 
-        ``window`` is the first word of the columns; it is as wide as the classes.
+        ``window`` are words of columns, as many as the classes have.
         """
 
     def free_in_window(self, rows: Index, window: slice, cover: Cover) -> tuple[Words, Words]:
-        """Return the free entries of rows of the first mode, and the ones among all entries.
+        """Return the free entries of a few rows of the first mode, and all their ones.
 
         ``window`` are words of columns. Both results are ``(n_rows, n_words)``, packed.
         """

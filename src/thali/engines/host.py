@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thali.bits.words import n_words
+from thali.bits.words import WORD, n_words
 from thali.engines.cpu.count_by_class import count_free_rows, list_free_rows
 from thali.threads import n_threads, parallel_for
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 NOTHING = np.zeros((0, 0), np.uint64)
 """Stands for the known entries where all are known."""
+
+_ALL = ~np.uint64(0)
 
 _MIN_WORK = 1 << 15
 """Words of work below which a second thread costs more than it saves (about 40 microseconds)."""
@@ -52,25 +54,35 @@ class HostRows:
         """Run a compiled function over ranges of rows, its first two arguments."""
         return parallel_for(kernel, n_rows, self.threads, *arguments, step=step)
 
-    def count_in_window(self, rows: Index, window: int, cover: Cover, classes: Words) -> Index:
-        """Count free ones and zeros by class of columns in a window of them."""
+    def count_in_window(self, rows: Index, window: slice, cover: Cover, classes: Words) -> Index:
+        """Count free ones and zeros by class of columns in a window of words of columns."""
+        ones, known = self._window(rows, window)
+        codes = np.ascontiguousarray(cover.codes.words[:, window])
         counts = np.empty((len(rows), len(classes), 2), np.int64)
+        lines = np.arange(len(rows))
         self.share_work(
-            count_free_rows, len(rows), len(rows) * classes.shape[1] * (len(cover.is_counted) + 4),
-            rows, window, *self.unfolding(0), *_words(cover), classes, counts,
+            count_free_rows, len(rows), ones.size * (len(codes) + 4), rows, lines, ones, known,
+            codes, cover.users.words, cover.is_counted, classes, counts,
         )  # fmt: skip
         return counts
 
     def free_in_window(self, rows: Index, window: slice, cover: Cover) -> tuple[Words, Words]:
         """Return the free entries of rows, and their ones, in a window of words of columns."""
+        ones, known = self._window(rows, window)
+        words = cover.codes.words
+        codes = np.ascontiguousarray(words[:, window])
+        free = np.empty_like(ones)
+        _, stop, _ = window.indices(words.shape[1])
+        n_left = self.totals.n_columns(0) % WORD  # columns of a row's last word
+        is_cut = n_left > 0 and stop == words.shape[1]
+        last = np.uint64((1 << n_left) - 1) if is_cut else _ALL
+        list_free_rows(rows, known, codes, cover.users.words, cover.is_counted, last, free)
+        return free, ones
+
+    def _window(self, rows: Index, window: slice) -> tuple[Words, Words]:
+        """Return the ones and the known entries of rows of the first mode in a window."""
         ones, known = self.unfolding(0)
-        first, stop, _ = window.indices(ones.shape[1])
-        free, has = np.empty((2, len(rows), stop - first), np.uint64)
-        list_free_rows(
-            0, len(rows), rows, first, self.totals.n_columns(0), ones, known, *_words(cover), free,
-            has,
-        )  # fmt: skip
-        return free, has
+        return ones[rows, window], known[rows, window] if len(known) else known
 
     def share_work(
         self, kernel: Callable[..., Any], n_rows: int, work: int, *arguments: Any, step: int = 1
@@ -78,10 +90,6 @@ class HostRows:
         """Run a kernel over ranges of rows: on all threads if there are enough words of work."""
         threads = self.threads if work >= _MIN_WORK else 1
         return parallel_for(kernel, n_rows, threads, *arguments, step=step)
-
-
-def _words(cover: Cover) -> tuple[Words, Words, Any]:
-    return cover.codes.words, cover.users.words, cover.is_counted
 
 
 def lines_of_births(owners: Index, codes: Words, n_rows: int) -> tuple[Words, Words]:

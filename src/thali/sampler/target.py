@@ -158,7 +158,7 @@ class Target(NamedTuple):
 
     def counts(self, state: State) -> Counts:
         """Return the known entries of a state by class, prediction and datum."""
-        return Counts.of_one_class(self.totals.confusion(*state.covered))
+        return Counts(self.totals.confusion(*state.covered))
 
     def recount(self, state: State) -> State:
         """Return the state with its covered entries counted from the data."""

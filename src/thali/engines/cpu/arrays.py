@@ -1,8 +1,24 @@
-"""What compiled code gets: data and work orders as plain arrays, several in one argument."""
+"""What compiled code gets: data and work orders as plain tuples of arrays.
+
+Plain, because Numba takes them as fast as single arguments, while named tuples cost three
+microseconds per call; and its cache on disk could not be read any more once such a name is gone.
+Kernels unpack them under the names given here.
+
+``Data``
+    ``ones, known, n_columns``: the unfolding of a mode, whose ``known`` has no rows if all entries
+    are known; and its columns without padding.
+``Order``
+    ``rows, codes, is_held, weights, singles, prior, key, sweep, site``: a work order
+    (:class:`thali.engines.base.RowUpdate`); weights are ``(n_integrated + 1, 2)``, of a one and of
+    a zero, and singles say for every row how many single-row components are integrated out.
+``Born``
+    ``n_new, density, covered``: filled in for every row: its new components, which of the
+    tabulated densities they have, and the ones and zeros that the row covers.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
@@ -10,32 +26,9 @@ if TYPE_CHECKING:
 
     from thali.bits.words import Index, Words
 
-
-class Data(NamedTuple):
-    """The unfolding of a mode."""
-
-    ones: Words
-    known: Words  # no rows if all entries are known
-    n_columns: int  # without padding
-
-
-class Order(NamedTuple):
-    """A work order (:class:`thali.engines.base.RowUpdate`)."""
-
-    rows: Index  # row numbers
-    codes: Words
-    is_held: NDArray[np.bool_]
-    weights: NDArray[np.int64]  # (n_integrated + 1, 2): of a one, of a zero
-    singles: Index  # for every row: its integrated single-row components
-    prior: NDArray[np.int64]
-    key: np.uint64
-    sweep: np.uint64
-    site: np.uint64
-
-
-class Born(NamedTuple):
-    """Births of the rows of a work order, filled in."""
-
-    n_new: Index  # of every row
-    density: Index  # of every row: which of the tabulated densities its new components have
-    covered: Index  # (n_rows, 2): ones and zeros that a row covers
+    Data: TypeAlias = tuple[Words, Words, int]
+    Order: TypeAlias = tuple[
+        Index, Words, NDArray[np.bool_], NDArray[np.int64], Index, NDArray[np.int64],
+        np.uint64, np.uint64, np.uint64,
+    ]  # fmt: skip
+    Born: TypeAlias = tuple[Index, Index, Index]

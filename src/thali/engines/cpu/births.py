@@ -147,29 +147,31 @@ def draw_births(
 
     Returns the sums of what was written: new components, covered ones, covered zeros.
     """
+    all_ones, known, n_columns = data
+    rows, codes, _, _, _, _, key, sweep, _ = order
+    n_new, _, covered = born
     n_born = 0
     all_tp = 0
     all_fp = 0
-    codes = order.codes
     width = codes.shape[1]
     once = np.empty(width, np.uint64)
     twice = np.empty(width, np.uint64)
     active = np.empty(codes.shape[0], np.bool_)
     scores = np.empty(count.shape[0], np.int64)
     for i in range(lo, hi):
-        row = order.rows[i]
-        ones = data.ones[row]
+        row = rows[i]
+        ones = all_ones[row]
         read_row(factor, i, active)
-        base = cover_row(data.known, row, codes, active, once, twice)
+        base = cover_row(known, row, codes, active, once, twice)
         tp, fp = count_covered(once, ones, base)
-        n_ones, n_zeros = count_known(ones, data.n_columns, data.known.shape[0] > 0, base)
-        born.n_new[i] = draw_count(
-            n_ones - tp, n_zeros - fp, count, ceiling, scores, order.key, order.sweep,
+        n_ones, n_zeros = count_known(ones, n_columns, known.shape[0] > 0, base)
+        n_new[i] = draw_count(
+            n_ones - tp, n_zeros - fp, count, ceiling, scores, key, sweep,
             np.uint64(row),
         )  # fmt: skip
-        born.covered[i, 0] = tp
-        born.covered[i, 1] = fp
-        n_born += born.n_new[i]
+        covered[i, 0] = tp
+        covered[i, 1] = fp
+        n_born += n_new[i]
         all_tp += tp
         all_fp += fp
     return n_born, all_tp, all_fp
@@ -182,25 +184,27 @@ def draw_birth_codes(
     new_codes: Words,
 ) -> None:  # fmt: skip
     """Draw the codes of the new single-row components of some rows."""
-    codes = order.codes
+    all_ones, known, n_columns = data
+    rows, codes, _, _, _, _, key, sweep, _ = order
+    n_new, density, covered = born
     width = codes.shape[1]
     once = np.empty(width, np.uint64)
     twice = np.empty(width, np.uint64)
     active = np.empty(codes.shape[0], np.bool_)
     for i in range(lo, hi):
-        if born.n_new[i] == 0:
+        if n_new[i] == 0:
             continue
-        row = order.rows[i]
+        row = rows[i]
         read_row(factor, i, active)
-        cover_row(data.known, row, codes, active, once, twice)
-        g = born.density[i]
+        cover_row(known, row, codes, active, once, twice)
+        g = density[i]
         tp, fp = draw_codes(
-            data.ones[row], once, data.n_columns, born.n_new[i], cover[g], first[g], plain[g],
-            order.key, order.sweep, np.uint64(row),
-            new_codes[offsets[i] : offsets[i] + born.n_new[i]],
+            all_ones[row], once, n_columns, n_new[i], cover[g], first[g], plain[g],
+            key, sweep, np.uint64(row),
+            new_codes[offsets[i] : offsets[i] + n_new[i]],
         )  # fmt: skip
-        born.covered[i, 0] += tp
-        born.covered[i, 1] += fp
+        covered[i, 0] += tp
+        covered[i, 1] += fp
 
 
 @jit
@@ -224,17 +228,18 @@ def birth_death(
         Results: births (0 or 1) and their density by row, what the row covers (without a new
         component), and deaths by component.
     """
-    codes = order.codes
+    all_ones, known, n_columns = data
+    rows, codes, _, _, _, _, key, sweep, _ = order
+    n_new, density, covered = born
     n_components, width = codes.shape
     once = np.empty(width, np.uint64)
     twice = np.empty(width, np.uint64)
     active = np.empty(n_components, np.bool_)
     own = np.empty(n_components, np.int64)
     scores = np.empty(count.shape[0], np.int64)
-    key, sweep = order.key, order.sweep
     for i in range(lo, hi):
-        row = order.rows[i]
-        ones = data.ones[row]
+        row = rows[i]
+        ones = all_ones[row]
         address = np.uint64(row)
         read_row(factor, i, active)
         n_own = 0
@@ -248,10 +253,10 @@ def birth_death(
             r = uniform64(key, sweep, _SITE, address, _VICTIM)
             victim = own[np.int64(multiply_high(r, np.uint64(n_own)))]
             active[victim] = False
-        base = cover_row(data.known, row, codes, active, once, twice)
+        base = cover_row(known, row, codes, active, once, twice)
         tp, fp = count_covered(once, ones, base)
         if is_birth or victim >= 0:
-            n_ones, n_zeros = count_known(ones, data.n_columns, data.known.shape[0] > 0, base)
+            n_ones, n_zeros = count_known(ones, n_columns, known.shape[0] > 0, base)
             best = np.int64(-(2**62))
             for g in range(count.shape[0]):
                 scores[g] = log_odds(
@@ -265,14 +270,14 @@ def birth_death(
             r = uniform64(key, sweep, _SITE, address, _DECISION)
             if is_birth:
                 if is_accepted(log_ratio, total, r):
-                    born.n_new[i] = 1
+                    n_new[i] = 1
                     r = uniform64(key, sweep, _SITE, address, _DENSITY)
-                    born.density[i] = categorical(scores, count.shape[0], r)
+                    density[i] = categorical(scores, count.shape[0], r)
             elif is_inverse_accepted(log_ratio, total, r):
                 has_died[victim] = True
             else:
                 active[victim] = True
-                base = cover_row(data.known, row, codes, active, once, twice)
+                base = cover_row(known, row, codes, active, once, twice)
                 tp, fp = count_covered(once, ones, base)
-        born.covered[i, 0] = tp
-        born.covered[i, 1] = fp
+        covered[i, 0] = tp
+        covered[i, 1] = fp

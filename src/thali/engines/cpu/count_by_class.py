@@ -25,35 +25,18 @@ _ZERO = np.uint64(0)
 
 
 @jit
-def _fill_free(
-    row: int, first: int, known: Words, codes: Words, users: Words, is_counted: NDArray[np.bool_],
-    free: Words,
-) -> None:  # fmt: skip
-    """Fill in the known entries of a row that no component covers, from word ``first`` on."""
-    width = free.shape[0]
-    for w in range(width):
-        free[w] = known[row, first + w] if known.shape[0] else ~_ZERO
-    for component in range(codes.shape[0]):
-        if is_counted[component] and (users[component, row >> 6] >> np.uint64(row & 63)) & _ONE:
-            for w in range(width):
-                free[w] = free_word(free[w], codes[component, first + w])
-
-
-@jit
 def count_free_rows(
-    lo: int, hi: int, rows: Index, first: int, ones: Words, known: Words, codes: Words,
+    lo: int, hi: int, rows: Index, lines: Index, ones: Words, known: Words, codes: Words,
     users: Words, is_counted: NDArray[np.bool_], classes: Words, counts: Index,
 ) -> None:  # fmt: skip
     """Count ones and zeros that no component covers, in each class of columns.
 
     Parameters
     ----------
-    rows
-        Row numbers.
-    first
-        Word of columns with which the classes begin.
+    rows, lines
+        Row numbers, and where their data are.
     ones, known
-        Unfolding of the mode; ``known`` has no rows if all entries are known.
+        Data of rows; ``known`` is empty if all entries are known.
     codes, users
         Components: ``(n_components, n_words)`` and their rows.
     is_counted
@@ -63,36 +46,51 @@ def count_free_rows(
     counts
         ``(n_rows, n_classes, 2)``, filled: free ones, free zeros.
     """
-    n_classes, width = classes.shape
+    n_components, width = codes.shape
+    n_classes = classes.shape[0]
     free = np.empty(width, np.uint64)
     for i in range(lo, hi):
-        row = rows[i]
-        _fill_free(row, first, known, codes, users, is_counted, free)
+        row, line = rows[i], lines[i]
+        for w in range(width):
+            free[w] = known[line, w] if known.shape[0] else ~_ZERO
+        for component in range(n_components):
+            if (
+                is_counted[component]
+                and (users[component, row >> 6] >> np.uint64(row & 63)) & _ONE
+            ):
+                for w in range(width):
+                    free[w] = free_word(free[w], codes[component, w])
         for k in range(n_classes):
             n_free = _ZERO
             n_ones = _ZERO
             for w in range(width):
                 part = free[w] & classes[k, w]
                 n_free += popcount(part)
-                n_ones += popcount(part & ones[row, first + w])
+                n_ones += popcount(part & ones[line, w])
             counts[i, k, 0] = np.int64(n_ones)
             counts[i, k, 1] = np.int64(n_free) - np.int64(n_ones)
 
 
 @jit
 def list_free_rows(
-    lo: int, hi: int, rows: Index, first: int, n_columns: int, ones: Words, known: Words,
-    codes: Words, users: Words, is_counted: NDArray[np.bool_], free: Words, has: Words,
+    rows: Index, known: Words, codes: Words, users: Words, is_counted: NDArray[np.bool_],
+    last: np.uint64, free: Words,
 ) -> None:  # fmt: skip
-    """Fill in the free entries of rows in a window of columns, and the ones there.
+    """Fill in the free entries of a few rows.
 
-    Arguments as for :func:`count_free_rows`; ``free`` and ``has`` are ``(n_rows, n_words)``. Of
-    the ``n_columns`` the last may end inside a word: what is beyond is not free.
+    Arguments as for :func:`count_free_rows`, data of ``rows`` alone; ``last`` are the columns of
+    the last word that are not padding.
     """
-    width = free.shape[1]
-    for i in range(lo, hi):
-        _fill_free(rows[i], first, known, codes, users, is_counted, free[i])
-        if n_columns < 64 * (first + width):
-            free[i, width - 1] &= (_ONE << np.uint64(n_columns & 63)) - _ONE
+    n_components, width = codes.shape
+    for i in range(rows.shape[0]):
+        row = rows[i]
         for w in range(width):
-            has[i, w] = ones[rows[i], first + w]
+            free[i, w] = known[i, w] if known.shape[0] else ~_ZERO
+        free[i, width - 1] &= last
+        for component in range(n_components):
+            if (
+                is_counted[component]
+                and (users[component, row >> 6] >> np.uint64(row & 63)) & _ONE
+            ):
+                for w in range(width):
+                    free[i, w] = free_word(free[i, w], codes[component, w])

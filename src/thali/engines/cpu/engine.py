@@ -12,7 +12,6 @@ from thali.bits.words import WORD, count_ones, gather_bits, n_words, scatter_bit
 from thali.engines.base import BirthDeaths, Births, Block
 from thali.engines.cpu import births as birth_kernels
 from thali.engines.cpu import horizontal, serial, vertical
-from thali.engines.cpu.arrays import Born, Data, Order
 from thali.engines.cpu.count_by_class import count_free_rows
 from thali.engines.cpu.order_components import order_components
 from thali.engines.host import NOTHING, HostRows, lines_of_births
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
     from thali.bits import Index, PackedTensor, Words
     from thali.engines.base import Cover, RowUpdate
+    from thali.engines.cpu.arrays import Born, Data, Order
     from thali.model.births import BirthDeathTables, BirthTables, CodeTables
     from thali.streams import Stream
 
@@ -36,7 +36,7 @@ many and short (measured by benchmarks/forms.py)."""
 _MOST_VISITS = 1 << 23
 """Words of memory that the vertical form may spend on listing what it visits."""
 
-_NO_DATA = Data(NOTHING, NOTHING, 0)
+_NO_DATA = (NOTHING, NOTHING, 0)
 
 FORMS = ("auto", "horizontal", "vertical")
 
@@ -48,6 +48,7 @@ class CpuEngine(HostRows):
     _data: list[Data]
     _all_rows: list[Index]
     _no_singles: Index
+    _no_births: tuple[Words, ...]
 
     def __init__(self, threads: int | None = None, form: str = "auto") -> None:
         """Use that many threads (default: the cores this process may use).
@@ -69,9 +70,10 @@ class CpuEngine(HostRows):
         engine.hold(tensor)
         modes = range(len(tensor.shape))
         # All unfoldings are made now, not in the first sweep.
-        engine._data = [Data(*engine.unfolding(m), engine.totals.n_columns(m)) for m in modes]
+        engine._data = [(*engine.unfolding(m), engine.totals.n_columns(m)) for m in modes]
         engine._all_rows = [np.arange(n, dtype=np.int64) for n in tensor.shape]
         engine._no_singles = np.zeros(max(tensor.shape), np.int64)
+        engine._no_births = tuple(np.zeros((0, n_words(n)), np.uint64) for n in tensor.shape)
         return engine
 
     def of_rows(self, rows: Index) -> CpuEngine:
@@ -89,7 +91,7 @@ class CpuEngine(HostRows):
     def update(self, job: RowUpdate, factor: Factor) -> tuple[Factor, tuple[int, int]]:
         """Carry out a work order; return the factor and the ones and zeros newly covered."""
         order, before = self._order(job, factor)
-        if factor.n_components == 0 or len(order.rows) == 0:
+        if factor.n_components == 0 or len(order[0]) == 0:
             return factor, (0, 0)
         after, gained = self._draw_rows(job, order, before)
         total = (sum(g[0] for g in gained), sum(g[1] for g in gained))
@@ -100,9 +102,9 @@ class CpuEngine(HostRows):
     ) -> tuple[Factor, Births]:
         """Carry out a work order, then draw all single-row components of its rows anew."""
         order, before = self._order(job, factor)
-        n_rows = len(order.rows)
-        density = np.zeros(n_rows, np.int64)
-        born = Born(np.zeros(n_rows, np.int64), density, np.zeros((n_rows, 2), np.int64))
+        n_rows = len(order[0])
+        n_new, density = np.zeros((2, n_rows), np.int64)
+        born = n_new, density, np.zeros((n_rows, 2), np.int64)
         data = self._data[job.mode]
 
         def draw_births(lo: int, hi: int, after: Words) -> tuple[int, int, int]:
@@ -116,8 +118,7 @@ class CpuEngine(HostRows):
         if any(n_born for n_born, _, _ in sums):
             return users, self._with_codes(job, order, after, born, tables.code)
         covered = (sum(s[1] for s in sums), sum(s[2] for s in sums))
-        nothing = tuple(np.zeros((0, n_words(n)), np.uint64) for n in self.totals.shape)
-        return users, Births(nothing, covered)
+        return users, Births(self._no_births, covered)
 
     def birth_death(
         self,
@@ -128,13 +129,13 @@ class CpuEngine(HostRows):
     ) -> BirthDeaths:
         """Try the birth or death of one single-row component in the rows of a work order."""
         order, words = self._order(job, factor)
-        n_rows, data = len(order.rows), self._data[job.mode]
+        n_rows, data = len(order[0]), self._data[job.mode]
         n_new, density = np.zeros((2, n_rows), np.int64)
-        born = Born(n_new, density, np.zeros((n_rows, 2), np.int64))
+        born = n_new, density, np.zeros((n_rows, 2), np.int64)
         has_died = np.zeros(len(is_single), np.bool_)
         self.share_work(
             birth_kernels.birth_death, n_rows,
-            n_rows * max(1, len(order.codes)) * data.ones.shape[1],
+            n_rows * max(1, job.codes.n_components) * data[0].shape[1],
             data, order, words, is_single, tables.factors, tables.odds, born, has_died,
         )  # fmt: skip
         births = self._with_codes(job, order, words, born, tables.code)
@@ -176,14 +177,14 @@ class CpuEngine(HostRows):
         words = [factor.words for factor in factors]
         sizes = factors[0].sizes()
         births = (tables.number, tables.ceiling, *(table[0] for table in tables.code))
-        looked_up = serial.Tables(odds, tables.weights.of_one_class(), *births)
+        looked_up = (odds, tables.weights.of_one_class(), *births)
         while row < n_rows:
             room = 2 * (room + pending) + 8
             words = [_with_room(w, room) for w in words]
             sizes = np.concatenate([sizes, np.zeros(room - len(sizes), np.int64)])
             n_components, row, pending = serial.scan_rows(
                 self._data[0], *words, sizes, n_components, row, pending, is_integrated,
-                looked_up, stream, covered,
+                looked_up, tuple(stream), covered,
             )  # fmt: skip
         both = zip(words, self.totals.shape, strict=True)
         after = tuple(Factor(w[:n_components].copy(), n) for w, n in both)
@@ -207,13 +208,14 @@ class CpuEngine(HostRows):
         self, mode: int, rows: tuple[int, int], cover: Cover, classes: Words
     ) -> Index:
         """Count free ones and zeros of a range of rows by class of columns."""
-        data, codes = self._data[mode], cover.codes.words
-        n_rows = rows[1] - rows[0]
+        ones, known, _ = self._data[mode]
+        codes, n_rows = cover.codes.words, rows[1] - rows[0]
+        index = self._all_rows[mode][rows[0] : rows[1]]
         counts = np.empty((n_rows, len(classes), 2), np.int64)
         self.share_work(
             count_free_rows, n_rows,
-            n_rows * data.ones.shape[1] * (len(codes) + 2 * len(classes)),
-            self._all_rows[mode][slice(*rows)], 0, data.ones, data.known, codes,
+            n_rows * ones.shape[1] * (len(codes) + 2 * len(classes)),
+            index, index, ones, known, codes,
             cover.users.words, cover.is_counted, classes, counts,
         )  # fmt: skip
         return counts
@@ -226,7 +228,7 @@ class CpuEngine(HostRows):
         if job.rows is not None:
             rows, words = job.rows, gather_bits(words, job.rows)
         singles = self._no_singles[: len(rows)] if job.singles is None else job.singles
-        order = Order(
+        order = (
             rows, job.codes.words, job.is_held, job.weights.of_one_class(), singles, job.prior,
             *job.stream, np.uint64(job.site),
         )  # fmt: skip
@@ -244,12 +246,12 @@ class CpuEngine(HostRows):
         Returns the entries, packed, and of each thread what came of that; if there was nothing to
         do, the ones and zeros that its rows newly cover.
         """
-        data, n_rows = self._data[job.mode], len(order.rows)
-        work = n_rows * max(1, len(order.codes)) * data.ones.shape[1]
-        if len(order.codes) and self._is_vertical(n_rows, order.codes):
+        data, codes, n_rows = self._data[job.mode], job.codes.words, len(order[0])
+        work = n_rows * max(1, len(codes)) * codes.shape[1]
+        if len(codes) and self._is_vertical(n_rows, codes):
             is_whole = job.rows is None and len(self.totals.shape) == 2
             across = self._data[1 - job.mode] if is_whole else _NO_DATA
-            visits = vertical.list_visits(order.codes, order.is_held)
+            visits = vertical.list_visits(codes, job.is_held)
             after = np.zeros_like(before)
 
             def some_columns(lo: int, hi: int) -> Any:
@@ -275,17 +277,17 @@ class CpuEngine(HostRows):
         self, job: RowUpdate, order: Order, words: Words, born: Born, tables: CodeTables
     ) -> Births:
         """Draw the codes of new components and add what they cover."""
-        data = self._data[job.mode]
-        codes = np.zeros((int(born.n_new.sum()), data.ones.shape[1]), np.uint64)
+        data, (n_new, _, covered) = self._data[job.mode], born
+        codes = np.zeros((int(n_new.sum()), data[0].shape[1]), np.uint64)
         if len(codes):
-            offsets = np.cumsum(born.n_new) - born.n_new
+            offsets = np.cumsum(n_new) - n_new
             self.share_work(
-                birth_kernels.draw_birth_codes, len(order.rows),
-                len(codes) * data.n_columns * 16,  # a random bit is about 16 words of work
+                birth_kernels.draw_birth_codes, len(n_new),
+                len(codes) * data[2] * 16,  # a random bit is about 16 words of work
                 data, order, words, *tables, born, offsets, codes,
             )  # fmt: skip
-        tp, fp = born.covered.sum(axis=0)
-        owners = np.repeat(order.rows, born.n_new)
+        tp, fp = covered.sum(axis=0)
+        owners = np.repeat(order[0], n_new)
         return Births(lines_of_births(owners, codes, self.totals.shape[0]), (int(tp), int(fp)))
 
     def _is_vertical(self, n_rows: int, codes: Words) -> bool:

@@ -164,7 +164,8 @@ def update_rows(
     gained
         Number of ones and of zeros newly covered.
     """
-    codes = order.codes
+    all_ones, known, _ = data
+    rows, codes, is_held, weights, singles, prior, key, sweep, site = order
     n_components, width = codes.shape
     once = np.empty(width, np.uint64)
     twice = np.empty(width, np.uint64)
@@ -172,16 +173,16 @@ def update_rows(
     tp_gained = 0
     fp_gained = 0
     for i in range(lo, hi):
-        row = order.rows[i]
-        ones = data.ones[row]
-        one_weight = order.weights[order.singles[i], 0]
-        zero_weight = order.weights[order.singles[i], 1]
+        row = rows[i]
+        ones = all_ones[row]
+        one_weight = weights[singles[i], 0]
+        zero_weight = weights[singles[i], 1]
         read_row(before, i, active)
-        cover_row(data.known, row, codes, active, once, twice)
+        cover_row(known, row, codes, active, once, twice)
         for component in range(n_components):
             was_on = active[component]
             is_on = was_on
-            if not order.is_held[component]:
+            if not is_held[component]:
                 code = codes[component]
                 # Written out (here and in serial.py): as a helper it costs a tenth of the time.
                 if was_on:
@@ -190,10 +191,8 @@ def update_rows(
                     n_free, n_ones = count_free(code, once, ones)
                 c1 = np.int64(n_ones)
                 c0 = np.int64(n_free) - c1
-                score = log_odds(order.prior[component], one_weight, zero_weight, c1, c0)
-                is_on = gibbs_bit(
-                    score, order.key, order.sweep, order.site, np.uint64(row), np.uint64(component)
-                )
+                score = log_odds(prior[component], one_weight, zero_weight, c1, c0)
+                is_on = gibbs_bit(score, key, sweep, site, np.uint64(row), np.uint64(component))
                 active[component] = is_on
                 if is_on and not was_on:
                     add_code(code, once, twice)
@@ -201,7 +200,7 @@ def update_rows(
                     fp_gained += c0
                 elif was_on and not is_on:
                     # `twice` does not say what a third component covers: start again.
-                    cover_row(data.known, row, codes, active, once, twice)
+                    cover_row(known, row, codes, active, once, twice)
                     tp_gained -= c1
                     fp_gained -= c0
             if is_on:
@@ -214,11 +213,12 @@ def count_rows(
     lo: int, hi: int, data: Data, rows: Index, codes: Words, factor: Words, counts: Index
 ) -> None:
     """Count covered ones and zeros of some rows, without changing anything."""
+    ones, known, _ = data
     n_components, width = codes.shape
     once = np.empty(width, np.uint64)
     twice = np.empty(width, np.uint64)
     active = np.empty(n_components, np.bool_)
     for i in range(lo, hi):
         read_row(factor, i, active)
-        base = cover_row(data.known, rows[i], codes, active, once, twice)
-        counts[i, 0], counts[i, 1] = count_covered(once, data.ones[rows[i]], base)
+        base = cover_row(known, rows[i], codes, active, once, twice)
+        counts[i, 0], counts[i, 1] = count_covered(once, ones[rows[i]], base)

@@ -11,7 +11,7 @@ row's prior odds depend on all other rows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
     from thali.bits.words import Index, Words
     from thali.engines.cpu.arrays import Data
-    from thali.streams import Stream
+
+Tables: TypeAlias = Any  # a tuple of arrays
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
@@ -72,22 +73,11 @@ def drop_components(
     return to
 
 
-class Tables(NamedTuple):
-    """What the scan looks up (:class:`thali.model.births.BirthTables`), for one density."""
-
-    odds: NDArray[np.int64]  # odds[m]: log odds of a component with m other users
-    weights: NDArray[np.int64]
-    count: NDArray[np.int64]
-    ceiling: np.int64
-    cover: NDArray[np.uint64]
-    first: NDArray[np.uint64]
-    plain: np.uint64
-
-
 @jit
 def scan_rows(
     data: Data, factor: Words, codes: Words, sizes: Index, n_components: int, row: int,
-    pending: int, is_integrated: bool, tables: Tables, stream: Stream, covered: Index,
+    pending: int, is_integrated: bool, tables: Tables, stream: tuple[np.uint64, np.uint64],
+    covered: Index,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Update rows from ``row`` on, until the end or until there is no room for new components.
 
@@ -99,6 +89,10 @@ def scan_rows(
     row, pending
         Where to begin; ``pending`` > 0 new components of that row were drawn already and only
         lack room.
+    tables
+        ``odds, weights, count, ceiling, cover, first, plain``: ``odds[m]`` are the log odds of a
+        component with m other users; the others are those of
+        :class:`thali.model.births.BirthTables`, for one density.
     is_integrated
         Whether the row's own components are integrated out (else: held) while its shared
         entries are drawn.
@@ -110,9 +104,10 @@ def scan_rows(
     n_components, row, pending
         As the arguments; ``row`` is the number of rows when the scan is done.
     """
-    n_rows, width = data.ones.shape
-    known, n_columns, weights, count = data.known, data.n_columns, tables.weights, tables.count
-    key, sweep = stream.key, stream.sweep
+    all_ones, known, n_columns = data
+    odds, weights, count, ceiling, cover, first, plain = tables
+    key, sweep = stream
+    n_rows, width = all_ones.shape
     room = factor.shape[0]
     once = np.empty(width, np.uint64)
     twice = np.empty(width, np.uint64)
@@ -121,7 +116,7 @@ def scan_rows(
     keep = np.empty(room, np.bool_)
     scores = np.empty(count.shape[0], np.int64)
     while row < n_rows:
-        ones = data.ones[row]
+        ones = all_ones[row]
         address = np.uint64(row)
         w = row >> 6
         bit = _ONE << np.uint64(row & 63)
@@ -154,7 +149,7 @@ def scan_rows(
                     free, free_ones = count_free(code, once, ones)
                 c1 = np.int64(free_ones)
                 c0 = np.int64(free) - c1
-                prior = tables.odds[sizes[component] - was_on]
+                prior = odds[sizes[component] - was_on]
                 score = log_odds(prior, one_weight, zero_weight, c1, c0)
                 is_on = gibbs_bit(score, key, sweep, _ROW_BITS, address, np.uint64(i))
                 if is_on == was_on:
@@ -176,14 +171,14 @@ def scan_rows(
         if pending == 0:
             n_ones, n_zeros = count_known(ones, n_columns, known.shape[0] > 0, base)
             n_new = draw_count(
-                n_ones - tp, n_zeros - fp, count, tables.ceiling, scores, key, sweep, address
+                n_ones - tp, n_zeros - fp, count, ceiling, scores, key, sweep, address
             )
             if n_components + n_new > room:
                 return n_components, row, n_new
         if n_new > 0:
             new = codes[n_components : n_components + n_new]
             tp_new, fp_new = draw_codes(
-                ones, once, n_columns, n_new, tables.cover, tables.first, tables.plain, key, sweep,
+                ones, once, n_columns, n_new, cover, first, plain, key, sweep,
                 address, new,
             )  # fmt: skip
             tp += tp_new

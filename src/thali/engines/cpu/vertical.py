@@ -222,9 +222,10 @@ def _draw_component(
     ones_counts = np.zeros(16, np.uint64)
     free_bytes = free_counts.view(np.uint8)
     ones_bytes = ones_counts.view(np.uint8)
-    weights, counts, drawn = order.weights, room.counts, room.drawn
-    singles, rows = order.singles[start:stop], order.rows[start:stop]
-    prior = order.prior[component]
+    all_rows, _, _, weights, all_singles, priors, key, sweep, site = order
+    counts, drawn = room.counts, room.drawn
+    singles, rows = all_singles[start:stop], all_rows[start:stop]
+    prior = priors[component]
     n_rows = stop - start
     has_singles = weights.shape[0] > 1
     one_weight = weights[0, 0]
@@ -263,7 +264,7 @@ def _draw_component(
     index = np.uint64(component)
     for u in range(n_open):
         row = np.uint64(rows[room.open_rows[u]])
-        room.uniforms[u] = uniform64(order.key, order.sweep, order.site, row, index)
+        room.uniforms[u] = uniform64(key, sweep, site, row, index)
     for u in range(n_open):
         i = room.open_rows[u]
         k = singles[i] if has_singles else 0
@@ -281,10 +282,13 @@ def update_columns(
     ``across`` is the unfolding of the other mode when the work order is all rows of a matrix, else
     it has no rows. ``visits, starts`` come from :func:`list_visits`.
     """
-    n_components, width = order.codes.shape
+    ones, known, _ = data
+    across_ones, across_known, _ = across
+    rows, codes, is_held, _, _, _, _, _, _ = order
+    n_components, width = codes.shape
     lines = _BITS + np.uint64(n_components) * _T
     unknown = np.uint64(0)
-    if data.known.shape[0] > 0:
+    if known.shape[0] > 0:
         unknown = np.uint64(width * 64) * _T
     s = np.zeros(np.int64(lines + np.uint64(width * 64) * _T + unknown), np.uint64)
     room = Room(
@@ -298,9 +302,9 @@ def update_columns(
         stop = min(hi, start + 64 * TILE)
         n_tiles = (stop - start + 63) >> 6
         n = np.uint64(n_tiles)
-        _load_lines(data.ones, across.ones, order.rows, start, stop, s, lines)
+        _load_lines(ones, across_ones, rows, start, stop, s, lines)
         if unknown != _0:
-            _load_lines(data.known, across.known, order.rows, start, stop, s, lines + unknown)
+            _load_lines(known, across_known, rows, start, stop, s, lines + unknown)
             for k in range(unknown):
                 s[lines + unknown + k] = ~s[lines + unknown + k]
         for component in range(n_components):
@@ -309,7 +313,7 @@ def update_columns(
                 s[line + t] = before[component, (start >> 6) + np.int64(t)]
         for component in range(n_components):
             line = _BITS + np.uint64(component) * _T
-            if order.is_held[component]:
+            if is_held[component]:
                 for t in range(n):
                     after[component, (start >> 6) + np.int64(t)] = s[line + t]
                 continue

@@ -73,7 +73,7 @@ class Anchored(SumOut):
         window = slice(at, at + n_words)
         free, ones = target.engine.free_in_window(shown, window, cover)
         marks = _mark(free, ones, *weights)
-        counts = target.engine.count_in_window(rows, at, cover, marks)
+        counts = target.engine.count_in_window(rows, window, cover, marks)
         is_split = first == second
         pair = np.zeros((2, words.shape[1]), np.uint64) if is_split else words[[first, second]]
         n_rows = 64 * words.shape[1]

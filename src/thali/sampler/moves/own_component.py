@@ -15,7 +15,7 @@ k / (alpha / N) is the ratio of the Poisson probabilities, (1 / N) / (k / L) tha
 from __future__ import annotations
 
 from math import exp, expm1, log, log1p
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from thali.model.rule import log_odds
 from thali.sampler.moves.move import Move
 from thali.sampler.moves.proposal import NOTHING, Proposal, impossible, pick, size_of
 from thali.sites import OwnComponentIndex, Site
-from thali.streams import Stream, uniform
+from thali.streams import uniform
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from thali.bits import Index, Words
     from thali.sampler.moves.move import Attempt
     from thali.sampler.state import State
+
+Choice: TypeAlias = Any  # of choose_row: is_birth, own, drawn, odds
+Setting: TypeAlias = tuple[float, float, float, float]
 
 MOST_ENTRIES = 8
 """Entries drawn together: all combinations are weighed."""
@@ -56,26 +59,6 @@ _FIRST_DECISION = np.uint64(OwnComponentIndex.FIRST_DECISION)
 _BEYOND = 1 << 31  # of all rows: where the random numbers of codes drawn here begin, a try a row
 
 
-class Choice(NamedTuple):
-    """A row, and which of its entries are drawn together."""
-
-    row: int  # -1: nothing can be tried
-    is_birth: bool
-    own: Index  # components that only this row uses
-    drawn: Index  # components whose entry is drawn
-    odds: NDArray[np.float64]  # prior log odds of these entries
-    is_rest: NDArray[np.bool_]  # components that other rows use, too, and whose entry stays
-
-
-class Setting(NamedTuple):
-    """What the weights of a state depend on, beside counts."""
-
-    alpha: float
-    density: float
-    one_weight: float
-    zero_weight: float
-
-
 class OwnComponent(Move):
     """Delete a component with one user, or give a row one more."""
 
@@ -85,16 +68,23 @@ class OwnComponent(Move):
         """Choose a row, and draw its other entries given one more or one less of its own."""
         stream, number, state, target = attempt
         users, codes = state.factors
-        choice = choose_row(*stream, number, users.words, users.n_rows)
-        if choice.row < 0:
+        row, is_rest, *choice = choose_row(*stream, number, users.words, users.n_rows)
+        if row < 0:
             return NOTHING
-        cover = Cover(codes, users, choice.is_rest)
-        free, ones = target.engine.free_in_window(np.array([choice.row]), slice(None), cover)
+        cover = Cover(codes, users, is_rest)
+        free, ones = target.engine.free_in_window(np.array([row]), slice(None), cover)
         (density,) = state.densities[1:]
-        weights = state.noise.rounded_weights()
-        setting = Setting(state.alpha, float(density), *weights)
+        setting = (state.alpha, float(density), *state.noise.rounded_weights())
         return draw_entries(
-            stream, number, choice, users.words, codes.words, free[0], ones[0], setting
+            *stream,
+            number,
+            row,
+            tuple(choice),
+            users.words,
+            codes.words,
+            free[0],
+            ones[0],
+            setting,
         )
 
     def decide(self, attempt: Attempt, proposal: Proposal) -> State | None:
@@ -135,8 +125,19 @@ OWN_COMPONENT = OwnComponent()
 @jit
 def choose_row(
     key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int
-) -> Choice:
-    """Draw a row, and which of the components that others use, too, are drawn with it."""
+) -> tuple[int, NDArray[np.bool_], bool, Index, Index, NDArray[np.float64]]:
+    """Draw a row, and which of its entries are drawn together.
+
+    Returns
+    -------
+    row
+        -1 if nothing can be tried.
+    is_rest
+        Components that other rows use, too, and whose entry stays.
+    is_birth, own, drawn, odds
+        Whether the row gets one more of its own; the components that only this row uses; those
+        whose entry is drawn, and the prior log odds of these entries.
+    """
     n = users.shape[0]
     is_rest = np.zeros(n, np.bool_)
     nobody = np.zeros(0, np.int64)
@@ -149,7 +150,7 @@ def choose_row(
     if not is_birth:
         gone = pick(u, n)
         if n == 0 or others[gone] != 1:
-            return Choice(-1, is_birth, nobody, nobody, np.zeros(0), is_rest)
+            return -1, is_rest, is_birth, nobody, nobody, np.zeros(0)
         row = first_bit(users[gone])
     w = row >> 6
     bit = _ONE << np.uint64(row & 63)
@@ -174,19 +175,23 @@ def choose_row(
         shared[i], shared[j] = shared[j], shared[i]
         is_rest[shared[i]] = False
         odds[i] = log(others[shared[i]]) - log(n_rows - others[shared[i]])
-    return Choice(row, is_birth, own[:n_own], shared[:n_drawn], odds, is_rest)
+    return row, is_rest, is_birth, own[:n_own], shared[:n_drawn], odds
 
 
 @jit
 def draw_entries(
-    stream: Stream, number: np.uint64, choice: Choice, users: Words, codes: Words, free: Words,
-    ones: Words, setting: Setting,
+    key: np.uint64, sweep: np.uint64, number: np.uint64, row: int, choice: Choice, users: Words,
+    codes: Words, free: Words, ones: Words, setting: Setting,
 ) -> Proposal:  # fmt: skip
-    """Weigh all combinations of the entries before and after, and draw one of those after."""
-    key, sweep = stream.key, stream.sweep
+    """Weigh all combinations of the entries before and after, and draw one of those after.
+
+    ``choice`` comes from :func:`choose_row`; ``setting`` are alpha, the density of codes, and what
+    covering a one and a zero gains.
+    """
+    is_birth, own, drawn, _ = choice
     n, width = codes.shape
-    n_own, n_drawn = choice.own.shape[0], choice.drawn.shape[0]
-    n_after = n_own + 1 if choice.is_birth else n_own - 1
+    n_own, n_drawn = own.shape[0], drawn.shape[0]
+    n_after = n_own + 1 if is_birth else n_own - 1
     gains = np.zeros((1 << n_drawn, 2))
     part = 0.0
     if width > 2 * _WORDS:  # two decisions, as in move.py: most tries are hopeless
@@ -198,8 +203,8 @@ def draw_entries(
     _weigh(ones, free, 0, width, codes, choice, setting, n_after, gains)
     log_before, log_after = _log_sum(gains[:, 0]), _log_sum(gains[:, 1])
     log_ratio = log_after - log_before - part
-    alpha = setting.alpha
-    log_ratio += log(alpha) - log(n + 1) if choice.is_birth else log(n) - log(alpha)
+    alpha = setting[0]
+    log_ratio += log(alpha) - log(n + 1) if is_birth else log(n) - log(alpha)
     left = uniform(key, sweep, _SITE, number, _ENTRIES)
     chosen = 0
     while chosen < gains.shape[0] - 1:
@@ -207,22 +212,20 @@ def draw_entries(
         if left < 0.0:
             break
         chosen += 1
-    w = choice.row >> 6
-    bit = _ONE << np.uint64(choice.row & 63)
+    w = row >> 6
+    bit = _ONE << np.uint64(row & 63)
     lines = np.zeros((n_drawn + n_after, users.shape[1]), np.uint64)
     for i in range(n_drawn):
-        lines[i] = users[choice.drawn[i]]
+        lines[i] = users[drawn[i]]
         if (chosen >> i) & 1:
             lines[i, w] |= bit
         else:
             lines[i, w] &= ~bit
     for i in range(n_drawn, n_drawn + n_after):
         lines[i, w] = bit
-    concerned = np.concatenate((choice.drawn, choice.own))
+    concerned = np.concatenate((drawn, own))
     uniforms = np.array([uniform(key, sweep, _SITE, number, _DECISION)])
-    return Proposal(
-        True, concerned, (lines,), log_ratio, uniforms, users[:0].copy(), choice.own, choice.drawn
-    )
+    return Proposal(True, concerned, (lines,), log_ratio, uniforms, users[:0].copy(), own, drawn)
 
 
 @jit
@@ -231,9 +234,9 @@ def _weigh(
     setting: Setting, n_after: int, out: NDArray[np.float64],
 ) -> None:  # fmt: skip
     """Weigh every combination of entries by some words of columns, before and after."""
-    drawn, n_before = choice.drawn, choice.own.shape[0]
-    w1, w0 = setting.one_weight, setting.zero_weight
-    n_drawn = drawn.shape[0]
+    _, own, drawn, odds = choice
+    _, density, w1, w0 = setting
+    n_before, n_drawn = own.shape[0], drawn.shape[0]
     n = 1 << n_drawn
     uncovered = np.zeros((n, 2), np.int64)  # columns by who could cover them: ones, zeros
     for w in range(start, stop):
@@ -253,7 +256,7 @@ def _weigh(
                 uncovered[who, 1] += uncovered[who ^ (1 << i), 1]
     log_one, log_zero = np.empty(2), np.empty(2)  # of an uncovered one and zero, eq. 8
     for j in range(2):
-        some_on = -expm1((n_before if j == 0 else n_after) * log1p(-setting.density))
+        some_on = -expm1((n_before if j == 0 else n_after) * log1p(-density))
         log_one[j] = log1p(some_on * expm1(w1))
         log_zero[j] = log1p(some_on * expm1(w0))
     all_ones, all_zeros = uncovered[n - 1]
@@ -262,7 +265,7 @@ def _weigh(
         score = log_odds(0.0, w1, w0, all_ones - n_ones, all_zeros - n_zeros)
         for i in range(n_drawn):
             if (entries >> i) & 1:
-                score += choice.odds[i]
+                score += odds[i]
         for j in range(2):
             out[entries, j] = log_odds(score, log_one[j], log_zero[j], n_ones, n_zeros)
 
