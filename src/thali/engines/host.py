@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thali.bits.words import WORD, n_words
-from thali.engines.cpu.count_by_class import count_free_rows, list_free_rows
+from thali.bits.words import n_words
+from thali.engines.cpu.count_by_class import count_free_in_window, list_free_in_window
 from thali.threads import n_threads, parallel_for
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 NOTHING = np.zeros((0, 0), np.uint64)
 """Stands for the known entries where all are known."""
-
-_ALL = ~np.uint64(0)
 
 _MIN_WORK = 1 << 15
 """Words of work below which a second thread costs more than it saves (about 40 microseconds)."""
@@ -34,6 +32,7 @@ class HostRows:
 
     tensor: PackedTensor
     totals: Totals
+    _first: tuple[Words, Words]  # the unfolding of the first mode
 
     def __init__(self, threads: int | None) -> None:
         self.threads = n_threads(threads)
@@ -42,6 +41,7 @@ class HostRows:
         """Take the data, which are not copied."""
         self.tensor = tensor
         self.totals = tensor.totals(self.threads)
+        self._first = self.unfolding(0)
 
     def unfolding(self, mode: int) -> tuple[Words, Words]:
         """Return the ones and the known entries of a mode's unfolding on the host."""
@@ -56,33 +56,24 @@ class HostRows:
 
     def count_in_window(self, rows: Index, window: slice, cover: Cover, classes: Words) -> Index:
         """Count free ones and zeros by class of columns in a window of words of columns."""
-        ones, known = self._window(rows, window)
-        codes = np.ascontiguousarray(cover.codes.words[:, window])
         counts = np.empty((len(rows), len(classes), 2), np.int64)
-        lines = np.arange(len(rows))
         self.share_work(
-            count_free_rows, len(rows), ones.size * (len(codes) + 4), rows, lines, ones, known,
-            codes, cover.users.words, cover.is_counted, classes, counts,
+            count_free_in_window, len(rows), len(rows) * classes.size * 4, rows, window.start,
+            *self._first, cover.codes.words, cover.users.words, cover.is_counted, classes,
+            counts,
         )  # fmt: skip
         return counts
 
     def free_in_window(self, rows: Index, window: slice, cover: Cover) -> tuple[Words, Words]:
-        """Return the free entries of rows, and their ones, in a window of words of columns."""
-        ones, known = self._window(rows, window)
-        words = cover.codes.words
-        codes = np.ascontiguousarray(words[:, window])
-        free = np.empty_like(ones)
-        _, stop, _ = window.indices(words.shape[1])
-        n_left = self.totals.n_columns(0) % WORD  # columns of a row's last word
-        is_cut = n_left > 0 and stop == words.shape[1]
-        last = np.uint64((1 << n_left) - 1) if is_cut else _ALL
-        list_free_rows(rows, known, codes, cover.users.words, cover.is_counted, last, free)
-        return free, ones
-
-    def _window(self, rows: Index, window: slice) -> tuple[Words, Words]:
-        """Return the ones and the known entries of rows of the first mode in a window."""
-        ones, known = self.unfolding(0)
-        return ones[rows, window], known[rows, window] if len(known) else known
+        """Return the free entries of a few rows, and their ones, in a window of columns."""
+        codes = cover.codes.words
+        at, stop, _ = window.indices(codes.shape[1])
+        free, has = np.empty((2, len(rows), stop - at), np.uint64)
+        list_free_in_window(
+            rows, at, self.totals.n_columns(0), *self._first, codes, cover.users.words,
+            cover.is_counted, free, has,
+        )  # fmt: skip
+        return free, has
 
     def share_work(
         self, kernel: Callable[..., Any], n_rows: int, work: int, *arguments: Any, step: int = 1

@@ -32,13 +32,15 @@ class State(NamedTuple):
 
     def with_order(self, factors: tuple[Factor, ...], order: Index | NDArray[np.bool_]) -> State:
         """Return the state with factors whose components an engine has selected or reordered."""
-        densities = tuple(d if d.ndim == 0 else d[order] for d in self.densities)
-        return self._replace(factors=factors, densities=densities)
+        densities = tuple([d if d.ndim == 0 else d[order] for d in self.densities])
+        return State(factors, self.noise, self.alpha, densities, self.covered, self.sweep)
 
     def with_factor(self, mode: int, factor: Factor) -> State:
         """Return the state with another factor of one mode."""
         factors = (*self.factors[:mode], factor, *self.factors[mode + 1 :])
-        return self._replace(factors=factors)
+        return State(
+            factors, self.noise, self.alpha, self.densities, self.covered, self.sweep
+        )  # fmt: skip
 
     def take(self, components: Index | NDArray[np.bool_]) -> State:
         """Select or reorder components."""

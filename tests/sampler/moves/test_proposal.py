@@ -94,7 +94,7 @@ def test_users_of_what_is_left_are_weighed_chunk_by_chunk(is_drawn):
         users, sums = np.zeros_like(given) if is_drawn else given, np.empty((4, 4))
         parallel_for(
             residual_users, N_ROWS, threads, *STREAM, np.uint64(0), is_drawn, users, rate,
-            counts, sizes, odds, np.array([float(w1), w0]), sums, step=CHUNK,
+            counts, sizes, np.array([*odds, w1, w0]), sums, step=CHUNK,
         )  # fmt: skip
         found.append((users, *add_up(sums, N_ROWS)))
     for users, gain, log_proposal in found[1:]:

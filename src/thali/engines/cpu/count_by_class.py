@@ -25,18 +25,43 @@ _ZERO = np.uint64(0)
 
 
 @jit
+def _fill_free(
+    row: int, codes: Words, users: Words, is_counted: NDArray[np.bool_], free: Words
+) -> None:
+    """Take away from a row's known entries what components cover."""
+    for component in range(codes.shape[0]):
+        if is_counted[component] and (users[component, row >> 6] >> np.uint64(row & 63)) & _ONE:
+            for w in range(free.shape[0]):
+                free[w] = free_word(free[w], codes[component, w])
+
+
+@jit
+def _fill_counts(free: Words, ones: Words, classes: Words, counts: Index) -> None:
+    """Count free ones and zeros of a row in each class of columns."""
+    for k in range(classes.shape[0]):
+        n_free = _ZERO
+        n_ones = _ZERO
+        for w in range(free.shape[0]):
+            part = free[w] & classes[k, w]
+            n_free += popcount(part)
+            n_ones += popcount(part & ones[w])
+        counts[k, 0] = np.int64(n_ones)
+        counts[k, 1] = np.int64(n_free) - np.int64(n_ones)
+
+
+@jit
 def count_free_rows(
-    lo: int, hi: int, rows: Index, lines: Index, ones: Words, known: Words, codes: Words,
-    users: Words, is_counted: NDArray[np.bool_], classes: Words, counts: Index,
+    lo: int, hi: int, first: int, ones: Words, known: Words, codes: Words, users: Words,
+    is_counted: NDArray[np.bool_], classes: Words, counts: Index,
 ) -> None:  # fmt: skip
     """Count ones and zeros that no component covers, in each class of columns.
 
     Parameters
     ----------
-    rows, lines
-        Row numbers, and where their data are.
+    lo, hi
+        Range of rows, counted from ``first``.
     ones, known
-        Data of rows; ``known`` is empty if all entries are known.
+        Unfolding of the mode; ``known`` has no rows if all entries are known.
     codes, users
         Components: ``(n_components, n_words)`` and their rows.
     is_counted
@@ -46,51 +71,49 @@ def count_free_rows(
     counts
         ``(n_rows, n_classes, 2)``, filled: free ones, free zeros.
     """
-    n_components, width = codes.shape
-    n_classes = classes.shape[0]
-    free = np.empty(width, np.uint64)
+    free = np.empty(codes.shape[1], np.uint64)
     for i in range(lo, hi):
-        row, line = rows[i], lines[i]
-        for w in range(width):
-            free[w] = known[line, w] if known.shape[0] else ~_ZERO
-        for component in range(n_components):
-            if (
-                is_counted[component]
-                and (users[component, row >> 6] >> np.uint64(row & 63)) & _ONE
-            ):
-                for w in range(width):
-                    free[w] = free_word(free[w], codes[component, w])
-        for k in range(n_classes):
-            n_free = _ZERO
-            n_ones = _ZERO
-            for w in range(width):
-                part = free[w] & classes[k, w]
-                n_free += popcount(part)
-                n_ones += popcount(part & ones[line, w])
-            counts[i, k, 0] = np.int64(n_ones)
-            counts[i, k, 1] = np.int64(n_free) - np.int64(n_ones)
+        row = first + i
+        for w in range(free.shape[0]):
+            free[w] = known[row, w] if known.shape[0] else ~_ZERO
+        _fill_free(row, codes, users, is_counted, free)
+        _fill_counts(free, ones[row], classes, counts[i])
 
 
 @jit
-def list_free_rows(
-    rows: Index, known: Words, codes: Words, users: Words, is_counted: NDArray[np.bool_],
-    last: np.uint64, free: Words,
+def count_free_in_window(
+    lo: int, hi: int, rows: Index, at: int, ones: Words, known: Words, codes: Words, users: Words,
+    is_counted: NDArray[np.bool_], classes: Words, counts: Index,
 ) -> None:  # fmt: skip
-    """Fill in the free entries of a few rows.
+    """Do the same for listed rows, in as many words of columns from ``at`` on as classes have."""
+    width = classes.shape[1]
+    part = codes[:, at : at + width].copy()
+    free, line = np.empty(width, np.uint64), np.empty(width, np.uint64)
+    for i in range(lo, hi):
+        row = rows[i]
+        for w in range(width):
+            free[w] = known[row, at + w] if known.shape[0] else ~_ZERO
+            line[w] = ones[row, at + w]
+        _fill_free(row, part, users, is_counted, free)
+        _fill_counts(free, line, classes, counts[i])
 
-    Arguments as for :func:`count_free_rows`, data of ``rows`` alone; ``last`` are the columns of
-    the last word that are not padding.
+
+@jit
+def list_free_in_window(
+    rows: Index, at: int, n_columns: int, ones: Words, known: Words, codes: Words, users: Words,
+    is_counted: NDArray[np.bool_], free: Words, has: Words,
+) -> None:  # fmt: skip
+    """Fill in the free entries of a few rows from word ``at`` of the columns on, and all ones.
+
+    The last of the ``n_columns`` may be inside a word; what is beyond is not free.
     """
-    n_components, width = codes.shape
+    width = free.shape[1]
+    part = codes[:, at : at + width].copy()
     for i in range(rows.shape[0]):
         row = rows[i]
         for w in range(width):
-            free[i, w] = known[i, w] if known.shape[0] else ~_ZERO
-        free[i, width - 1] &= last
-        for component in range(n_components):
-            if (
-                is_counted[component]
-                and (users[component, row >> 6] >> np.uint64(row & 63)) & _ONE
-            ):
-                for w in range(width):
-                    free[i, w] = free_word(free[i, w], codes[component, w])
+            free[i, w] = known[row, at + w] if known.shape[0] else ~_ZERO
+            has[i, w] = ones[row, at + w]
+        if n_columns < 64 * (at + width):
+            free[i, width - 1] &= (_ONE << np.uint64(n_columns & 63)) - _ONE
+        _fill_free(row, part, users, is_counted, free[i])

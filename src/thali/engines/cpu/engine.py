@@ -210,12 +210,11 @@ class CpuEngine(HostRows):
         """Count free ones and zeros of a range of rows by class of columns."""
         ones, known, _ = self._data[mode]
         codes, n_rows = cover.codes.words, rows[1] - rows[0]
-        index = self._all_rows[mode][rows[0] : rows[1]]
         counts = np.empty((n_rows, len(classes), 2), np.int64)
         self.share_work(
             count_free_rows, n_rows,
             n_rows * ones.shape[1] * (len(codes) + 2 * len(classes)),
-            index, index, ones, known, codes,
+            rows[0], ones, known, codes,
             cover.users.words, cover.is_counted, classes, counts,
         )  # fmt: skip
         return counts

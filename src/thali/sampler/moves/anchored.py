@@ -62,7 +62,7 @@ class Anchored(SumOut):
         users, codes = state.factors
         words, weights = users.words, state.noise.rounded_weights()
         n_words = min(_WORDS, codes.words.shape[1])
-        first, second, at, rows, shown = _choose(
+        first, second, at, rows, shown, pair = _choose(
             *stream, number, words, codes.words.shape[1] - n_words + 1
         )
         if len(shown) == 0:
@@ -74,13 +74,11 @@ class Anchored(SumOut):
         free, ones = target.engine.free_in_window(shown, window, cover)
         marks = _mark(free, ones, *weights)
         counts = target.engine.count_in_window(rows, window, cover, marks)
-        is_split = first == second
-        pair = np.zeros((2, words.shape[1]), np.uint64) if is_split else words[[first, second]]
         n_rows = 64 * words.shape[1]
         log_how = np.zeros(-(-n_rows // CHUNK))
         target.engine.over_rows(
-            _settle_rows, n_rows, *stream, number, rows, counts, is_split, *weights, pair, log_how,
-            step=CHUNK,
+            _settle_rows, n_rows, *stream, number, rows, counts, first == second, *weights, pair,
+            log_how, step=CHUNK,
         )  # fmt: skip
         return _settled(
             *stream, number, words, target.shape[0], state.alpha, first, second, pair, log_how
@@ -106,7 +104,7 @@ def _settled(
 @jit
 def _choose(
     key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_windows: int
-) -> tuple[int, int, int, Index, Index]:
+) -> tuple[int, int, int, Index, Index, Words]:
     """Choose what is split or merged, a window of columns, and the rows that show something.
 
     Returns
@@ -117,15 +115,18 @@ def _choose(
         The first word of columns.
     rows, shown
         All users; some of them, then the two anchors. None are shown if nothing can be done.
+    pair
+        Who uses the two: nobody yet, if one is to be split.
     """
     nobody = np.zeros(0, np.int64)
+    pair = np.zeros((2, users.shape[1]), np.uint64)
     first, second = one_or_both(key, sweep, _ANCHORED, number, users)
     if first < 0:
-        return first, second, 0, nobody, nobody
+        return first, second, 0, nobody, nobody, pair
     rows = list_bits(users[first] | users[second])
     n_users = rows.shape[0]
     if n_users < 2:
-        return first, second, 0, rows, nobody
+        return first, second, 0, rows, nobody, pair
     window = pick(uniform(key, sweep, _ANCHORED, number, _WINDOW), n_windows)
     one = pick(uniform(key, sweep, _ANCHORED, number, _ANCHOR), n_users)
     other = pick(uniform(key, sweep, _ANCHORED, number, _OTHER_ANCHOR), n_users - 1)
@@ -137,7 +138,10 @@ def _choose(
         shown[i] = rows[i * step]
     shown[n_shown] = rows[one]
     shown[n_shown + 1] = rows[other]
-    return first, second, window, rows, shown
+    if first != second:
+        pair[0] = users[first]
+        pair[1] = users[second]
+    return first, second, window, rows, shown, pair
 
 
 @jit

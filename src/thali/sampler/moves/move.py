@@ -95,7 +95,7 @@ class SumOut(Move):
                 Marginal(counts, proposal.after, new, weights),
             )
 
-        to_block, by_block, by_all = proposal.uniforms.tolist()
+        to_block, by_block, by_all = proposal.uniforms
         part = 0.0
         if n_columns > 2 * _BLOCK:
             start = pick(to_block, n_columns - _BLOCK + 1)

@@ -15,7 +15,7 @@ k / (alpha / N) is the ratio of the Poisson probabilities, (1 / N) / (k / L) tha
 from __future__ import annotations
 
 from math import exp, expm1, log, log1p
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -26,19 +26,16 @@ from thali.engines.cpu.births import draw_codes
 from thali.model.births import birth_tables
 from thali.model.rule import log_odds
 from thali.sampler.moves.move import Move
-from thali.sampler.moves.proposal import NOTHING, Proposal, impossible, pick, size_of
+from thali.sampler.moves.proposal import Proposal, impossible, pick, size_of
 from thali.sites import OwnComponentIndex, Site
 from thali.streams import uniform
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from thali.bits import Index, Words
+    from thali.bits import Factor, Index, Words
     from thali.sampler.moves.move import Attempt
     from thali.sampler.state import State
-
-Choice: TypeAlias = Any  # of choose_row: is_birth, own, drawn, odds
-Setting: TypeAlias = tuple[float, float, float, float]
 
 MOST_ENTRIES = 8
 """Entries drawn together: all combinations are weighed."""
@@ -65,92 +62,90 @@ class OwnComponent(Move):
     name: ClassVar = "reseat"
 
     def propose(self, attempt: Attempt) -> Proposal:
-        """Choose a row, and draw its other entries given one more or one less of its own."""
-        stream, number, state, target = attempt
-        users, codes = state.factors
-        row, is_rest, *choice = choose_row(*stream, number, users.words, users.n_rows)
-        if row < 0:
-            return NOTHING
-        cover = Cover(codes, users, is_rest)
-        free, ones = target.engine.free_in_window(np.array([row]), slice(None), cover)
-        (density,) = state.densities[1:]
-        setting = (state.alpha, float(density), *state.noise.rounded_weights())
-        return draw_entries(
-            *stream,
-            number,
-            row,
-            tuple(choice),
-            users.words,
-            codes.words,
-            free[0],
-            ones[0],
-            setting,
-        )
+        """Choose a row, and which of its other entries are summed out."""
+        stream, number, state, _ = attempt
+        users = state.factors[0]
+        return choose_row(*stream, number, users.words, users.n_rows, state.alpha)
 
     def decide(self, attempt: Attempt, proposal: Proposal) -> State | None:
-        """Decide by the ratio; then draw the codes of the row's own components together."""
-        stream, number, state, target = attempt
-        if not log(proposal.uniforms[0]) < proposal.log_ratio:
-            return None
-        n_drawn = len(proposal.after)
-        drawn, own = proposal.concerned[:n_drawn], proposal.concerned[n_drawn:]
-        lines = proposal.lines[0]
-        rest = state.with_factor(0, state.factors[0].put(drawn, lines[:n_drawn]))
+        """Weigh the entries before and after; then draw them, and the codes of its own."""
+        stream, number, state, _ = attempt
+        users, codes = state.factors
+        (density,) = state.densities[1:]
+        row = first_bit(proposal.classes[0])
         is_rest = np.ones(state.n_components, np.bool_)
-        is_rest[own] = False
-        rest = rest.take(is_rest)
-        new = lines[n_drawn:]
+        is_rest[proposal.concerned] = False
+        free, ones = _free(attempt, codes, users, is_rest, row)
+        drawn, own = proposal.after, proposal.before
+        n_own = len(own) + (1 if proposal.uniforms[1] < 0.5 else -1)  # one more, or one less
+        setting = (users.n_rows, float(density), *state.noise.rounded_weights())
+        gain, chosen = weigh_entries(
+            *stream, number, row, drawn, len(own), n_own, users.words, codes.words, free, ones,
+            setting,
+        )  # fmt: skip
+        if not log(proposal.uniforms[0]) < gain + proposal.log_ratio:
+            return None
+        lines = users.words[drawn]
+        w, bit = row >> 6, _ONE << np.uint64(row & 63)
+        is_on = (chosen >> np.arange(len(drawn))) & 1 == 1
+        lines[is_on, w] |= bit
+        lines[~is_on, w] &= ~bit
+        is_rest[drawn] = True
+        rest = state.with_factor(0, users.put(drawn, lines)).take(is_rest)
+        return rest.append(self._own(attempt, rest, row, n_own))
+
+    def _own(self, attempt: Attempt, rest: State, row: int, n_own: int) -> tuple[Words, Words]:
+        """Draw the codes of a row's own components together; return their lines."""
+        stream, number, state, target = attempt
         users, codes = rest.factors
-        new_codes = np.zeros((len(new), codes.words.shape[1]), np.uint64)
-        if len(new):
+        new = np.zeros((n_own, users.words.shape[1]), np.uint64)
+        new_codes = np.zeros((n_own, codes.words.shape[1]), np.uint64)
+        if n_own:
+            new[:, row >> 6] = _ONE << np.uint64(row & 63)
+            is_counted = np.ones(rest.n_components, np.bool_)
+            free, ones = _free(attempt, codes, users, is_counted, row)
             (density,) = state.densities[1:]
-            row = first_bit(new[0])
-            cover = Cover(codes, users, np.ones(rest.n_components, np.bool_))
-            free, ones = target.engine.free_in_window(np.array([row]), slice(None), cover)
             tables = birth_tables(
                 state.alpha / users.n_rows, float(density), state.noise,
                 target.totals.most_ones, state.n_components + 1,
             )  # fmt: skip
-            cover_, first, plain = (table[0] for table in tables.code)
+            cover, first, plain = (table[0] for table in tables.code)
             draw_codes(
-                ones[0], ~free[0], codes.n_rows, len(new), cover_, first, plain, *stream,
+                ones, ~free, codes.n_rows, n_own, cover, first, plain, *stream,
                 np.uint64(_BEYOND) + number, new_codes,
             )  # fmt: skip
-        return rest.append((new, new_codes))
+        return new, new_codes
 
 
 OWN_COMPONENT = OwnComponent()
 
 
+def _free(
+    attempt: Attempt, codes: Factor, users: Factor, is_counted: NDArray[np.bool_], row: int
+) -> tuple[Words, Words]:
+    """Return the free entries of a row, and its ones."""
+    cover = Cover(codes, users, is_counted)
+    free, ones = attempt.target.engine.free_in_window(np.array([row]), slice(None), cover)
+    return free[0], ones[0]
+
+
 @jit
 def choose_row(
-    key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int
-) -> tuple[int, NDArray[np.bool_], bool, Index, Index, NDArray[np.float64]]:
-    """Draw a row, and which of its entries are drawn together.
+    key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int, alpha: float
+) -> Proposal:
+    """Draw a row, and which of its entries are summed out.
 
-    Returns
-    -------
-    row
-        -1 if nothing can be tried.
-    is_rest
-        Components that other rows use, too, and whose entry stays.
-    is_birth, own, drawn, odds
-        Whether the row gets one more of its own; the components that only this row uses; those
-        whose entry is drawn, and the prior log odds of these entries.
+    The class of rows is this row. Before: the components that only this row uses; after: those of
+    others whose entry is drawn anew. Concerned are both.
     """
-    n = users.shape[0]
-    is_rest = np.zeros(n, np.bool_)
-    nobody = np.zeros(0, np.int64)
+    n, width = users.shape
     is_birth = uniform(key, sweep, _SITE, number, _IS_BIRTH) < 0.5
     u = uniform(key, sweep, _SITE, number, _ROW)
-    others = np.empty(n, np.int64)  # users of each component but the row
     row = pick(u, n_rows) if is_birth else -1
-    for component in range(n):
-        others[component] = size_of(users[component])
     if not is_birth:
         gone = pick(u, n)
-        if n == 0 or others[gone] != 1:
-            return -1, is_rest, is_birth, nobody, nobody, np.zeros(0)
+        if n == 0 or size_of(users[gone]) != 1:
+            return impossible(users)
         row = first_bit(users[gone])
     w = row >> 6
     bit = _ONE << np.uint64(row & 63)
@@ -159,52 +154,74 @@ def choose_row(
     own = np.empty(n, np.int64)
     shared = np.empty(n, np.int64)
     for component in range(n):
-        others[component] -= users[component, w] & bit != _ZERO
-        if others[component] == 0:
+        if users[component, w] & bit != _ZERO and size_of(users[component]) == 1:
             own[n_own] = component
             n_own += 1
         else:
-            is_rest[component] = True
             shared[n_shared] = component
             n_shared += 1
     n_drawn = min(n_shared, MOST_ENTRIES)
-    odds = np.empty(n_drawn)
     for i in range(n_drawn):  # a random choice that does not depend on the row's entries
         v = uniform(key, sweep, _SITE_ORDER, number, np.uint64(i))
         j = i + pick(v, n_shared - i)
         shared[i], shared[j] = shared[j], shared[i]
-        is_rest[shared[i]] = False
-        odds[i] = log(others[shared[i]]) - log(n_rows - others[shared[i]])
-    return row, is_rest, is_birth, own[:n_own], shared[:n_drawn], odds
+    own, drawn = own[:n_own], shared[:n_drawn]
+    rows = np.zeros((1, width), np.uint64)
+    rows[0, w] = bit
+    log_ratio = log(alpha) - log(n + 1) if is_birth else log(n) - log(alpha)
+    uniforms = (
+        uniform(key, sweep, _SITE, number, _DECISION), 0.0 if is_birth else 1.0, 0.0
+    )  # fmt: skip
+    concerned = np.concatenate((drawn, own))
+    return Proposal(True, concerned, (rows,), log_ratio, uniforms, rows, own, drawn)
 
 
 @jit
-def draw_entries(
-    key: np.uint64, sweep: np.uint64, number: np.uint64, row: int, choice: Choice, users: Words,
-    codes: Words, free: Words, ones: Words, setting: Setting,
-) -> Proposal:  # fmt: skip
-    """Weigh all combinations of the entries before and after, and draw one of those after.
+def weigh_entries(
+    key: np.uint64, sweep: np.uint64, number: np.uint64, row: int, drawn: Index, n_before: int,
+    n_after: int, users: Words, codes: Words, free: Words, ones: Words,
+    setting: tuple[int, float, float, float],
+) -> tuple[float, int]:  # fmt: skip
+    """Weigh all combinations of a row's entries, and draw one of those after.
 
-    ``choice`` comes from :func:`choose_row`; ``setting`` are alpha, the density of codes, and what
-    covering a one and a zero gains.
+    Parameters
+    ----------
+    drawn
+        The components of these entries.
+    n_before, n_after
+        The row's own components, whose codes are summed out, too.
+    free, ones
+        The row's entries that nothing else covers, and its ones.
+    setting
+        Number of rows, density of codes, and what covering a one and a zero gains.
+
+    Returns
+    -------
+    gain
+        Log of the sum of weights after over that before, less the gain of the block by which a
+        first decision was taken; minus infinity if that ruled the try out.
+    chosen
+        The entries, bit i for component i of those drawn.
     """
-    is_birth, own, drawn, _ = choice
-    n, width = codes.shape
-    n_own, n_drawn = own.shape[0], drawn.shape[0]
-    n_after = n_own + 1 if is_birth else n_own - 1
+    width, n_drawn, n_rows = codes.shape[1], drawn.shape[0], setting[0]
+    odds = np.empty(n_drawn)
+    for i in range(n_drawn):
+        component = drawn[i]
+        is_on = (users[component, row >> 6] >> np.uint64(row & 63)) & _ONE != _ZERO
+        others = size_of(users[component]) - is_on
+        odds[i] = log(others) - log(n_rows - others)
     gains = np.zeros((1 << n_drawn, 2))
+    numbers = n_before, n_after
     part = 0.0
     if width > 2 * _WORDS:  # two decisions, as in move.py: most tries are hopeless
         start = pick(uniform(key, sweep, _SITE, number, _WINDOW), width - _WORDS + 1)
-        _weigh(ones, free, start, start + _WORDS, codes, choice, setting, n_after, gains)
+        window = start, start + _WORDS
+        _weigh(ones, free, window, codes, drawn, odds, numbers, setting, gains)
         part = _log_sum(gains[:, 1]) - _log_sum(gains[:, 0])
         if not log(uniform(key, sweep, _SITE, number, _FIRST_DECISION)) < part:
-            return impossible(users)
-    _weigh(ones, free, 0, width, codes, choice, setting, n_after, gains)
+            return -np.inf, 0
+    _weigh(ones, free, (0, width), codes, drawn, odds, numbers, setting, gains)
     log_before, log_after = _log_sum(gains[:, 0]), _log_sum(gains[:, 1])
-    log_ratio = log_after - log_before - part
-    alpha = setting[0]
-    log_ratio += log(alpha) - log(n + 1) if is_birth else log(n) - log(alpha)
     left = uniform(key, sweep, _SITE, number, _ENTRIES)
     chosen = 0
     while chosen < gains.shape[0] - 1:
@@ -212,34 +229,21 @@ def draw_entries(
         if left < 0.0:
             break
         chosen += 1
-    w = row >> 6
-    bit = _ONE << np.uint64(row & 63)
-    lines = np.zeros((n_drawn + n_after, users.shape[1]), np.uint64)
-    for i in range(n_drawn):
-        lines[i] = users[drawn[i]]
-        if (chosen >> i) & 1:
-            lines[i, w] |= bit
-        else:
-            lines[i, w] &= ~bit
-    for i in range(n_drawn, n_drawn + n_after):
-        lines[i, w] = bit
-    concerned = np.concatenate((drawn, own))
-    uniforms = np.array([uniform(key, sweep, _SITE, number, _DECISION)])
-    return Proposal(True, concerned, (lines,), log_ratio, uniforms, users[:0].copy(), own, drawn)
+    return log_after - log_before - part, chosen
 
 
 @jit
 def _weigh(
-    ones: Words, free: Words, start: int, stop: int, codes: Words, choice: Choice,
-    setting: Setting, n_after: int, out: NDArray[np.float64],
+    ones: Words, free: Words, window: tuple[int, int], codes: Words, drawn: Index,
+    odds: NDArray[np.float64], numbers: tuple[int, int], setting: tuple[int, float, float, float],
+    out: NDArray[np.float64],
 ) -> None:  # fmt: skip
     """Weigh every combination of entries by some words of columns, before and after."""
-    _, own, drawn, odds = choice
     _, density, w1, w0 = setting
-    n_before, n_drawn = own.shape[0], drawn.shape[0]
+    n_drawn = drawn.shape[0]
     n = 1 << n_drawn
     uncovered = np.zeros((n, 2), np.int64)  # columns by who could cover them: ones, zeros
-    for w in range(start, stop):
+    for w in range(window[0], window[1]):
         left = free[w]
         while left != _ZERO:
             bit = left & (~left + _ONE)
@@ -256,7 +260,7 @@ def _weigh(
                 uncovered[who, 1] += uncovered[who ^ (1 << i), 1]
     log_one, log_zero = np.empty(2), np.empty(2)  # of an uncovered one and zero, eq. 8
     for j in range(2):
-        some_on = -expm1((n_before if j == 0 else n_after) * log1p(-density))
+        some_on = -expm1(numbers[j] * log1p(-density))
         log_one[j] = log1p(some_on * expm1(w1))
         log_zero[j] = log1p(some_on * expm1(w0))
     all_ones, all_zeros = uncovered[n - 1]

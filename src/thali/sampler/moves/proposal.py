@@ -18,8 +18,6 @@ from thali.bits.words import popcount
 from thali.streams import uniform
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from thali.bits import Index, Words
 
 _ZERO = np.uint64(0)
@@ -36,7 +34,7 @@ class Proposal(NamedTuple):
     concerned: Index  # components that take part: those that stay first, then those that go
     lines: tuple[Words, ...]  # of those after, of every mode whose lines are not summed out
     log_ratio: float  # log of all factors of the acceptance ratio that are known so far
-    uniforms: NDArray[np.float64]  # for the decision
+    uniforms: tuple[float, float, float]  # for the decision; not all moves need three
     classes: Words  # (n_classes, n_words): rows that are alike, where codes are summed out
     before: Index  # of every component concerned: the classes that use it, bit c for class c
     after: Index  # likewise of every component after
@@ -44,7 +42,7 @@ class Proposal(NamedTuple):
 
 _NO_LINES, _NO_INDEX = np.zeros((0, 0), np.uint64), np.zeros(0, np.int64)
 NOTHING = Proposal(
-    False, _NO_INDEX, (_NO_LINES,), 0.0, np.zeros(0), _NO_LINES, _NO_INDEX, _NO_INDEX
+    False, _NO_INDEX, (_NO_LINES,), 0.0, (0.0, 0.0, 0.0), _NO_LINES, _NO_INDEX, _NO_INDEX
 )
 """The proposal of nothing: no try is possible."""
 
@@ -75,18 +73,20 @@ def impossible(users: Words) -> Proposal:
     """Return a proposal of nothing."""
     nothing = np.zeros(0, np.int64)
     lines = users[:0].copy()
-    return Proposal(False, nothing, (lines,), 0.0, np.zeros(0), lines, nothing, nothing)
+    uniforms = 0.0, 0.0, 0.0
+    return Proposal(False, nothing, (lines,), 0.0, uniforms, lines, nothing, nothing)
 
 
 @jit
 def three_uniforms(
     key: np.uint64, sweep: np.uint64, site: np.uint64, number: np.uint64, first: np.uint64
-) -> NDArray[np.float64]:
+) -> tuple[float, float, float]:
     """Return the uniforms of the decision."""
-    out = np.empty(3)
-    for i in range(3):
-        out[i] = uniform(key, sweep, site, number, first + np.uint64(i))
-    return out
+    return (
+        uniform(key, sweep, site, number, first),
+        uniform(key, sweep, site, number, first + np.uint64(1)),
+        uniform(key, sweep, site, number, first + np.uint64(2)),
+    )
 
 
 @jit

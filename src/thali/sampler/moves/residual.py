@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from math import exp, log, log1p
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from thali.bits.words import count_ones, pack
 from thali.engines.base import Cover
 from thali.model.rule import log_odds
 from thali.sampler.moves.move import Move, new_density
-from thali.sampler.moves.proposal import CHUNK, NOTHING, log_rate, pick
+from thali.sampler.moves.proposal import CHUNK, NOTHING, Proposal, log_rate, pick
 from thali.sites import ReplacementIndex, ResidualIndex, Site
 from thali.streams import uniform
 
@@ -26,9 +25,10 @@ if TYPE_CHECKING:
 
     from thali.bits import Index, Words
     from thali.sampler.moves.move import Attempt
-    from thali.sampler.moves.proposal import Proposal
     from thali.sampler.state import State
 
+N_RESIDUAL, N_REPLACEMENT = len(ResidualIndex), len(ReplacementIndex)
+_NO_CLASSES, _NOBODY = np.zeros((0, 0), np.uint64), np.zeros(0, np.int64)
 _SURE = 45.0
 """Log odds beyond which no uniform decides: the smallest is 2^-53."""
 _NOTHING_LEFT = 746.0
@@ -47,7 +47,7 @@ class Residual(Move):
     def propose(self, attempt: Attempt) -> Proposal:
         """Draw a code like the free entries of a row and who uses it; or one to delete."""
         stream, number, state, target = attempt
-        uniforms = stream.uniforms(Site.RESIDUAL, len(ResidualIndex), row=int(number))
+        uniforms = stream.uniforms(Site.RESIDUAL, N_RESIDUAL, row=int(number)).tolist()
         n, n_rows = state.n_components, target.shape[0]
         is_birth, rate = uniforms[ResidualIndex.IS_BIRTH] < 0.5, min(0.5, 2.0 / n_rows)
         if is_birth:
@@ -57,21 +57,26 @@ class Residual(Move):
         else:
             if n == 0:
                 return NOTHING
-            rest, lines = _without(attempt, pick(uniforms[ResidualIndex.VICTIM], n), rate)
+            gone = pick(uniforms[ResidualIndex.VICTIM], n)
+            rest, lines = _without(attempt, gone, rate)
             score = rest.weigh(*lines)
         n_users = int(count_ones(lines[0][None])[0])
         if n_users == 0:
             return NOTHING
         ratio = log(state.alpha) + log_rate(n_users, n_rows) + score - log(n + is_birth)
-        return rest.proposal(lines, ratio if is_birth else -ratio, uniforms, is_new=is_birth)
+        decision = uniforms[ResidualIndex.DECISION], uniforms[ResidualIndex.DENSITY]
+        if is_birth:
+            return _proposal(_NOBODY, lines, ratio, decision)
+        return _proposal(np.array([gone]), (), -ratio, decision)
 
     def decide(self, attempt: Attempt, proposal: Proposal) -> State | None:
         """Decide by the ratio; append the new component, or drop the old one."""
         state = attempt.state
-        if not log(proposal.uniforms[ResidualIndex.DECISION]) < proposal.log_ratio:
+        decision, to_density, _ = proposal.uniforms
+        if not log(decision) < proposal.log_ratio:
             return None
         if len(proposal.concerned) == 0:
-            density = new_density(attempt, proposal.uniforms[ResidualIndex.DENSITY])
+            density = new_density(attempt, to_density)
             return state.append(proposal.lines, np.array([density]))
         is_rest = np.ones(state.n_components, np.bool_)
         is_rest[proposal.concerned] = False
@@ -89,21 +94,22 @@ class Replacement(Move):
     def propose(self, attempt: Attempt) -> Proposal:
         """Draw what takes the place of which component."""
         stream, number, state, target = attempt
-        uniforms = stream.uniforms(Site.RESIDUAL, len(ReplacementIndex), row=int(number))
+        uniforms = stream.uniforms(Site.RESIDUAL, N_REPLACEMENT, row=int(number)).tolist()
         n, n_rows = state.n_components, target.shape[0]
         if n == 0:
             return NOTHING
         gone = pick(uniforms[ReplacementIndex.VICTIM], n)
-        rate = float(np.broadcast_to(state.densities[0], n)[gone])
+        rate = _one_of(state.densities[0], gone)
         rest, old = _without(attempt, gone, rate)
         lines, score = rest.draw(pick(uniforms[ReplacementIndex.SEED], n_rows))
         gained = int(count_ones(lines[0][None])[0]) - int(count_ones(old[0][None])[0])
         ratio = score - rest.weigh(*old) + gained * (log(rate) - log1p(-rate))
-        return rest.proposal(lines, ratio, uniforms, is_new=True)
+        decision = uniforms[ReplacementIndex.DECISION], 0.0
+        return _proposal(np.array([gone]), lines, ratio, decision)
 
     def decide(self, attempt: Attempt, proposal: Proposal) -> State | None:
         """Decide by the ratio; put the new component in the place of the old one."""
-        if not log(proposal.uniforms[ReplacementIndex.DECISION]) < proposal.log_ratio:
+        if not log(proposal.uniforms[0]) < proposal.log_ratio:
             return None
         return attempt.state.put(proposal.concerned, proposal.lines)
 
@@ -118,13 +124,25 @@ def _without(attempt: Attempt, gone: int, rate: float) -> tuple[_Rest, tuple[Wor
     is_rest = np.ones(state.n_components, np.bool_)
     is_rest[gone] = False
     (density,) = state.densities[1:]
-    own = float(np.broadcast_to(density, state.n_components)[gone])
     lines = tuple(factor.words[gone] for factor in state.factors)
-    return _Rest(attempt, is_rest, own, rate), lines
+    return _Rest(attempt, is_rest, _one_of(density, gone), rate), lines
 
 
-@dataclass(frozen=True)
-class _Rest:
+def _one_of(density: NDArray[np.float64], component: int) -> float:
+    """Return the density of a component, which may be that of all."""
+    return float(density if density.ndim == 0 else density[component])
+
+
+def _proposal(
+    concerned: Index, lines: tuple[Words, ...], log_ratio: float, decision: tuple[float, float]
+) -> Proposal:
+    """Return the proposal of one new component, or of none, in the place of one, or of none."""
+    after = tuple([line[None] for line in lines])
+    uniforms = (*decision, 0.0)
+    return Proposal(True, concerned, after, log_ratio, uniforms, _NO_CLASSES, _NOBODY, _NOBODY)
+
+
+class _Rest(NamedTuple):
     """What is left to explain where some components cover, and a component proposed from it."""
 
     attempt: Attempt
@@ -132,24 +150,13 @@ class _Rest:
     density: float  # of the code
     rate: float  # at which rows join
 
-    def proposal(
-        self, lines: tuple[Words, ...], log_ratio: float, uniforms: Any, *, is_new: bool
-    ) -> Proposal:
-        """Return the proposal of a new component, or that the missing one is deleted."""
-        concerned = np.flatnonzero(~self.is_rest)
-        after = tuple(line[None] if is_new else line[None][:0] for line in lines)
-        return NOTHING._replace(
-            is_possible=True, concerned=concerned, lines=after, log_ratio=log_ratio,
-            uniforms=uniforms,
-        )  # fmt: skip
-
     def draw(self, seed: int) -> tuple[tuple[Words, Words], float]:
         """Draw a code like what is left of a row, and its users; return them and their score."""
         stream, number, state, target = self.attempt
         users, codes = state.factors
         cover = Cover(codes, users, self.is_rest)
         free, ones = target.engine.free_in_window(np.array([seed]), slice(None), cover)
-        code = code_like(*stream, number, free[0], ones[0], self._bit_odds(), codes.n_rows)
+        code = code_like(*stream, number, free[0], ones[0], self._odds(), codes.n_rows)
         joins = np.zeros(users.words.shape[1], np.uint64)
         return (joins, code), self._weigh(joins, code, is_drawn=True)
 
@@ -161,24 +168,29 @@ class _Rest:
         stream, number, state, target = self.attempt
         users, codes = state.factors
         n_rows = users.n_rows
-        classes = np.stack([code, _everything(codes.n_rows) & ~code])
+        classes = np.empty((2, len(code)), np.uint64)
+        classes[0] = code
+        np.bitwise_xor(_everything(codes.n_rows), code, out=classes[1])  # all other columns
         cover = Cover(codes, users, self.is_rest)
         counts = target.engine.count_by_class(0, (0, n_rows), cover, classes)
         sizes = count_ones(classes)
         sums = np.empty((-(-n_rows // CHUNK), 4))
-        weights = np.array(state.noise.rounded_weights())
         target.engine.over_rows(
             residual_users, n_rows, *stream, number, is_drawn, joins, self.rate, counts, sizes,
-            self._bit_odds(), weights, sums, step=CHUNK,
+            self._odds(), sums, step=CHUNK,
         )  # fmt: skip
         gain, log_proposal = add_up(sums, n_rows)
         log_code = sizes[0] * log(self.density) + sizes[1] * log1p(-self.density)
         return float(gain + log_code - log_proposal)
 
-    def _bit_odds(self) -> NDArray[np.float64]:
-        """Return the log odds that a code has a column: of a free one, a free zero, neither."""
+    def _odds(self) -> NDArray[np.float64]:
+        """Return the log odds that a code has a column, and what covering an entry gains.
+
+        Of a column that is a free one, a free zero, neither; then of a one, of a zero.
+        """
         w1, w0 = self.attempt.state.noise.rounded_weights()
-        return log(self.density) - log1p(-self.density) + np.array([w1, w0, 0.0])
+        plain = log(self.density) - log1p(-self.density)
+        return np.array([plain + w1, plain + w0, plain, w1, w0])
 
 
 @lru_cache(maxsize=16)
@@ -193,10 +205,10 @@ def _everything(n_columns: int) -> Words:
 @jit
 def code_like(
     key: np.uint64, sweep: np.uint64, number: np.uint64, free: Words, ones: Words,
-    bit_odds: NDArray[np.float64], n_columns: int,
+    odds_of: NDArray[np.float64], n_columns: int,
 ) -> Words:  # fmt: skip
     """Draw a code from what no component covers in a row."""
-    rates = 1.0 / (1.0 + np.exp(-bit_odds))
+    rates = 1.0 / (1.0 + np.exp(-odds_of[:3]))
     code = np.zeros(free.shape[0], np.uint64)
     for column in range(n_columns):
         w = column >> 6
@@ -212,8 +224,8 @@ def code_like(
 @jit
 def residual_users(
     lo: int, hi: int, key: np.uint64, sweep: np.uint64, number: np.uint64, is_drawn: bool,
-    users: Words, rate: float, counts: Index, sizes: Index, bit_odds: NDArray[np.float64],
-    weights: NDArray[np.float64], sums: NDArray[np.float64],
+    users: Words, rate: float, counts: Index, sizes: Index, odds_of: NDArray[np.float64],
+    sums: NDArray[np.float64],
 ) -> None:  # fmt: skip
     """Draw who uses a component with a proposed code in a range of rows, or weigh those who do.
 
@@ -229,10 +241,9 @@ def residual_users(
         ``(n_rows, 2, 2)``: free ones and zeros of every row inside and outside the code.
     sizes
         Columns inside and outside.
-    bit_odds
-        Log odds that a proposed code has a column: of a free one, a free zero, neither.
-    weights
-        What covering a one and a zero gains.
+    odds_of
+        Log odds that a proposed code has a column: of a free one, a free zero, neither; then what
+        covering a one and a zero gains.
     sums
         Filled for every chunk: what the component gains in likelihood; the log probability of
         these users; and of having proposed the code from each of the rows, the largest log
@@ -241,8 +252,8 @@ def residual_users(
     log_on = np.empty(3)
     log_off = np.empty(3)
     for kind in range(3):
-        log_on[kind] = -_softplus(-bit_odds[kind])
-        log_off[kind] = -_softplus(bit_odds[kind])
+        log_on[kind] = -_softplus(-odds_of[kind])
+        log_off[kind] = -_softplus(odds_of[kind])
     log_rate_odds = log(rate) - log1p(-rate)
     log_code = np.empty(min(CHUNK, hi - lo))
     for start in range(lo, hi, CHUNK):
@@ -259,7 +270,7 @@ def residual_users(
                 + outside[1] * log_off[1]
                 + (sizes[1] - outside[0] - outside[1]) * log_off[2]
             )
-            row_gain = log_odds(0.0, weights[0], weights[1], inside[0], inside[1])
+            row_gain = log_odds(0.0, odds_of[3], odds_of[4], inside[0], inside[1])
             odds = log_rate_odds + row_gain
             w = row >> 6
             bit = _ONE << np.uint64(row & 63)

@@ -100,7 +100,7 @@ def one_or_both(
 @jit
 def one_or_two(
     users: Words, n_rows: int, alpha: float, first: int, second: int, pair: Words, log_how: float,
-    uniforms: NDArray[np.float64],
+    uniforms: tuple[float, float, float],
 ) -> Proposal:  # fmt: skip
     """Propose two components in the place of one, or one in the place of two (eq. 19).
 

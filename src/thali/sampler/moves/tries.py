@@ -60,9 +60,10 @@ def try_moves(
     if target.priors.buffet is not None:
         expected = target.priors.buffet.expected(state.alpha, target.shape[0])
     counts: dict[str, tuple[int, int]] = {}
+    is_wide = target.totals.n_columns(0) > _WIDE
     for name in MOVES:
         n_tries = getattr(target.schedule, name)
-        if target.totals.n_columns(0) > _WIDE:
+        if is_wide:
             n_tries = (n_tries + 1) // 2
         n_tries = round(n_tries * max(1.0, expected / _FEW)) if name in moves else 0
         n_accepted = 0
