@@ -17,6 +17,8 @@ from thali.bits import PackedTensor
 from thali.data import BinaryTensor, Packed, Pattern
 from thali.data.readers import arrays, cell_blocks, text
 from thali.data.readers.files import read
+from thali.errors import InvalidValue
+from thali.sentences import say
 
 VALUES = np.array([[0.0, 1.0, np.nan], [1.0, 1.0, 0.0]])
 
@@ -204,7 +206,7 @@ def test_binarize(tmp_path):
         with pytest.raises(ValueError, match="binarize=nan was given"):
             read(path, binarize=np.nan)
     for name in ("t.mtx", "t.npz"):
-        assert_refused(tmp_path / name, "whose zeros would all become ones", binarize=-1)
+        assert_refused(tmp_path / name, "its zeros would all become ones", binarize=-1)
 
 
 def test_binarize_does_not_swallow_names(tmp_path):
@@ -296,8 +298,8 @@ def test_unknown_pairs(tmp_path):
 def test_missing_is_for_values_of_pairs(tmp_path):
     """Pairs of two columns have nothing that could be unknown; a third column has."""
     path = write(tmp_path, "user,item\nann,tea\nbob,milk\n")
-    assert_refused(path, "`missing` was given for pairs of two columns", missing=["0"])
-    assert_refused(path, "`binarize` was given for pairs of two columns", binarize=0)
+    assert_refused(path, "missing=('0',) was given for pairs of two columns", missing=["0"])
+    assert_refused(path, "binarize=0 was given for pairs of two columns", binarize=0)
     path = write(tmp_path, "user,item,value\nann,tea,1\nbob,tea,0\nbob,milk,1\n")
     tensor = read(path, missing=["0"])
     assert np.array_equal(ternary(tensor), [[1, 0], [np.nan, 1]], equal_nan=True)
@@ -342,8 +344,8 @@ def test_baskets(tmp_path, content, names, suffix):
 def test_baskets_take_no_numbers(tmp_path):
     """Options that mean nothing for a format are refused, not ignored."""
     path = write(tmp_path, "a b\nc\n", "t.txt")
-    assert_refused(path, "`binarize` was given for baskets", binarize=1)
-    assert_refused(path, "`missing` was given for baskets", missing=["?"])
+    assert_refused(path, "binarize=1 was given for baskets", binarize=1)
+    assert_refused(path, "missing=('?',) was given for baskets", missing=["?"])
     assert_refused(path, "it is for AnnData files", layer="x")
     np.save(tmp_path / "t.npy", np.eye(2))
     assert_refused(tmp_path / "t.npy", "it is for text", missing=["?"])
@@ -502,10 +504,10 @@ def test_bad_files(tmp_path, name, make, fragment):
 
 
 def assert_refused(path, reason, **options):
-    with pytest.raises(ValueError, match=re.escape(reason)) as caught:
+    with pytest.raises(ValueError, match=re.escape(say(reason))) as caught:
         read(path, **options)
     message = str(caught.value)
-    assert type(caught.value) is ValueError
+    assert type(caught.value) is InvalidValue
     assert message.startswith(f"{path}: ")
     assert "\n" not in message
     assert message.endswith(".")

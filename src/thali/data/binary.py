@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from thali.data.convert import entries_of, is_frame
 from thali.data.entries import Entries, Pattern, count, dense_rows, transposed
+from thali.errors import InvalidValue
+from thali.sentences import Argument
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -123,9 +125,10 @@ class BinaryTensor:
     def transposed(self) -> Self:
         """Return a matrix with rows and columns, and their names, exchanged."""
         if self.arity != 2:
-            raise ValueError(
-                f"the tensor has {self.arity} modes; only a matrix, with 2, can be transposed, so "
-                "leave `transpose` out."
+            raise InvalidValue(
+                f"the tensor has {self.arity} modes",
+                "only a matrix, with 2, can be transposed",
+                ("leave ", Argument("transpose"), " out"),
             )
         unknown = None if self.unknown is None else transposed(self.unknown)
         names = (self.mode_names[::-1], self.row_names[::-1])

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from thali.errors import InvalidValue
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -168,9 +170,10 @@ def _number(value: Any) -> float:
 def refusal(value: Any, where: str) -> ValueError:
     """Say which value is no entry."""
     shown = reprlib.repr(value.item() if isinstance(value, np.generic) else value)
-    return ValueError(
-        f"the tensor holds {shown} at {where}; allowed are 0, 1 and NaN for unknown; "
-        f"{ADVICE if isinstance(value, _NUMBERS) else 'replace it first'}."
+    return InvalidValue(
+        f"the tensor holds {shown} at {where}",
+        "allowed are 0, 1 and NaN for unknown",
+        ADVICE if isinstance(value, _NUMBERS) else "replace it first",
     )
 
 
@@ -178,8 +181,8 @@ def check_shape(shape: tuple[int, ...]) -> None:
     """Refuse a tensor with one mode, or without rows."""
     if len(shape) < 2 or 0 in shape:
         raise ValueError(
-            f"the tensor has shape {shape}; at least 2 modes are needed and each must have a row, "
-            "so reshape or fill it, for instance `tensor[:, None]`."
+            f"the tensor has shape {shape}; at least 2 modes are needed, each with a row or more; "
+            "reshape or fill it."
         )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from thali.data.binarize import check_threshold
 from thali.data.binary import BinaryTensor
 from thali.data.build import Places
-from thali.data.readers.options import reason
+from thali.data.readers.options import unreadable
 from thali.data.readers.text import (
     Fields,
     blocks_of,
@@ -193,8 +193,7 @@ def _naming(path: Path) -> Iterator[None]:
     except MemoryError:
         raise
     except Exception as error:  # damaged archives raise what they like
-        msg = f"{path.name}: {reason(error)}"
-        raise ValueError(msg) from error
+        raise unreadable(path.name, error) from error
 
 
 def read_folder(folder: Path, options: Options) -> BinaryTensor:

@@ -12,6 +12,8 @@ from thali.data.binary import BinaryTensor
 from thali.data.build import Rows
 from thali.data.readers.text import Block, Fields, blocks, split, split_blanks
 from thali.data.readers.text_values import BAD, ONE, UNKNOWN, Spelling
+from thali.errors import InvalidValue
+from thali.sentences import Setting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
     from thali.data.readers.options import Options
 
-_PAIRS = ", or give kind='pairs' if each line names a row and a column"
+_PAIRS = (", or give ", Setting("kind", "pairs"), " if each line names a row and a column")
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 
@@ -147,11 +149,13 @@ def _holds_entries(first: list[str], spelling: Spelling, kind: str | None) -> bo
         return False
     if len(set(rest)) < len(rest):
         return True  # names would be distinct
-    msg = (
-        "its first line holds entries; give it a line of column names, or say kind='matrix' if "
-        "it has none, and kind='table' if these are the names"
+    raise InvalidValue(
+        "its first line holds entries",
+        remedy=(
+            *("write a line of column names above it, or give ", Setting("kind", "matrix")),
+            *(" if there are none, or ", Setting("kind", "table"), " if these are the names"),
+        ),
     )
-    raise ValueError(msg)
 
 
 def _one_column(text: str, separator: str | None) -> ValueError:
@@ -180,11 +184,14 @@ def _check_count(fields: Fields, first: list[str], options: Options, *, has_name
     column = fields.texts(slice(0, None, len(first)))
     start = column[0]
     if start in ("0", "1") and column == [str(int(start) + i) for i in range(len(column))]:
-        msg = (
-            f"its first column, {first[0]!r}, counts the lines; leave its header empty if it "
-            "holds row names, or say kind='table' if it holds entries"
+        raise InvalidValue(
+            f"its first column, {first[0]!r}, counts the lines",
+            remedy=(
+                "leave its header empty if it holds row names, or give ",
+                Setting("kind", "table"),
+                " if it holds entries",
+            ),
         )
-        raise ValueError(msg)
 
 
 def _check_counts(fields: Fields, layout: _Layout) -> Fields:
@@ -244,7 +251,7 @@ class _Reader:
         line = part.block.line(int(part.starts[bad]))
         column = layout.column(number + layout.columns.start)
         where = f"line {line}, column {column}"
-        raise self.spelling.refusal(text, where, _PAIRS if layout.n_fields in (2, 3) else "")
+        raise self.spelling.refusal(text, where, *(_PAIRS if layout.n_fields in (2, 3) else ()))
 
     def _mixed(self, text: str) -> ValueError:
         assert self.layout.header is not None
