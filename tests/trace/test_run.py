@@ -171,7 +171,7 @@ def test_other_data_or_settings_are_refused(tmp_path):
     }.items():  # fmt: skip
         with pytest.raises(TraceMismatch, match=f"{name}=.*; the run has another value"):
             thali.resume(out, **{name: value})
-    with pytest.raises(TypeError, match="sead=1; allowed settings are"):
+    with pytest.raises(TypeError, match="sead=1 was given; allowed are seed, chains"):
         thali.resume(out, sead=1)
     with pytest.raises(ValueError, match=r"draws=3 was given; .* has 9 draws per chain already"):
         thali.resume(out, draws=3)
