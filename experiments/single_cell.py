@@ -290,7 +290,7 @@ def run(cells, options):
         },
         "error": posterior.error.mean(),
         "summary": in_text(posterior.summary(), 3),
-        "verdict": posterior.verdict(),
+        "verdict": str(posterior.verdict() or ""),
         "check": in_text(posterior.check(n_replicates=20).drop(columns="p_value"), 4),
         "with_reads": None if cells.reads is None else with_reads(posterior, cells),
         "components": describe(cells, users, genes, *trust),

@@ -389,7 +389,7 @@ def refuse(model, given, message):
 def test_bad_input_is_refused():
     """One sentence says what was given, what is allowed and what to do."""
     strict = BooleanFactorization()
-    sentence = r"X holds 0\.5; allowed are 0, 1 and NaN for unknown; give `binarize=`, a number"
+    sentence = r"X holds 0\.5; allowed are 0, 1 and NaN for unknown; give `binarize`, a number"
     refuse(strict, [[0.0, 0.5]], sentence)
     refuse(strict, sparse.csr_array([[0.0, 0.5]]), sentence)
     refuse(strict, np.ma.array([[0.5, 0.5]], mask=[[True, False]]), sentence)
@@ -400,13 +400,13 @@ def test_bad_input_is_refused():
     refuse(
         BooleanFactorization(binarize=-1.0),
         sparse.csr_array(np.eye(2)),
-        r"binarize=-1\.0 was given with a sparse matrix, whose zeros would all become ones; give",
+        r"binarize=-1\.0 was given with a sparse matrix; its zeros would all become ones; give",
     )
     for bad in ("0", True, np.nan, np.inf):
         refuse(
             BooleanFactorization(binarize=bad),
             np.eye(2),
-            f"binarize={bad!r} was given; allowed are None, for data of 0 and 1, and a finite",
+            f"binarize={bad!r} was given; allowed is a finite number",
         )
     refuse(BooleanFactorization(n_components=-1), np.eye(2), "n_components=-1 was given")
 

@@ -157,7 +157,7 @@ def test_an_interrupted_run_returns_what_was_drawn(caplog):
         part = thali.sample(DATA, **LONG, progress=interrupt_at(80))
         whole = thali.sample(DATA, **LONG | {"draws": part.n_draws})
     assert 0 < part.n_draws < 100_000
-    assert f"stopped early: {part.n_draws} of 100000 draws a chain" in caplog.text
+    assert f"stopped early, after {part.n_draws} of 100000 draws per chain" in caplog.text
     np.testing.assert_array_equal(part.log_joint, whole.log_joint)
 
 
@@ -190,7 +190,7 @@ def test_a_stored_run_interrupted_in_warm_up_can_be_read(tmp_path):
     assert read.n_draws == 0
     assert repr(read) == "Posterior(2 chains of 0 draws, data (30, 40))"
     for question in (read.n_components_table, read.point_estimate, read.summary, read.predict):
-        with pytest.raises(ValueError, match=r"there are no draws yet; go on with resume\(\)"):
+        with pytest.raises(ValueError, match=r"there are no draws yet; go on with resume\(…\)"):
             question()
 
 

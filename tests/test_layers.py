@@ -12,7 +12,9 @@ from thali._jit import KERNEL_FILES
 
 PACKAGE = Path(thali.__file__).parent
 LAYERS = [
-    {"_jit", "errors", "checks", "progress"},
+    {"_jit", "sentences"},
+    {"errors"},
+    {"checks", "progress"},
     {"streams", "threads"},
     {"decide"},
     {"data"},

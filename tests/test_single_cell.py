@@ -421,10 +421,10 @@ BAD = {
         r"adata\.layers\['scaled'\]: it holds -",
     ),
     "not binary": (make, {"binarize": None}, ValueError, r"allowed are 0, 1 and NaN for unknown"),
-    "threshold": (make, {"binarize": "x"}, ValueError, r"binarize='x' was given; allowed are"),
+    "threshold": (make, {"binarize": "x"}, ValueError, r"binarize='x' was given; allowed is a"),
     "negative threshold": (
         lambda: make(sparse.csr_matrix(counts())), {"binarize": -1}, ValueError,
-        r"whose zeros would all become ones",
+        r"its zeros would all become ones",
     ),
     "all unknown": (
         lambda: make(np.full((60, 80), np.nan)), {"binarize": None}, ValueError,

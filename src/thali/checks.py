@@ -7,34 +7,38 @@ from math import isfinite
 from numbers import Real
 from typing import Any
 
+from thali.errors import InvalidValue
+from thali.sentences import was_given
+
 
 def positive(name: str, value: Any) -> float:
     """Return a positive finite number, or say what was given."""
     if not _is_number(value) or not float(value) > 0.0:
-        msg = f"{name}={value!r} was given; allowed are finite numbers above 0; choose one."
-        raise ValueError(msg)
+        raise InvalidValue(
+            was_given(name, value), "allowed are finite numbers above 0", "choose one"
+        )
     return float(value)
 
 
 def probability(name: str, value: Any, lower: float = 0.0, upper: float = 1.0) -> float:
     """Return a number strictly between two bounds, or say what was given."""
     if not _is_number(value) or not lower < float(value) < upper:
-        msg = (
-            f"{name}={value!r} was given; allowed are numbers strictly between {lower:g} and "
-            f"{upper:g}; choose one of those."
+        raise InvalidValue(
+            was_given(name, value),
+            f"allowed are numbers strictly between {lower:g} and {upper:g}",
+            "choose one of those",
         )
-        raise ValueError(msg)
     return float(value)
 
 
 def shape_parameters(name: str, pair: Any) -> None:
     """Check the two parameters of a Beta or Gamma prior."""
     if not isinstance(pair, tuple) or len(pair) != 2:
-        msg = (
-            f"{name}={pair!r} was given; a prior is two positive numbers, such as (1.0, 1.0); "
-            "give a pair."
+        raise InvalidValue(
+            was_given(name, pair),
+            "a prior is two positive numbers, such as (1.0, 1.0)",
+            "give a pair",
         )
-        raise ValueError(msg)
     for value in pair:
         positive(name, value)
 
@@ -42,8 +46,9 @@ def shape_parameters(name: str, pair: Any) -> None:
 def count(name: str, value: Any, least: int = 0) -> int:
     """Return an integer of at least ``least``, or say what was given."""
     if not is_integer(value) or value < least:
-        msg = f"{name}={value!r} was given; allowed are integers from {least} on; choose one."
-        raise ValueError(msg)
+        raise InvalidValue(
+            was_given(name, value), f"allowed are integers from {least} on", "choose one"
+        )
     return int(value)
 
 

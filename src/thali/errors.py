@@ -2,29 +2,180 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from thali.sentences import PYTHON, Setting, say
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["EngineUnavailable", "NotConverged", "TraceDamaged", "TraceMismatch", "require"]
+    from thali.sentences import Face, Phrase
+
+__all__ = [
+    "EngineUnavailable",
+    "InvalidType",
+    "InvalidValue",
+    "NotConverged",
+    "NotWritten",
+    "RunExists",
+    "RunNotFound",
+    "StoppedEarly",
+    "ThaliError",
+    "TraceDamaged",
+    "TraceMismatch",
+    "not_written",
+    "require",
+]
 
 
-class EngineUnavailable(ImportError):  # noqa: N818 - it reads as the state that it reports
+class ThaliError(Exception):
+    """Says what was given, what is allowed and what to do, in the words of whoever shows it.
+
+    Every error of this family is also a usual one (ValueError, OSError, ...).
+
+    Parameters
+    ----------
+    given, allowed, remedy
+        The three clauses of the sentence; the last two may be left out.
+    about
+        Name of the file, or the like, that the sentence is about.
+
+    Examples
+    --------
+    >>> from thali.sentences import Argument, was_given
+    >>> error = InvalidValue(
+    ...     was_given("draws", 0),
+    ...     "allowed are integers from 1 on",
+    ...     ("leave ", Argument("draws"), " out"),
+    ... )
+    >>> str(error)
+    'draws=0 was given; allowed are integers from 1 on; leave `draws` out.'
+    >>> error.argument
+    Setting(name='draws', value=0)
+    """
+
+    _fields: tuple[str, ...] = ("given", "allowed", "remedy", "about")
+
+    def __init__(
+        self, given: Phrase, allowed: Phrase = "", remedy: Phrase = "", *, about: str = ""
+    ) -> None:
+        self.given = given
+        self.allowed = allowed
+        self.remedy = remedy
+        self.about = about
+        super().__init__(self.sentence())
+
+    @property
+    def argument(self) -> Setting | None:
+        """The argument that was wrong, and its value, if it was one."""
+        parts = self.given if isinstance(self.given, tuple) else (self.given,)
+        return next((part for part in parts if isinstance(part, Setting)), None)
+
+    def sentence(self, face: Face = PYTHON) -> str:
+        """Return the one sentence that says it all, in the words of a face."""
+        clauses = (say(clause, face) for clause in (self.given, self.allowed, self.remedy))
+        told = "; ".join(filter(None, clauses)).rstrip(".")
+        return f"{self.about}: {told}." if self.about else f"{told}."
+
+    def __str__(self) -> str:
+        return self.sentence()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), **{name: getattr(self, name) for name in self._fields}), ()
+
+
+class InvalidValue(ThaliError, ValueError):  # noqa: N818 - it reads as the state that it reports
+    """Raised when an argument, or what a file holds, is not allowed."""
+
+
+class InvalidType(ThaliError, TypeError):  # noqa: N818 - as above
+    """Raised when an argument is of a kind that is not allowed."""
+
+
+class RunExists(ThaliError, FileExistsError):  # noqa: N818 - as above
+    """Raised when there is something already where a run was to be written."""
+
+
+class RunNotFound(ThaliError, FileNotFoundError):  # noqa: N818 - as above
+    """Raised when there is no stored run where one was expected."""
+
+
+class EngineUnavailable(ThaliError, ImportError):  # noqa: N818 - as above
     """Raised when an engine or optional feature needs a library or device that is absent."""
 
+    _fields = (*ThaliError._fields, "name")
 
-class TraceMismatch(ValueError):  # noqa: N818 - it reads as the state that it reports
+    def __init__(
+        self,
+        given: Phrase,
+        allowed: Phrase = "",
+        remedy: Phrase = "",
+        *,
+        about: str = "",
+        name: str | None = None,
+    ) -> None:
+        super().__init__(given, allowed, remedy, about=about)
+        self.name = name
+
+
+class TraceMismatch(ThaliError, ValueError):  # noqa: N818 - as above
     """Raised when a stored trace does not belong to the tensor or settings it is used with."""
 
 
-class TraceDamaged(ValueError):  # noqa: N818 - it reads as the state that it reports
+class TraceDamaged(ThaliError, ValueError):  # noqa: N818 - as above
     """Raised when a file of a stored run is missing, cut off or altered."""
 
 
+class NotWritten(ThaliError, OSError):  # noqa: N818 - as above
+    """Raised when a file of a run could not be written: ``errno`` and ``strerror`` say why."""
+
+    _fields = (*ThaliError._fields, "errno", "strerror")
+
+    def __init__(
+        self,
+        given: Phrase,
+        allowed: Phrase = "",
+        remedy: Phrase = "",
+        *,
+        about: str = "",
+        errno: int | None = None,
+        strerror: str | None = None,
+    ) -> None:
+        super().__init__(given, allowed, remedy, about=about)
+        self.errno = errno
+        self.strerror = strerror
+
+
+class _NotPermitted(NotWritten, PermissionError):  # noqa: N818 - as above
+    """A file that could not be written for want of permission."""
+
+
 class NotConverged(UserWarning):
-    """Warns that the chains have not agreed, so that summaries may not describe the posterior."""
+    """Warns that the chains have not agreed, so that summaries may not describe the posterior.
+
+    Its argument is the :class:`~thali.posterior.verdict.Verdict`, whose ``str`` is the sentence.
+    """
+
+
+@dataclass(frozen=True)
+class StoppedEarly:
+    """Is logged when somebody stopped a run; logs show its ``str``."""
+
+    n_draws: int  # per chain
+    asked: int
+
+    def __str__(self) -> str:
+        return f"stopped early, after {self.n_draws} of {self.asked} draws per chain."
+
+
+def not_written(error: OSError, what: str, remedy: Phrase) -> NotWritten:
+    """Return the system's error in our words: permission denied stays a PermissionError."""
+    kind = _NotPermitted if isinstance(error, PermissionError) else NotWritten
+    reason = error.strerror or str(error)
+    return kind(f"{what} ({reason})", remedy=remedy, errno=error.errno, strerror=reason)
 
 
 def require(module: str, extra: str) -> ModuleType:
@@ -51,7 +202,7 @@ def require(module: str, extra: str) -> ModuleType:
         return import_module(module)
     except ImportError as error:
         raise EngineUnavailable(
-            f"{module} is needed here but cannot be imported ({error}); "
-            f'install it with `pip install "thali[{extra}]"`.',
+            f"{module} is needed here but cannot be imported ({error})",
+            remedy=f'install it with `pip install "thali[{extra}]"`',
             name=module,
         ) from error

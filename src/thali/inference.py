@@ -13,12 +13,20 @@ from thali.bits import PackedTensor
 from thali.checks import count, positive
 from thali.data import BinaryTensor
 from thali.data.binary import own_names
-from thali.errors import NotConverged, TraceDamaged, TraceMismatch
+from thali.errors import (
+    InvalidType,
+    InvalidValue,
+    NotConverged,
+    StoppedEarly,
+    TraceDamaged,
+    TraceMismatch,
+)
 from thali.model import Model
 from thali.model.simulate import Simulated
 from thali.posterior import Posterior
 from thali.progress import Reporter
 from thali.sampler import Schedule, Target
+from thali.sentences import AnyOf, Load, LoadPartially, Resume, Sample, was_given
 from thali.sites import VERSION
 from thali.trace import MemoryStore, Run, Settings
 from thali.trace.files import only_writer
@@ -182,12 +190,14 @@ def load(path: str | os.PathLike[str], *, partial: bool = False) -> Posterior:
     stores = [run.chain(number) for number in range(run.settings.chains)]
     damage = next((s.damage for s in stores if s.damage), None)
     if damage and not partial:
-        n_intact = min(map(len, stores))
-        msg = (
-            f"{damage} {n_intact} draws a chain are whole: load(…, partial=True) reads them, and "
-            "resume(…) computes the others again."
+        raise TraceDamaged(
+            f"{damage} {min(map(len, stores))} draws per chain are intact",
+            remedy=AnyOf(
+                (LoadPartially(), " reads these"),
+                (Resume(run.folder), " computes the others again"),
+                joint=", and ",
+            ),
         )
-        raise TraceDamaged(msg)
     tensor, names = run.data()
     return Posterior(run.settings, tensor, names, stores)
 
@@ -253,8 +263,11 @@ def resume(
     _expect(run.settings, settings)
     tensor, names = run.data()
     if data is not None and digest(_packed(data, threads)[0]) != run.header["digest"]:
-        msg = f"the data given are not those of {run.folder}; resume needs none, leave them out."
-        raise TraceMismatch(msg)
+        raise TraceMismatch(
+            f"the data given are not those of {run.folder}",
+            "going on with a run needs no data",
+            "leave them out",
+        )
     if draws is not None:
         count("draws", draws, least=1)
     target, n_workers = _prepare(tensor, run.settings, engine, threads)
@@ -263,11 +276,11 @@ def resume(
         if draws is not None and draws != run.settings.draws:
             n_drawn = max(len(run.chain(number)) for number in range(run.settings.chains))
             if draws < n_drawn:
-                msg = (
-                    f"draws={draws} was given; {run.folder} has {n_drawn} draws a chain already; "
-                    "give at least as many, or load() it."
+                raise InvalidValue(
+                    was_given("draws", draws),
+                    f"{run.folder} has {n_drawn} draws per chain already",
+                    ("give at least as many, or read the run with ", Load(run.folder)),
                 )
-                raise ValueError(msg)
             run = run.extend(draws)
         drawn = _go_on(run, target, n_workers, reporter, seconds)
     return _finish(run.settings, tensor, names, *drawn)
@@ -314,16 +327,14 @@ def _finish(
     if is_interrupted:
         if posterior.n_draws == 0:
             raise KeyboardInterrupt
-        log.warning(
-            "stopped early: %d of %d draws a chain are there", posterior.n_draws, settings.draws
-        )
+        log.warning(StoppedEarly(posterior.n_draws, settings.draws))
     try:
         verdict = posterior.verdict()
     except ImportError as error:
         log.warning("whether the chains agree was not checked: %s", error)
         return posterior
     if verdict is not None:
-        warnings.warn(verdict, NotConverged, stacklevel=3)
+        warnings.warn(NotConverged(verdict), stacklevel=3)
     return posterior
 
 
@@ -367,11 +378,12 @@ def _expect(settings: Settings, given: dict[str, Any]) -> None:
         elif name in own:
             is_same = value == own[name]
         else:
-            msg = f"resume() got {name}={value!r}; allowed settings are {', '.join(allowed)}."
-            raise TypeError(msg)
-        if not is_same:
-            msg = (
-                f"{name}={value!r} was given, but the run has another; leave it out to go on, or "
-                "start a new run with sample()."
+            raise InvalidType(
+                was_given(name, value), f"allowed are {', '.join(allowed)}", "leave it out"
             )
-            raise TraceMismatch(msg)
+        if not is_same:
+            raise TraceMismatch(
+                was_given(name, value),
+                "the run has another value",
+                ("leave it out to go on, or start a new run with ", Sample()),
+            )

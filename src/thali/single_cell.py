@@ -14,7 +14,8 @@ from thali import inference
 from thali.bits import unpack
 from thali.data.entries import row_blocks
 from thali.data.readers.cells import read_anndata
-from thali.errors import require
+from thali.errors import InvalidValue, require
+from thali.sentences import ExportTree
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -166,11 +167,11 @@ def to_anndata(posterior: Posterior) -> AnnData:
     """
     anndata = require("anndata", extra="anndata")
     if len(posterior.shape) != 2:
-        msg = (
-            f"the data have shape {posterior.shape}; AnnData holds matrices only; use "
-            "to_datatree() for tensors."
+        raise InvalidValue(
+            f"the data have shape {posterior.shape}",
+            "AnnData holds matrices only",
+            ("use ", ExportTree(), " for tensors"),
         )
-        raise ValueError(msg)
     import pandas as pd  # noqa: PLC0415 - slow to import
 
     frames = []
@@ -224,7 +225,7 @@ def _write(
         },
         "error": float(posterior.point_estimate().error),
         "diagnostics": posterior.summary(),
-        "verdict": posterior.verdict() or "",
+        "verdict": str(posterior.verdict() or ""),
     }
     adata.obsm[f"X_{key}"] = cells  # first: it makes a view an object of its own
     adata.varm[key] = codes

@@ -65,7 +65,8 @@ def test_help_imports_nothing_heavy(arguments):
         "thali",
         "thali.cli",
         *(f"thali.cli.{part}" for part in ("group", "output", "progress", "sampling")),
-        *(f"thali.cli.{part}" for part in ("simulation", "views", "words")),
+        *(f"thali.cli.{part}" for part in ("messages", "simulation", "views")),
+        *("thali.errors", "thali.sentences"),
     }
 
 

@@ -40,8 +40,8 @@ def test_fit_answers_in_five_lines(run, table):
     n_ones = int(np.loadtxt(table, skiprows=1, delimiter=",").sum())
     assert err.splitlines() == [
         f"thali: table.csv: 12 x 9 entries, 108 known, {n_ones} of them one; sampling 2 chains",
-        "thali: 5 draws a chain are too few to judge whether the chains agree (25 are the least, "
-        "some hundreds are sensible). Ask for more with --draws 400, or start with more.",
+        "thali: 5 draws per chain are too few to judge whether the chains agree (at least 25 are "
+        "needed, some hundreds are sensible). Ask for more draws with --draws 400.",
     ]
 
 
@@ -165,7 +165,10 @@ def test_an_existing_run_is_not_overwritten(run, table, kept):
     before = {path: path.read_bytes() for path in kept.rglob("*.*") if path.is_file()}
     code, out, err = run("fit", table, *FAST, "--out", kept)
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert f"exists already and is never overwritten; `thali resume {kept}` goes on" in err
+    assert (
+        f"exists already and is never overwritten; if it is a run, `thali resume {kept}` goes"
+        in err
+    )
     assert before == {path: path.read_bytes() for path in kept.rglob("*.*") if path.is_file()}
 
 
@@ -232,7 +235,7 @@ def test_stopped_by_hand(start, table, tmp_path, is_kept):
     assert process.returncode == 1, err
     assert "Traceback" not in err
     last = err.splitlines()[-1]
-    found = re.match(r"thali: stopped early: (\d+) of 1000000 draws a chain are (.*)", last)
+    found = re.match(r"thali: stopped early: (\d+) of 1000000 draws per chain are (.*)", last)
     following = answer_of(out)[1]
     if is_kept:
         assert found[2] == "kept in run; `thali resume run` goes on."
@@ -328,4 +331,4 @@ def test_a_terminal_gets_bars(run, table, monkeypatch):
     _, _, err = run("fit", table, *FAST)
     assert err.index("sampling 2 chains") < err.index("chain 1:")
     _, _, err = run("fit", table, *FAST, "--quiet")
-    assert "chain" not in err.replace("draws a chain", "").replace("the chains agree", "")
+    assert "chain" not in err.replace("draws per chain", "").replace("the chains agree", "")

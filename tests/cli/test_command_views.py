@@ -36,10 +36,11 @@ PROMISED = {
     "ess": {...: float},
     "agree": bool,
     "warning": str,
+    "verdict": {"kind": str, "quantities": [str], "advised_draws": int},
     "wall_seconds": float,
     "version": str,
 }
-MAY_BE_NONE = {"alpha", "warning", "wall_seconds", "r_hat", "ess"}
+MAY_BE_NONE = {"alpha", "warning", "verdict", "wall_seconds", "r_hat", "ess"}
 
 
 def conforms(value, promised, path=""):

@@ -11,11 +11,12 @@ import thali
 from support.bad_files import BAD_FILES
 from support.commands import FAST
 from thali.cli import main
-from thali.cli.messages import in_commands
+from thali.cli.messages import OPTIONS, CommandFace
+from thali.sentences import say
 
 PYTHON = (
-    r"Traceback|\b(resume|load|sample|to_datatree)\(|\bn_components\b|\b(kind|layer|missing|binarize)="
-    r"|`(kind|layer|missing|binarize)`"
+    r"Traceback|\b(resume|load|sample|to_datatree)\(|\bn_components\b|\bthali\.\w+\("
+    r"|\b[a-z_]+=|`[a-z_]+`"
 )
 # What is typed, and what must be in the sentence. `table.csv` and `kept.run` are in order.
 WRONG_USAGE = [
@@ -35,38 +36,55 @@ WRONG_USAGE = [
     (f"fit table.csv --seed {2**64}", "is not in the range"),
     ("fit table.csv --threads 0", "invalid value for '--threads'"),
     ("fit table.csv --checkpoint 0", "invalid value for '--checkpoint'"),
-    ("fit table.csv --engine steam --out new", "--engine 'steam' was given; allowed are"),
+    ("fit table.csv --engine steam --out new", "'steam' is not one of 'auto', 'cpu', 'gpu'"),
+    (
+        "fit table.csv --engine gpu --schedule serial --out new",
+        "--engine gpu was given for --schedule serial; a GPU cannot speed up rows that are drawn "
+        "one after another; use --engine cpu",
+    ),
     ("fit table.csv --binarize high", "'high' is not a valid float"),
     ("fit absent.csv --out new", "absent.csv: there is no such file; check the path."),
     ("fit folder --out new", "folder: it is a folder without a matrix.mtx; allowed are files"),
     ("fit kept.run --out new", "it is the folder of a run"),
     ("fit kept.run --out new", "read the run with `thali summary kept.run`, or give a file"),
     ("fit bad.csv --out new", "bad.csv: it holds 2 at line 2, column 'b'; allowed"),
-    ("fit bad.csv --out new", "give --binarize T, a number above which everything is a one"),
+    ("fit bad.csv --out new", "give --binarize T, a number above which entries are ones"),
     ("fit no.csv --out new", "holds 'no' at line 2, column 'a'; allowed"),
     (
         "fit no.csv --out new",
-        "replace it, or name it with --missing TEXT if it is unknown, or give",
+        "replace it, or, if it means unknown, give it as --missing TEXT, or give",
     ),
     ("fit no.csv --out new", "or give --kind pairs if each line names a row and a column."),
-    ("fit pairs.csv --missing 0", "--missing was given for pairs of two columns"),
+    ("fit pairs.csv --missing 0", "--missing 0 was given for pairs of two columns"),
+    ("fit list.basket --binarize 2", "--binarize 2.0 was given for baskets; these hold names and"),
+    ("fit list.basket --binarize 2", "leave it out, or give --kind matrix for entries."),
     ("fit table.csv --kind heap", "--kind heap was given; allowed are 'table', 'matrix'"),
     ("fit table.csv --layer nope", "--layer nope was given; it is for AnnData files"),
-    ("fit tensor.npy --missing 0", "--missing was given; it is for text; leave it out."),
-    ("fit tensor.npy --binarize inf", "--binarize inf was given"),
+    ("fit tensor.npy --missing 0", "--missing 0 was given; it is for text; leave it out."),
+    (
+        "fit tensor.npy --missing ? --missing no",
+        "--missing '?' --missing no was given; it is for text",
+    ),
+    ("fit tensor.npy --transpose", "only a matrix, with 2, can be transposed; leave --transpose"),
+    ("fit tensor.npy --binarize inf", "--binarize inf was given; allowed is a finite number"),
     ("fit notes.text --out new", "or give --kind KIND."),
     ("fit empty.csv --out new", "empty.csv: it is empty; check that it was written."),
     ("fit notes.text --out new", "files ending in '.text' were not expected"),
-    ("fit tensor.npy --out new", "give --components"),
-    ("fit table.csv --out kept.run", "exists already and is never overwritten; `thali resume "),
+    (
+        "fit tensor.npy --out new",
+        "a tensor of 3 modes was given without --components; the number of components is inferred "
+        "for matrices only; give --components N",
+    ),
+    ("fit table.csv --out kept.run", "is never overwritten; if it is a run, `thali resume "),
     ("fit table.csv --out table.csv", "table.csv exists already and is never overwritten"),
     ("fit table.csv --out table.csv/new", "could not be made (Not a directory)"),
     ("resume", "missing argument 'RUN'"),
     ("resume absent.run", "absent.run is not a folder; give the folder that `thali fit --out`"),
     ("resume folder", "folder has no header.json; give the folder that `thali fit --out` made"),
     ("resume kept.run --draws 3", "--draws 3 was given; "),
-    ("resume kept.run --draws 3", "60 draws a chain already; give at least as many, or read it"),
-    ("resume kept.run --engine steam", "--engine 'steam' was given"),
+    ("resume kept.run --draws 3", "60 draws per chain already; give at least as many, or read"),
+    ("resume kept.run --draws 3", "or read the run with `thali summary "),
+    ("resume kept.run --engine steam", "'steam' is not one of 'auto', 'cpu', 'gpu'"),
     ("summary absent.run", "absent.run is not a folder; give the folder that `thali fit --out`"),
     (
         "summary table.csv",
@@ -98,10 +116,13 @@ WRONG_USAGE = [
     ("simulate new.csv --components 2 --shape 5", "'5' is not a shape such as 200x500"),
     ("simulate new.csv --components 2 --shape 5x0", "'5x0' is not a shape such as 200x500"),
     ("simulate new.csv --components 2 --shape 5x5x5", "a table has two modes, and --shape has 3"),
-    ("simulate new.csv --components 2 --flip 1.5", "1.5 was given; allowed are numbers from 0"),
+    ("simulate new.csv --components 2 --flip 1.5", "'--flip': 1.5 is not in the range 0<=x<1"),
     ("simulate new.csv --components 2 --flip 0.1 --dropped 0.1", "give either --flip (one rate)"),
     ("simulate new.csv --components 2 --dropped 0.1", "give both --spurious and --dropped"),
-    ("simulate new.csv --components 2 --missing-rate 1", "--missing-rate 1.0 was given; allowed"),
+    (
+        "simulate new.csv --components 2 --missing-rate 1",
+        "'--missing-rate': 1.0 is not in",
+    ),
     ("simulate table.csv --components 2", "table.csv exists already; choose another name, or"),
     ("simulate new.csv --components 2 --truth new.csv", "--truth ends in '.csv'; allowed is .npz"),
     ("simulate new.npz --components 2 --truth new.npz", "OUT and --truth are the same file"),
@@ -117,6 +138,7 @@ def folder(tmp_path, table, kept):
     (tmp_path / "bad.csv").write_text("a,b\n0,2\n")
     (tmp_path / "empty.csv").write_text("")
     (tmp_path / "no.csv").write_text("n,a\nx,no\n")
+    (tmp_path / "list.basket").write_text("tea milk\ntea\n")
     (tmp_path / "pairs.csv").write_text("user,item\nann,tea\nbob,milk\n")
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder.npy").mkdir()
@@ -152,7 +174,7 @@ def test_bad_files(run, tmp_path, name, make, fragment):
     code, out, err = run("fit", name, "--out", "new")
     assert (code, out) == (2, "")
     assert err.startswith("thali: ")
-    assert in_commands(fragment) in err
+    assert say(fragment, CommandFace()) in err
     assert err.count("\n") == 1
     assert not re.search(PYTHON, err)
     assert [p.name for p in tmp_path.iterdir()] == [name]
@@ -235,38 +257,15 @@ def test_damaged_draws_are_told_and_computed_again(run, kept):
     victim.write_bytes(victim.read_bytes()[:-20])
     code, out, err = run("summary", "kept.run")
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "draws a chain are whole: `thali resume` computes the others again." in err
+    again = f"`thali resume {kept}` computes the others again."
+    assert f"0 draws per chain are intact; {again}\n" in err
     code, _, err = run("resume", "kept.run", "--quiet")
     assert code == 0
     assert re.fullmatch(r"thali: .*The chain goes on from its last whole draw\.\n", err)
     np.testing.assert_array_equal(thali.load(kept).log_joint, whole)
 
 
-@pytest.mark.parametrize(
-    ("python", "commands"),
-    [
-        ("resume() goes on from there", "`thali resume` goes on from there"),
-        ("thali.resume('my run') goes", "`thali resume 'my run'` goes"),
-        ("thali.load('my run') reads it", "`thali summary 'my run'` reads it"),
-        ("n_components=-1 was given", "--components -1 was given"),
-        ("kind='pairs' was given; say kind='table'", "--kind pairs was given; say --kind table"),
-        ("layer='my own' was given", "--layer 'my own' was given"),
-        ('layer="Ann\'s" was given', """--layer 'Ann'"'"'s' was given"""),
-        ("it has no X; give `layer`, one of", "it has no X; give --layer NAME, one of"),
-        ("missing=('?', '-') was given", "--missing was given"),
-        ("`binarize` was given for baskets", "--binarize was given for baskets"),
-        ("give `binarize`, a number", "give --binarize T, a number"),
-        ("give `binarize=`, a number", "give --binarize T, a number"),
-        ("give binarize=, a number", "give --binarize T, a number"),
-        ("name it in `missing` if", "name it with --missing TEXT if"),
-        ("matrices only; use to_datatree() for", "matrices only; use a .nc file for"),
-        (
-            "a missing file of this kind, layer by layer",
-            "a missing file of this kind, layer by layer",
-        ),
-        ("the rows resume (1) later", "the rows resume (1) later"),
-    ],
-)
-def test_words_of_python_become_commands(python, commands):
-    """What is no call stays as it is."""
-    assert in_commands(python) == commands
+def test_options_are_those_of_the_commands():
+    """What an argument of Python is called on the command line exists there."""
+    there = {name for each in main.commands.values() for p in each.params for name in p.opts}
+    assert {words.split()[0] for words in OPTIONS.values()} <= there

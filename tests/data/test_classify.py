@@ -68,7 +68,7 @@ def test_other_values_are_refused(tensor, message):
     [np.array(1.0), np.float64(1), [0, 1], [], pd.Series([0, 1]), [[]], np.ones((2, 0, 3))],
 )
 def test_shapes_without_two_filled_modes_are_refused(tensor):
-    with pytest.raises(ValueError, match=r"has shape .*; at least 2 modes are needed and each"):
+    with pytest.raises(ValueError, match=r"has shape .*; at least 2 modes are needed, each"):
         BinaryTensor.from_any(tensor)
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import thali
+from thali.cli.messages import CommandFace
 from thali.model import FixedRates
 from thali.posterior.answer import _duration, _numbers, _quantity, answer, in_words
-from thali.posterior.diagnostics import Advice
 
 pytestmark = pytest.mark.filterwarnings("ignore::thali.errors.NotConverged")
 
@@ -55,10 +55,13 @@ def test_frozen_chains():
     posterior.__dict__["_scalars"] = posterior._scalars._replace(
         n_components=np.repeat([[1], [2]], 30, axis=1)
     )
-    found = answer(posterior, Advice("go on with `more {draws}`", "--warm {sweeps}"))
+    found = answer(posterior, CommandFace(), {"n_components": "their number"})
     assert found["r_hat"]["n_components"] is None
     assert not found["agree"]
-    assert "Go on with `more 60`, sample anew with --warm 10 (twice as much)" in found["warning"]
+    assert "about their number (means 1.0, 2.0; R-hat inf)" in found["warning"]
+    assert "Ask for more draws with --draws 60, sample anew with a longer" in found["warning"]
+    assert found["verdict"]["quantities"][0] == "n_components"
+    assert found["verdict"]["advised_draws"] == 60
     assert in_words(found)[4].endswith(": not to be trusted yet, see the warning.")
 
 

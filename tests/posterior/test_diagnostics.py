@@ -1,4 +1,4 @@
-"""Chains that agree pass; chains that differ, drift, freeze or crawl are named."""
+"""Quantities without labels, and their R-hat and effective draws."""
 
 import subprocess
 import sys
@@ -13,31 +13,10 @@ from scipy.stats import binom, f
 from thali.bits import Factor
 from thali.posterior.diagnostics import (
     MAX_R_HAT,
-    MIN_ESS_PER_CHAIN,
-    Advice,
     co_membership,
     diagnose,
     sample_pairs,
-    verdict,
 )
-
-CHAINS, DRAWS, WARMUP = 4, 200, 100
-
-
-def good(seed=0, shape=(CHAINS, DRAWS)):
-    """Independent draws: a number of components, a rate, and who shares with whom."""
-    random = np.random.default_rng(seed)
-    return {
-        "n_components": 5 + random.poisson(0.5, shape),
-        "spurious": random.beta(20, 180, shape),
-        "co_membership": random.binomial(2, 0.3, (*shape, 5)),
-    }
-
-
-def judge(quantities, warmup=WARMUP, *advice):
-    n_components = quantities["n_components"]
-    return verdict(diagnose(quantities), n_components, *n_components.shape, warmup, *advice)
-
 
 # --- quantities without labels -------------------------------------------------------------
 
@@ -202,135 +181,6 @@ def test_a_missing_library_is_named():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "EngineUnavailable: arviz_stats.base is needed here" in run.stderr
-
-
-# --- the verdict ---------------------------------------------------------------------------
-
-
-def test_good_chains_pass():
-    """Nothing to say."""
-    assert judge(good()) is None
-
-
-def test_a_quantity_that_never_changes_is_no_fault():
-    """A fixed number of components, say."""
-    assert judge(good() | {"n_components": np.full((CHAINS, DRAWS), 5)}) is None
-
-
-def test_a_shifted_chain_is_flagged_in_numbers():
-    """The means of the chains, R-hat, what it means and what to do."""
-    quantities = good()
-    quantities["n_components"][1] += 2
-    text = judge(quantities)
-    means = ", ".join(f"{mean:.1f}" for mean in quantities["n_components"].mean(axis=1))
-    r_hat = diagnose(quantities).loc["n_components", "r_hat"]
-    assert "The 4 chains disagree, with each other or over time, about the number of" in text
-    assert f"components (means {means}; R-hat {r_hat:.2f}): summaries mix" in text
-    assert "resume(...), sample anew with warmup=200 (twice as much), or look at" in text
-
-
-def test_frozen_chains_are_flagged():
-    """Each chain at its own number of components."""
-    frozen = np.repeat([[5], [6], [5], [5]], DRAWS, axis=1)
-    text = judge(good() | {"n_components": frozen})
-    assert "(means 5.0, 6.0, 5.0, 5.0; R-hat inf)" in text
-
-
-@pytest.mark.parametrize("where", [5, 9])
-def test_one_frozen_chain_among_moving_ones_is_flagged(where):
-    """Also if it is frozen at the most probable value: it lacks the spread."""
-    quantities = good()
-    quantities["n_components"][2] = where
-    assert "the number of components" in judge(quantities)
-
-
-def test_drifting_chains_are_flagged():
-    """All chains the same way: they agree with each other, but not over time."""
-    drift = np.random.default_rng(4).normal(size=(CHAINS, DRAWS)) + np.linspace(0, 3, DRAWS)
-    text = judge(good() | {"log_joint": drift})
-    assert "about the log joint density (R-hat 1." in text
-    assert "means" not in text
-
-
-def test_slow_chains_are_flagged_though_they_agree():
-    """A slow wave: all halves have the same mean, but few draws are independent."""
-    wave = np.sin(np.arange(DRAWS) * 2 * np.pi / 50) + np.array([[0.0], [0.01], [0.02], [0.03]])
-    quantities = good() | {"spurious": wave}
-    row = diagnose(quantities).loc["spurious"]
-    assert row["r_hat"] <= MAX_R_HAT
-    assert row["ess_bulk"] < MIN_ESS_PER_CHAIN * CHAINS
-    text = judge(quantities)
-    assert f"800 draws are worth only {row['ess_bulk']:.0f} independent ones for the rate" in text
-    assert "where 100 are wanted (25 a chain)" in text
-    assert f"about {np.ceil(100 / row['ess_bulk']):.0f} times as many draws are needed" in text
-
-
-def test_the_number_of_components_is_named_first_and_the_rest_counted():
-    """Three by name, the worst first; unknown quantities by their own name."""
-    shift = np.array([[0.0], [0.0], [0.0], [9.0]])
-    quantities = good()
-    extra = {name: quantities["spurious"] + shift * k for k, name in enumerate("abcd", 1)}
-    quantities["n_components"][3] += 1
-    text = judge(quantities | extra)
-    assert "about the number of components (means" in text
-    assert text.index("the number of components") < text.index("R-hat") < text.index("2 more")
-
-
-def test_many_chains_are_not_listed():
-    """Beyond eight chains the range of their means is given."""
-    quantities = good(shape=(9, 100))
-    quantities["n_components"][3] += 3
-    assert "(means from 5." in judge(quantities)
-
-
-def test_a_single_chain_is_judged_by_its_parts():
-    """And it is said that agreement needs several."""
-    quantities = good(shape=(1, 400))
-    assert judge(quantities) is None
-    quantities["n_components"][0, 200:] += 3
-    text = judge(quantities, warmup=0)
-    assert "The parts of the only chain disagree about the number of components (R-hat" in text
-    assert "sample anew with a warm-up (warmup=...)" in text
-    assert "whether other chains agree can be judged with chains=4 only" in text
-
-
-def test_advice_speaks_the_words_of_whoever_asked():
-    """Somebody at a command line is told commands, with the numbers filled in."""
-    advice = Advice("go on with `more {draws}`", "--warm {sweeps}", "--runs 4")
-    few = judge(good(shape=(2, 10)), WARMUP, advice)
-    assert "Go on with `more 400`, or start with more." in few
-    shifted = good()
-    shifted["n_components"][1] += 2
-    text = judge(shifted, WARMUP, advice)
-    assert "Go on with `more 400`, sample anew with --warm 200 (twice as much), or look" in text
-    alone = good(shape=(1, 300))
-    alone["n_components"][0, 150:] += 3
-    text = judge(alone, 0, advice)
-    assert "Go on with `more 600` or sample anew with a warm-up (--warm ...)" in text
-    assert "judged with --runs 4 only" in text
-    wave = np.sin(np.arange(DRAWS) * 2 * np.pi / 50) + np.array([[0.0], [0.01], [0.02], [0.03]])
-    slow = judge(good() | {"spurious": wave}, WARMUP, advice)
-    assert "Go on with `more 400`: about 2 times as many draws are needed." in slow
-
-
-def test_too_few_draws_are_said_to_be_too_few():
-    """They are no reason to trust anything."""
-    for n_draws in (1, 3, 10, MIN_ESS_PER_CHAIN - 1):
-        text = judge(good(shape=(2, n_draws)))
-        assert text.startswith(f"{n_draws} draws a chain are too few to judge whether")
-        assert "25 are the least" in text
-
-
-def test_independent_draws_are_hardly_ever_flagged():
-    """200 runs of 4 x 200 independent draws, 7 quantities each, without one warning.
-
-    R-hat exceeds 1.05 if the ratio of the variances between and within the 8 half chains, nearly
-    F(7, 792) distributed, exceeds 1 + (1.05^2 - 1) 100 = 11.25: probability below 1e-12, times
-    200 runs, 7 quantities and 2 (folded or not).
-    """
-    chance = f.sf(1 + (MAX_R_HAT**2 - 1) * DRAWS / 2, 7, 8 * (DRAWS // 2 - 1))
-    assert chance * 200 * 7 * 2 < 1e-8
-    assert [seed for seed in range(200) if judge(good(seed)) is not None] == []
 
 
 def test_short_chains_exceed_the_bound_as_often_as_the_f_distribution_says():

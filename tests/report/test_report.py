@@ -12,11 +12,11 @@ import pytest
 import thali
 from thali.errors import NotConverged
 from thali.posterior.answer import answer
-from thali.report import facts as fact_words
+from thali.posterior.verdict import Disagreement, TooCorrelated
 from thali.report import table as tables
 from thali.report import write
 from thali.report.charts import bars, thinned
-from thali.report.facts import BY, details, facts, headline, quantity_words
+from thali.report.facts import BY, PAGE, details, facts, headline, quantity_words
 from thali.views import blocks, seriate
 
 HOSTILE = "</script><script>window.hit = 1</script>"
@@ -201,8 +201,8 @@ def test_verdict_is_on_the_page(build, tmp_path):
     text = write(few, tmp_path / "few.html").read_text(encoding="utf-8")
     assert "Read with care." in text
     told = Reader(text).texts["p"]
-    assert few.verdict().split("). ")[0] in told
-    assert "Go on to 400 draws a chain, or start with more." in told
+    assert str(few.verdict()).split("). ")[0] in told
+    assert "Go on to 400 draws per chain." in told
     assert "resume(" not in text
     assert "draws that cannot be trusted yet" in told
     assert "<b>sure</b> is their mean over what the point estimate puts into it" in text
@@ -215,11 +215,15 @@ def test_densities_have_words(build):
     words = quantity_words(posterior)
     assert words["density_mode_1"] == "the density of columns"
     assert words["co_membership"] == "which rows share components"
-    told = "They disagree about density_mode_1 (R-hat 1.10) and 2 more."
-    assert "about the density of columns (R-hat" in fact_words._verdict(posterior, told)
-    slow = "worth only 9 independent ones for density_mode_1, where 50 are wanted"
-    assert "for the density of columns, where" in fact_words._verdict(posterior, slow)
-    assert fact_words._verdict(posterior, None) is None
+    assert set(words) >= set(posterior.summary().index)
+    differ = Disagreement(2, 50, {"density_mode_1": 1.1}, (2.0, 2.0), 1500)
+    told = differ.sentence(PAGE, words)
+    assert "about the density of columns (R-hat 1.10): " in told
+    assert "Go on to 100 draws per chain, sample anew with a longer warm-up (3,000 sweeps)" in told
+    alone = Disagreement(1, 50, {"density_mode_1": 1.1}, (2.0,), 50)
+    assert "only several chains (4 chains) can show" in alone.sentence(PAGE, words)
+    slow = TooCorrelated(2, 50, {"density_mode_1": 9.0}).sentence(PAGE, words)
+    assert "for the density of columns, where" in slow
 
 
 def test_modes_are_called_by_their_names(build, tmp_path):

@@ -1,7 +1,8 @@
 """Malformed files and a fragment of what is said about each, for the reader and the command line.
 
-Every row is ``(name, file name, function that makes the bytes, fragment of the message)``. All are
-read with the default options.
+Every row is ``(name, file name, function that makes the bytes, fragment of the message)``; the
+fragment is a phrase, which the reader and the command line say in words of their own. All are read
+with the default options.
 """
 
 import gzip
@@ -10,6 +11,11 @@ import io
 import numpy as np
 from scipy import sparse
 
+from thali.data.binarize import GIVE_THRESHOLD
+from thali.sentences import Argument, Setting
+
+PAIRS, TABLE, MATRIX = (Setting("kind", kind) for kind in ("pairs", "table", "matrix"))
+GIVE_LAYER = ("give ", Argument("layer"), ", one of ['logs']")
 MTX = "%%MatrixMarket matrix coordinate integer general\n"
 
 
@@ -132,9 +138,9 @@ BAD_FILES = [
     ("long line", "t.csv", _text("a,b\n0,1\n0,1,1\n"), "line 3 has 3 fields, the header 2"),
     ("short line", "t.csv", _text("a,b\n\n0,1\n1\n"), "line 4 has 1 fields, the header 2"),
     ("column twice", "t.csv", _text("a,b,a\n0,1,1\n"), "the header names 'a' twice"),
-    ("header or entries", "t.csv", _text("0,1\n1,0\n"), "say kind='matrix'"),
+    ("header or entries", "t.csv", _text("0,1\n1,0\n"), ("give ", MATRIX, " if there")),
     ("number", "t.csv", _text("a,b\n0,1\n1,2\n"), "it holds 2 at line 3, column 'b'; allowed"),
-    ("huge number", "t.csv", _text("a,b\n0,1\n1,99999999999999999999\n"), "give `binarize`"),
+    ("huge number", "t.csv", _text("a,b\n0,1\n1,99999999999999999999\n"), GIVE_THRESHOLD),
     ("fraction", "t.csv", _text("a,b\n0,0.5\n"), "holds 0.5 at line 2, column 'b'"),
     ("yes and no", "t.csv", _text("n,a,b,c\nx,1,0,yes\n"), "'yes' at line 2, column 'c'"),
     ("digit of another script", "t.csv", _text("a,b\n0,\u0661\n"), "line 2"),
@@ -161,9 +167,9 @@ BAD_FILES = [
         "pairs or table",
         "t.csv",
         _text("row,column\n0,1\n1,0\n"),
-        "say kind='pairs' or kind='table'",
+        ("give ", PAIRS, " or ", TABLE),
     ),
-    ("pairs unnamed", "t.csv", _text("who,what\nann,tea\n"), "give kind='pairs'"),
+    ("pairs unnamed", "t.csv", _text("who,what\nann,tea\n"), ("give ", PAIRS)),
     ("pairs without a row", "t.csv", _text("user,item\nann,tea\n,tea\n"), "line 3 names no row"),
     ("pairs ragged", "t.csv", _text("user,item\nann,tea\nann\n"), "line 3 has 1 fields"),
     ("no pairs", "t.csv", _text("user,item\n"), "a header and no pairs"),
@@ -190,7 +196,7 @@ BAD_FILES = [
     ("text array", "t.npy", _npy(np.array([["a"]])), "has type <U1"),
     ("vector", "t.npy", _npy(np.array([0, 1])), "at least 2 modes"),
     ("counts array", "t.npy", _npy(np.array([[0, 3]])), "holds 3 at (0, 1)"),
-    ("deep counts", "t.npy", _npy(np.full((2, 2, 2), 3)), "give `binarize`"),
+    ("deep counts", "t.npy", _npy(np.full((2, 2, 2), 3)), GIVE_THRESHOLD),
     ("no archive", "t.npz", _text("zeros and ones"), "it is no archive"),
     ("two arrays", "t.npz", _npz(a=np.eye(2), b=np.eye(2)), "holds 2 arrays"),
     ("half a sparse matrix", "t.npz", _npz(format=np.array("csr")), "could not be read"),
@@ -204,7 +210,12 @@ BAD_FILES = [
     ("no h5ad", "t.h5ad", _text("a,b\n0,1\n"), "could not be read"),
     ("other HDF5", "t.h5ad", _h5(lambda file: None), "no 'obs' and 'var'"),
     ("counts of cells", "t.h5ad", _h5(h5ad([[0, 2]])), "cell 'obs0' and gene 'var1'"),
-    ("no X", "t.h5ad", _h5(h5ad(None, logs=[[0]])), "give `layer`, one of ['logs']"),
+    (
+        "no X",
+        "t.h5ad",
+        _h5(h5ad(None, logs=[[0]])),
+        GIVE_LAYER,
+    ),
     ("no 10x", "t.h5", _h5(lambda file: None), "0 matrices of 10x"),
     ("10x counts", "t.h5", _h5(tenx([5], [1], [0, 1], (2, 1))), "holds 5 at (0, 1)"),
     ("10x broken", "t.h5", _h5(tenx([1], [1], [0, 3], (2, 1))), "does not fit together"),

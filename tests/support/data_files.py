@@ -8,6 +8,8 @@ import pytest
 from scipy import sparse
 
 from thali.data.readers.files import read
+from thali.errors import InvalidValue
+from thali.sentences import say
 
 VALUES = np.array([[0.0, 1.0, np.nan], [1.0, 1.0, 0.0]])
 
@@ -42,10 +44,10 @@ def write(path, content, name="t.csv"):
 
 
 def assert_refused(path, reason, **options):
-    with pytest.raises(ValueError, match=re.escape(reason)) as caught:
+    with pytest.raises(ValueError, match=re.escape(say(reason))) as caught:
         read(path, **options)
     message = str(caught.value)
-    assert type(caught.value) is ValueError
+    assert type(caught.value) is InvalidValue
     assert message.startswith(f"{path}: ")
     assert "\n" not in message
     assert message.endswith(".")

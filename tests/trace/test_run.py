@@ -169,11 +169,11 @@ def test_other_data_or_settings_are_refused(tmp_path):
         "seed": 6, "chains": 3, "warmup": 13, "thin": 1, "noise": "unequal", "n_components": 4,
         "alpha": 1.0, "density": 0.5, "schedule": "serial",
     }.items():  # fmt: skip
-        with pytest.raises(TraceMismatch, match=f"{name}=.* but the run has another"):
+        with pytest.raises(TraceMismatch, match=f"{name}=.*; the run has another value"):
             thali.resume(out, **{name: value})
-    with pytest.raises(TypeError, match="sead=1; allowed settings are"):
+    with pytest.raises(TypeError, match="sead=1 was given; allowed are seed, chains"):
         thali.resume(out, sead=1)
-    with pytest.raises(ValueError, match=r"draws=3 was given; .* has 9 draws a chain already"):
+    with pytest.raises(ValueError, match=r"draws=3 was given; .* has 9 draws per chain already"):
         thali.resume(out, draws=3)
     given = {"seed": 5, "chains": 2, "warmup": 12, "thin": 2, "noise": "equal"}
     given |= {"alpha": None, "density": None}  # the defaults, as in sample
@@ -341,7 +341,7 @@ def test_damaged_draws_are_told_and_computed_again(harm, name, n_left, intact, t
     out = tmp_path / "run"
     shutil.copytree(source, out)
     harm(out / "chain-1" / name)
-    with pytest.raises(TraceDamaged, match=rf"{name} is .*\. {n_left} draws a chain are whole"):
+    with pytest.raises(TraceDamaged, match=rf"{name} is .*\. {n_left} draws per chain are intact"):
         thali.load(out)
     part = thali.load(out, partial=True)
     assert part.n_draws == n_left
@@ -356,7 +356,7 @@ def test_a_lost_chain_is_told_and_computed_again(intact, tmp_path):
     source, posterior = intact
     shutil.copytree(source, tmp_path / "run")
     shutil.rmtree(tmp_path / "run" / "chain-1")
-    with pytest.raises(TraceDamaged, match=r"chain-1 is missing\. 0 draws a chain are whole"):
+    with pytest.raises(TraceDamaged, match=r"chain-1 is missing\. 0 draws per chain are intact"):
         thali.load(tmp_path / "run")
     assert same(thali.resume(tmp_path / "run"), posterior)
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from thali.cli.messages import BAD_INPUT, FAILED, in_commands, tell
+from thali.cli.messages import BAD_INPUT, FAILED, CommandFace, tell
+from thali.errors import StoppedEarly, ThaliError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -83,7 +84,9 @@ def _exit_code(error: Exception) -> int:
 
 def _sentence(error: Exception) -> str:
     told = str(error)
-    if isinstance(error, OSError) and error.strerror:
+    if isinstance(error, ThaliError):
+        told = error.sentence(CommandFace())
+    elif isinstance(error, OSError) and error.strerror:
         told = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
     if isinstance(error, MemoryError):
         told = (
@@ -94,7 +97,7 @@ def _sentence(error: Exception) -> str:
             f"an error that was not expected ({type(error).__name__}: {told}); "
             "`thali --debug ...` shows where it comes from."
         )
-    return in_commands(" ".join(told.split()) or type(error).__name__)
+    return " ".join(told.split()) or type(error).__name__
 
 
 def _usage(error: click.UsageError) -> str:
@@ -112,9 +115,8 @@ class _Told(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Tell a message, unless the command says the same better."""
-        message = record.getMessage()
-        if not message.startswith("stopped early"):
-            tell(in_commands(message))
+        if not isinstance(record.msg, StoppedEarly):
+            tell(record.getMessage())
 
 
 @contextmanager

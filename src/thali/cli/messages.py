@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from thali.sentences import Face
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -41,40 +41,89 @@ def command(*words: str | Path | int) -> str:
     return shlex.join(["thali", *map(str, words)])
 
 
-_OPTIONS = {"n_components": "components", "unknown": "missing-rate"}
-_NAMES = "draws|chains|warmup|seed|engine|threads|checkpoint|n_components|unknown|binarize"
-_PHRASES: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
-    (r"thali\.resume\('(.*?)'\)", lambda found: f"`{command('resume', found[1])}`"),
-    (r"thali\.load\('(.*?)'\)", lambda found: f"`{command('summary', found[1])}`"),
-    (r"sample\(out=…\)", "`thali fit --out`"),
-    (r"load\(…, partial=True\) reads them, and resume\(…\)", "`thali resume`"),
-    (r"\bresume\((?:…|\.\.\.)?\)", "`thali resume`"),
-    (r"or load\(\) it", "or read it with `thali summary`"),
-    (r"give n_components\b", "give --components"),
-    (r"\b(kind|layer)=(['\"])(.*?)\2", lambda found: f"--{found[1]} {shlex.quote(found[3])}"),
-    (r"\bmissing=\(.*?\) was given", "--missing was given"),
-    (r"`(binarize|missing|layer|kind)` was given", r"--\1 was given"),
-    (r"name it in `missing`", "name it with --missing TEXT"),
-    (r"say its `kind`", "give --kind KIND"),
-    (r"give (`?)binarize=?\1(?!\w)", "give --binarize T"),
-    (r"give (`?)layer=?\1(?!\w)", "give --layer NAME"),
-    (r"use to_datatree\(\)", "use a .nc file"),
-    (
-        rf"\b({_NAMES})=(\S+) was given",
-        lambda found: f"--{_OPTIONS.get(found[1], found[1])} {found[2]} was given",
-    ),
-]
-"""What the library says in Python, and how it is done on the command line."""
+OPTIONS = {
+    "n_components": "--components N",
+    "chains": "--chains N",
+    "warmup": "--warmup N",
+    "draws": "--draws N",
+    "seed": "--seed N",
+    "threads": "--threads N",
+    "checkpoint": "--checkpoint SECONDS",
+    "noise": "--noise NAME",
+    "schedule": "--schedule NAME",
+    "engine": "--engine NAME",
+    "out": "--out RUN",
+    "binarize": "--binarize T",
+    "missing": "--missing TEXT",
+    "transpose": "--transpose",
+    "layer": "--layer NAME",
+    "kind": "--kind KIND",
+    "alpha": "--alpha A",
+    "spurious": "--spurious RATE",
+    "dropped": "--dropped RATE",
+    "unknown": "--missing-rate RATE",
+}
+"""Options, by the names of arguments in Python."""
 
 
-def in_commands(sentence: str) -> str:
-    """Put a message of the library into the words of the command line.
+class CommandFace(Face):
+    """How the command line says things.
+
+    Parameters
+    ----------
+    run
+        The run that is spoken of, if there is one.
 
     Examples
     --------
-    >>> in_commands("draws=3 was given; go on with resume().")
-    '--draws 3 was given; go on with `thali resume`.'
+    >>> from pathlib import Path
+    >>> from thali.sentences import Resume, Setting, say
+    >>> phrase = (Setting("n_components", -1), " was given; ", Resume(), " goes on")
+    >>> say(phrase, CommandFace(Path("my run")))
+    "--components -1 was given; `thali resume 'my run'` goes on"
     """
-    for pattern, words in _PHRASES:
-        sentence = re.sub(pattern, words, sentence)
-    return sentence
+
+    def __init__(self, run: Path | None = None) -> None:
+        self.run = run
+
+    def argument(self, name: str) -> str:
+        """Name an option."""
+        return OPTIONS.get(name) or name.replace("_", " ")
+
+    def setting(self, name: str, value: Any) -> str:
+        """Write an option as it is typed: once for every value, or without one if it is a flag."""
+        option = OPTIONS[name].partition(" ")[0] if name in OPTIONS else self.argument(name)
+        if value is True:
+            return option
+        values = value if isinstance(value, tuple | list) else [value]
+        return " ".join(f"{option} {shlex.quote(str(part))}" for part in values)
+
+    def resume(self, run: Path | None) -> str:
+        """Write the command that goes on with a run."""
+        return f"`{command('resume', *self._name(run))}`"
+
+    def load(self, run: Path | None) -> str:
+        """Write the command that shows a run."""
+        return f"`{command('summary', *self._name(run))}`"
+
+    def load_partially(self) -> str:
+        """Say nothing: no command reads a part of a run."""
+        return ""
+
+    def sample(self, *, is_kept: bool) -> str:
+        """Write the command that starts a run."""
+        return "`thali fit --out`" if is_kept else "`thali fit`"
+
+    def export_tree(self) -> str:
+        """Name the file that holds tensors of any arity."""
+        return "a .nc file"
+
+    def take_draws(self, draws: int) -> str:
+        """Say how to get more draws per chain."""
+        if self.run is None:
+            return f"ask for more draws with --draws {draws}"
+        return f"go on with `{command('resume', self.run, '--draws', draws)}`"
+
+    def _name(self, run: Path | None) -> list[Path]:
+        run = self.run if run is None else run
+        return [] if run is None else [run]

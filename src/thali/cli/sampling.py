@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import warnings
 from contextlib import contextmanager
@@ -13,15 +12,15 @@ import click
 from click.core import ParameterSource
 
 import thali
-from thali.cli.messages import FAILED, command, say, tell
+from thali.cli.messages import FAILED, CommandFace, command, say, tell
 from thali.cli.output import refuse_page, write_page
 from thali.cli.progress import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from thali.data import BinaryTensor
     from thali.posterior import Posterior
-    from thali.posterior.diagnostics import Advice
 
 _THREADS = click.option(
     "--threads",
@@ -30,9 +29,10 @@ _THREADS = click.option(
 )
 _ENGINE = click.option(
     "--engine",
+    type=click.Choice(["auto", "cpu", "gpu"]),
     default="auto",
     show_default=True,
-    help="Where to compute: auto, cpu or gpu; the draws are the same.",
+    help="Where to compute; the draws are the same.",
 )
 _CHECKPOINT = click.option(
     "--checkpoint",
@@ -71,14 +71,14 @@ _QUIET = click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
     type=click.IntRange(0),
     default=400,
     show_default=True,
-    help="Sweeps before draws count.",
+    help="Sweeps before draws are kept.",
 )
 @click.option(
     "--draws",
     type=click.IntRange(1),
     default=400,
     show_default=True,
-    help="Sweeps that count, a chain.",
+    help="Draws kept per chain.",
 )
 @click.option(
     "--noise",
@@ -148,6 +148,7 @@ def fit(
     tensor = read(
         data, binarize=binarize, missing=missing, transpose=transpose, layer=layer, kind=kind
     )
+    _refuse_impossible(tensor, components, **settings)
     size = " x ".join(map(str, tensor.shape))
     known = f"{tensor.n_known} known, {tensor.n_ones} of them one"
     beginning = f"{data.name}: {size} entries, {known}; sampling {settings['chains']} chains"
@@ -160,7 +161,7 @@ def fit(
 
 @click.command(short_help="Go on with RUN, stopped or finished.")
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option("--draws", type=click.IntRange(1), help="Go on to so many draws a chain.")
+@click.option("--draws", type=click.IntRange(1), help="Go on to this many draws per chain.")
 @_ENGINE
 @_THREADS
 @_CHECKPOINT
@@ -177,11 +178,38 @@ def resume(run: Path, *, quiet: bool, **settings: Any) -> None:
     """  # noqa: D301 - as above
     from thali.trace import Run  # noqa: PLC0415
 
-    n_chains = Run.open(run).settings.chains
+    stored = Run.open(run).settings
+    if not stored.model.is_finite:
+        _refuse_serial_gpu(settings["engine"], stored.schedule.kind)
+    n_chains = stored.chains
     beginning = f"going on with {n_chains} chains"
     with _told_if_stopped(run), shown(n_chains, beginning, quiet=quiet) as progress:
         posterior = thali.resume(run, progress=progress, **settings)
     _answer(posterior, run)
+
+
+def _refuse_impossible(
+    tensor: BinaryTensor, components: int | None, *, schedule: str, engine: str, **_: Any
+) -> None:
+    """Say that options do not go together, before anything is sampled."""
+    if components is not None:
+        return
+    if len(tensor.shape) > 2:
+        msg = (
+            f"a tensor of {len(tensor.shape)} modes was given without --components; the number "
+            "of components is inferred for matrices only; give --components N."
+        )
+        raise click.UsageError(msg)
+    _refuse_serial_gpu(engine, schedule)
+
+
+def _refuse_serial_gpu(engine: str, schedule: str) -> None:
+    if engine == "gpu" and schedule != "parallel":
+        msg = (
+            f"--engine gpu was given for --schedule {schedule}; a GPU cannot speed up rows that "
+            "are drawn one after another; use --engine cpu."
+        )
+        raise click.UsageError(msg)
 
 
 @contextmanager
@@ -207,7 +235,7 @@ def _answer(
     """Say what came out, and what to do next."""
     from thali.posterior.answer import answer, in_words  # noqa: PLC0415
 
-    found = answer(posterior, advice(run))
+    found = answer(posterior, CommandFace(run))
     is_early = found["draws"] < found["asked"]
     say("\n".join([*in_words(found), "", _next(found, run, data)]))
     if found["warning"] is not None:
@@ -219,7 +247,7 @@ def _answer(
         kept = "not kept; with --out RUN they would be."
         if run is not None:
             kept = f"kept in {run}; `{command('resume', run)}` goes on."
-        tell(f"stopped early: {found['draws']} of {found['asked']} draws a chain are {kept}")
+        tell(f"stopped early: {found['draws']} of {found['asked']} draws per chain are {kept}")
         sys.exit(FAILED)
 
 
@@ -232,8 +260,7 @@ def _next(found: dict[str, Any], run: Path | None, data: Path | None) -> str:
         return f"Next: {command('resume', run)}"
     if found["agree"]:
         return f"Next: {command('summary', run)}"
-    (go_on,) = re.findall(r"`(thali resume .*? --draws \d+)`", found["warning"])
-    return f"Next: {go_on}"
+    return f"Next: {command('resume', run, '--draws', found['verdict']['advised_draws'])}"
 
 
 def _typed() -> list[str]:
@@ -250,15 +277,3 @@ def _typed() -> list[str]:
         for part in value if option.multiple else [value]:
             words += [name] if option.is_flag else [name, str(part)]
     return words
-
-
-def advice(run: Path | None) -> Advice:
-    """Return how to go on with a run, in commands."""
-    from thali.posterior.diagnostics import Advice  # noqa: PLC0415
-
-    # Braces of a name are no place for a number.
-    kept = "" if run is None else command("resume", run).replace("{", "{{").replace("}", "}}")
-    go_on = (
-        f"go on with `{kept} --draws {{draws}}`" if kept else "ask for more with --draws {draws}"
-    )
-    return Advice(go_on, "--warmup {sweeps}", "--chains 4")

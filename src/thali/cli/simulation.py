@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _ENDINGS = (".csv", ".tsv", ".npy", ".npz")
+_RATE = click.FloatRange(0, 1, max_open=True)
 
 
 def _lengths(_ctx: click.Context, _option: click.Parameter, value: str) -> tuple[int, ...]:
@@ -43,11 +44,11 @@ def _lengths(_ctx: click.Context, _option: click.Parameter, value: str) -> tuple
     type=click.FloatRange(0, min_open=True),
     help="Instead of their number: the concentration of a buffet that draws it.",
 )
-@click.option("--flip", type=float, help="Share of entries that are flipped.  [default: 0.1]")
-@click.option("--spurious", type=float, help="Instead of --flip: share of zeros that read one.")
-@click.option("--dropped", type=float, help="Instead of --flip: share of ones that read zero.")
+@click.option("--flip", type=_RATE, help="Share of entries that are flipped.  [default: 0.1]")
+@click.option("--spurious", type=_RATE, help="Instead of --flip: share of zeros that read one.")
+@click.option("--dropped", type=_RATE, help="Instead of --flip: share of ones that read zero.")
 @click.option(
-    "--missing-rate", type=float, default=0.0, show_default=True, help="Share of unknown entries."
+    "--missing-rate", type=_RATE, default=0.0, show_default=True, help="Share of unknown entries."
 )
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), default=0, show_default=True)
 @click.option(

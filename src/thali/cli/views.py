@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import thali
-from thali.cli.messages import command, say, tell
+from thali.cli.messages import CommandFace, command, say, tell
 from thali.cli.output import (
     refuse_existing,
     refuse_page,
@@ -18,7 +18,6 @@ from thali.cli.output import (
     whole_folder,
     write_page,
 )
-from thali.cli.sampling import advice
 
 if TYPE_CHECKING:
     from thali.posterior import Posterior
@@ -42,7 +41,7 @@ def summary(run: Path, *, as_json: bool) -> None:
     """  # noqa: D301 - the backslash is for click: it keeps the lines of the example apart
     from thali.posterior.answer import answer  # noqa: PLC0415 - --help must stay fast
 
-    found = answer(_load(run), advice(run))
+    found = answer(_load(run), CommandFace(run))
     if as_json:
         say(json.dumps({"run": str(run), **found}, indent=2, allow_nan=False))
         return
@@ -126,7 +125,7 @@ def _write_tables(posterior: Posterior, folder: Path, run: Path) -> None:
 
     for name, table in tables(posterior).items():
         table.to_csv(folder / f"{name}.csv")
-    found = answer(posterior, advice(run))
+    found = answer(posterior, CommandFace(run))
     (folder / "summary.json").write_text(
         json.dumps({"run": str(run), **found}, indent=2, allow_nan=False) + "\n", encoding="utf-8"
     )

@@ -8,8 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from thali.errors import InvalidValue
+from thali.sentences import Argument, was_given
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from thali.sentences import Part
+
+GIVE_THRESHOLD: tuple[str | Part, ...] = (
+    "give ",
+    Argument("binarize"),
+    ", a number above which entries are ones",
+)
+"""What to do about entries other than 0 and 1."""
 
 
 def unmask(values: Any) -> Any:
@@ -74,17 +86,17 @@ def check_threshold(threshold: float | None, *, is_sparse: bool = False) -> None
     if threshold is None:
         return
     if not isinstance(threshold, Real) or isinstance(threshold, bool) or not isfinite(threshold):
-        msg = (
-            f"binarize={threshold!r} was given; allowed are None, for data of 0 and 1, and a "
-            "finite number, above which everything is a one; choose one."
+        raise InvalidValue(
+            was_given("binarize", threshold),
+            "allowed is a finite number, above which entries are ones",
+            "choose one, or none for data of zeros and ones",
         )
-        raise ValueError(msg)
     if is_sparse and threshold < 0.0:
-        msg = (
-            f"binarize={threshold!r} was given with a sparse matrix, whose zeros would all "
-            "become ones; give a threshold from 0 on, or a dense array."
+        raise InvalidValue(
+            (*was_given("binarize", threshold), " with a sparse matrix"),
+            "its zeros would all become ones",
+            "give a threshold from 0 on, or a dense array",
         )
-        raise ValueError(msg)
 
 
 def _zeros_and_ones(values: NDArray[Any], threshold: float | None) -> NDArray[Any]:
@@ -96,9 +108,9 @@ def _zeros_and_ones(values: NDArray[Any], threshold: float | None) -> NDArray[An
     is_bad = (values != 0) & (values != 1) & ~is_unknown
     if is_bad.any():
         shown = values.flat[int(is_bad.argmax())].item()
-        msg = (
-            f"X holds {shown!r}; allowed are 0, 1 and NaN for unknown; give `binarize=`, a number "
-            "above which everything is a one, or threshold X yourself."
+        raise InvalidValue(
+            f"X holds {shown!r}",
+            "allowed are 0, 1 and NaN for unknown",
+            (*GIVE_THRESHOLD, ", or threshold X yourself"),
         )
-        raise ValueError(msg)
     return values

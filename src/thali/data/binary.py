@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from thali.data.convert import entries_of, is_frame
 from thali.data.entries import Entries, Pattern, count_ones, dense_rows, transposed
+from thali.errors import InvalidValue
+from thali.sentences import Argument
 from thali.threads import n_threads
 
 if TYPE_CHECKING:
@@ -126,9 +128,10 @@ class BinaryTensor:
     def transposed(self) -> Self:
         """Return the transposed matrix: rows and columns are exchanged, with their names."""
         if self.arity != 2:
-            raise ValueError(
-                f"the tensor has {self.arity} modes; only a matrix, with 2, can be transposed, so "
-                "leave `transpose` out."
+            raise InvalidValue(
+                f"the tensor has {self.arity} modes",
+                "only a matrix, with 2, can be transposed",
+                ("leave ", Argument("transpose"), " out"),
             )
         unknown = None if self.unknown is None else transposed(self.unknown)
         names = (self.mode_names[::-1], self.row_names[::-1])

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from thali.errors import InvalidValue
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -70,9 +72,10 @@ def _number(value: Any) -> float:
 def refusal(value: Any, where: str) -> ValueError:
     """Return the error for a value that is not 0, 1 or unknown."""
     shown = reprlib.repr(value.item() if isinstance(value, np.generic) else value)
-    return ValueError(
-        f"the tensor holds {shown} at {where}; allowed are 0, 1 and NaN for unknown; "
-        f"{ADVICE if isinstance(value, _NUMBERS) else 'replace it first'}."
+    return InvalidValue(
+        f"the tensor holds {shown} at {where}",
+        "allowed are 0, 1 and NaN for unknown",
+        ADVICE if isinstance(value, _NUMBERS) else "replace it first",
     )
 
 
@@ -80,8 +83,8 @@ def check_shape(shape: tuple[int, ...]) -> None:
     """Refuse a tensor with fewer than two modes, or with a mode that has no rows."""
     if len(shape) < 2 or 0 in shape:
         raise ValueError(
-            f"the tensor has shape {shape}; at least 2 modes are needed and each must have a row, "
-            "so reshape or fill it, for instance `tensor[:, None]`."
+            f"the tensor has shape {shape}; at least 2 modes are needed, each with a row or more; "
+            "reshape or fill it."
         )
 
 

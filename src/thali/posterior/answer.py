@@ -9,13 +9,17 @@ import numpy as np
 
 import thali
 from thali.model import AsPublished, EqualRates, FixedRates
-from thali.posterior.diagnostics import Advice, verdict
+from thali.posterior.verdict import judge
+from thali.sentences import PYTHON
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pandas as pd
     from numpy.typing import NDArray
 
     from thali.posterior.posterior import Posterior
+    from thali.sentences import Face
 
 INTERVAL = (0.05, 0.95)
 """Quantiles between which 90% of the draws lie."""
@@ -23,15 +27,18 @@ INTERVAL = (0.05, 0.95)
 _KINDS = {AsPublished: "as-published", EqualRates: "equal", FixedRates: "fixed"}
 
 
-def answer(posterior: Posterior, advice: Advice | None = None) -> dict[str, Any]:
+def answer(
+    posterior: Posterior, face: Face = PYTHON, words: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """Return what a run found, in values that JSON can hold.
 
     Parameters
     ----------
     posterior
         With at least one draw.
-    advice
-        How ``warning`` says what to do: by default in Python.
+    face, words
+        How ``warning`` says what to do, and what it calls quantities, by name: by default as in
+        Python.
 
     Returns
     -------
@@ -54,8 +61,9 @@ def answer(posterior: Posterior, advice: Advice | None = None) -> dict[str, Any]
             Known entries that a draw's components get wrong: also their ``share``.
         ``r_hat``, ``ess``
             By quantity. An R-hat without bound (chains that do not move) is None as well.
-        ``agree``, ``warning``
-            Whether nothing speaks against the chains, and what does.
+        ``agree``, ``warning``, ``verdict``
+            Whether nothing speaks against the chains; what does, in words, and as ``kind``,
+            ``quantities`` and ``advised_draws`` (per chain to go on to).
         ``wall_seconds``, ``version``
             Of sampling, all sessions together; of thali.
 
@@ -71,13 +79,8 @@ def answer(posterior: Posterior, advice: Advice | None = None) -> dict[str, Any]
     """
     table = posterior.summary()
     settings = posterior.settings
-    warning = verdict(
-        table,
-        posterior.n_components,
-        posterior.n_chains,
-        posterior.n_draws,
-        settings.warmup,
-        advice or Advice(),
+    verdict = judge(
+        table, posterior.n_components, posterior.n_chains, posterior.n_draws, settings.warmup
     )
     n_known = posterior.tensor.n_known
     densities = zip(posterior.mode_names, posterior.densities, strict=True)
@@ -100,8 +103,9 @@ def answer(posterior: Posterior, advice: Advice | None = None) -> dict[str, Any]
         | {"share": float(posterior.error.mean())},
         "r_hat": {str(name): _finite(value) for name, value in table["r_hat"].items()},
         "ess": {str(name): _finite(value) for name, value in table["ess_bulk"].items()},
-        "agree": warning is None,
-        "warning": warning,
+        "agree": verdict is None,
+        "warning": None if verdict is None else verdict.sentence(face, words),
+        "verdict": None if verdict is None else verdict.plain(),
         "wall_seconds": _finite(posterior.wall_seconds),
         "version": thali.__version__,
     }

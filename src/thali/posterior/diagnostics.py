@@ -1,4 +1,4 @@
-"""Have the chains agreed? Quantities without labels, R-hat, effective draws, and a verdict.
+"""Quantities without labels, their R-hat and how many independent draws they are worth.
 
 Components have no names, and their number changes: component 3 of one draw has nothing to do with
 component 3 of the next. What is compared here does not depend on their order: numbers of
@@ -7,8 +7,8 @@ components, rates, densities, and how many components two rows share.
 
 from __future__ import annotations
 
-from math import ceil, inf, isqrt, nan
-from typing import TYPE_CHECKING, Any, NamedTuple
+from math import inf, isqrt, nan
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,20 +33,18 @@ at the least m accepted here, 1.01 only from m = 150 on. 1.05 is no luck, and sa
 means scatter by a third of the posterior's standard deviation."""
 
 MIN_ESS_PER_CHAIN = 25
-"""Effective draws a chain below which averages, and R-hat itself, are too uncertain.
+"""Effective draws per chain below which averages, and R-hat itself, are too uncertain.
 
 An average over 4 x 25 draws has a standard error of a tenth of the posterior's standard deviation.
-Vehtari et al. (2021) ask for 100 a chain, which serves tail quantiles too."""
-
-_SENSIBLE = 400  # draws a chain to advise where there are next to none
+Vehtari et al. (2021) ask for 100 per chain, which serves tail quantiles too."""
 
 MIN_DRAWS = 4
-"""Draws a chain from which R-hat is defined: two in each half."""
+"""Draws per chain from which R-hat is defined: two in each half."""
 
 _TAILS = (0.05, 0.95)
 _ROUNDING = 1e6  # R-hat beyond this: chains that do not move, of variance 0 up to rounding
 _COLUMNS = ("mean", "sd", "r_hat", "ess_bulk", "ess_tail")
-_WORDS = {
+WORDS = {
     "n_components": "the number of components",
     "log_joint": "the log joint density",
     "log_likelihood": "the log likelihood",
@@ -55,14 +53,7 @@ _WORDS = {
     "dropped": "the rate of dropped ones",
     "alpha": "the concentration alpha",
 }
-
-
-class Advice(NamedTuple):
-    """What to do about chains that cannot be trusted, in the words of whoever asked."""
-
-    go_on: str = "go on with resume(...)"  # {draws}: how many a chain
-    warmup: str = "warmup={sweeps}"
-    chains: str = "chains=4"
+"""What quantities are called in a sentence, by name."""
 
 
 def sample_pairs(n_rows: int, n_pairs: int = 20) -> Index:
@@ -153,7 +144,7 @@ def diagnose(quantities: Mapping[str, NDArray[Any]]) -> pd.DataFrame:
     Returns
     -------
     table
-        A row a quantity with ``mean``, ``sd``, ``r_hat``, ``ess_bulk`` and ``ess_tail``. A
+        One row per quantity, with ``mean``, ``sd``, ``r_hat``, ``ess_bulk`` and ``ess_tail``. A
         quantity that never changes says nothing: R-hat 1, no effective draws (NaN). One that
         changes in no chain, but differs between chains, has an infinite R-hat. Fewer than 4 draws,
         or draws in which the quantity does not exist (NaN), give NaN. A family has the largest
@@ -183,113 +174,9 @@ def diagnose(quantities: Mapping[str, NDArray[Any]]) -> pd.DataFrame:
     return table
 
 
-def verdict(
-    table: pd.DataFrame,
-    n_components: NDArray[Any],
-    n_chains: int,
-    n_draws: int,
-    warmup: int,
-    advice: Advice = Advice(),  # noqa: B008 - it never changes
-) -> str | None:
-    """Say what is wrong with the chains and what to do, or nothing if they agree.
-
-    Parameters
-    ----------
-    table
-        What :func:`diagnose` returned.
-    n_components
-        ``(n_chains, n_draws)``, to name the means of the chains.
-    n_chains, n_draws, warmup
-        Chains, draws a chain, and sweeps before them.
-    advice
-        How to do what is advised: by default in Python.
-
-    Returns
-    -------
-    verdict
-        None if every R-hat is at most ``MAX_R_HAT``, with ``MIN_ESS_PER_CHAIN`` effective draws.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from thali.posterior.diagnostics import diagnose, verdict
-    >>> stuck = np.array([[5] * 30, [6] * 30])
-    >>> print(verdict(diagnose({"n_components": stuck}), stuck, 2, 30, warmup=50)[:90])
-    The 2 chains disagree, with each other or over time, about the number of components (means
-    """
-    if n_draws < MIN_ESS_PER_CHAIN:  # R-hat of perfect chains would often be too large
-        return (
-            f"{n_draws} draws a chain are too few to judge whether the chains agree "
-            f"({MIN_ESS_PER_CHAIN} are the least, some hundreds are sensible). "
-            f"{_sentence(advice.go_on, draws=_SENSIBLE)}, or start with more."
-        )
-    differing = table["r_hat"][table["r_hat"] > MAX_R_HAT].sort_values(ascending=False)
-    if len(differing):
-        what = _disagreement(differing, np.asarray(n_components), n_chains)
-        return f"{what} {_remedy(advice, n_chains, 2 * n_draws, warmup)}"
-    wanted = MIN_ESS_PER_CHAIN * n_chains
-    slow = table["ess_bulk"][table["ess_bulk"] < wanted].sort_values()
-    if len(slow):
-        ess = max(float(slow.iloc[0]), 1.0)
-        return (
-            f"The {n_chains * n_draws} draws are worth only {ess:.0f} independent ones for "
-            f"{in_words(slow.index[0])}, where {wanted} are wanted ({MIN_ESS_PER_CHAIN} a "
-            "chain): averages, and the comparison of the chains itself, are uncertain. "
-            f"{_sentence(advice.go_on, draws=n_draws * (more := ceil(wanted / ess)))}: about "
-            f"{more} times as many draws are needed."
-        )
-    return None
-
-
-def _disagreement(differing: pd.Series[float], n_components: NDArray[Any], n_chains: int) -> str:
-    """Name what differs, the number of components first, the others from the worst on."""
-    names = sorted(differing.index, key=lambda name: name != "n_components")
-    parts = []
-    for name in names[:3]:
-        numbers = f"R-hat {differing[name]:.2f}"
-        if name == "n_components" and n_chains > 1:
-            numbers = f"{_means(n_components)}; {numbers}"
-        parts.append(f"{in_words(name)} ({numbers})")
-    if len(names) > 3:
-        parts.append(f"{len(names) - 3} more")
-    what = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-    if n_chains == 1:
-        return (
-            f"The parts of the only chain disagree about {what}: it had not settled, and "
-            "summaries mix what it passed through."
-        )
-    return (
-        f"The {n_chains} chains disagree, with each other or over time, about {what}: summaries "
-        "mix different explanations of the data."
-    )
-
-
-def _remedy(advice: Advice, n_chains: int, draws: int, warmup: int) -> str:
-    longer = advice.warmup.format(sweeps=2 * warmup if warmup else "...")
-    longer = f"{longer} (twice as much)" if warmup else f"a warm-up ({longer})"
-    go_on = _sentence(advice.go_on, draws=draws)
-    if n_chains == 1:
-        return (
-            f"{go_on} or sample anew with {longer}; whether other chains agree can be judged "
-            f"with {advice.chains} only."
-        )
-    return f"{go_on}, sample anew with {longer}, or look at the chains one by one."
-
-
-def _sentence(words: str, **numbers: int) -> str:
-    return words[:1].upper() + words[1:].format(**numbers)
-
-
-def _means(n_components: NDArray[Any]) -> str:
-    means = n_components.mean(axis=1)
-    if len(means) > 8:  # more are not read
-        return f"means from {means.min():.1f} to {means.max():.1f}"
-    return "means " + ", ".join(f"{mean:.1f}" for mean in means)
-
-
 def in_words(name: Any) -> str:
     """Return what a quantity is called in a sentence."""
-    return _WORDS.get(str(name), str(name))
+    return WORDS.get(str(name), str(name))
 
 
 def _family(name: str, values: NDArray[Any]) -> tuple[float, ...]:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thali.checks import is_integer
+from thali.errors import InvalidValue
 from thali.sampler.schedule import MOVES
+from thali.sentences import Resume
 from thali.trace.draws import Scalars
 
 if TYPE_CHECKING:
@@ -161,5 +163,7 @@ class Draws:
 
     def _need_draws(self) -> None:
         if self.n_draws == 0:
-            msg = "there are no draws yet; go on with resume() until the warm-up is over."
-            raise ValueError(msg)
+            raise InvalidValue(
+                "there are no draws yet",
+                remedy=("go on with ", Resume(), " until the warm-up is over"),
+            )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from thali.posterior.align import Alignment
     from thali.posterior.estimate import PointEstimate
     from thali.posterior.predict import Score
+    from thali.posterior.verdict import Verdict
 
 _MOST_ENTRIES = 1 << 27
 """Entries (1 GB of probabilities) that are returned at once."""
@@ -356,18 +357,17 @@ class Posterior(Draws):
             quantities["co_membership"] = shared.reshape(self.n_chains, self.n_draws, -1)
         return diagnose(quantities)
 
-    def verdict(self) -> str | None:
-        """Say in words why the chains cannot be trusted; None if nothing speaks against them.
+    def verdict(self) -> Verdict | None:
+        """Say why the chains cannot be trusted (print it); None if nothing speaks against them.
 
         Examples
         --------
         >>> posterior.verdict() is None
         True
         """
-        from thali.posterior.diagnostics import verdict  # noqa: PLC0415
+        from thali.posterior.verdict import judge  # noqa: PLC0415
 
-        self._need_draws()
-        return verdict(
+        return judge(
             self.summary(), self.n_components, self.n_chains, self.n_draws, self.settings.warmup
         )
 

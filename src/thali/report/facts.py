@@ -6,20 +6,33 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from thali.posterior.answer import answer
-from thali.posterior.diagnostics import Advice, in_words
+from thali.posterior.diagnostics import WORDS
+from thali.sentences import Face
 
 if TYPE_CHECKING:
     from thali.posterior import Posterior
 
 _HOW_SURE = ((0.95, "almost certainly"), (0.8, "very probably"), (0.5, "probably"))
 
-_ADVICE = Advice("go on to {draws} draws a chain", "{sweeps} sweeps before the draws", "4 chains")
-"""Neither Python nor commands: who reads a page may have neither the run nor the data."""
-
 _WORDS = ("row", "column", "layer")  # what modes without names have
 
 BY = " \N{MULTIPLICATION SIGN} "
 """Between the lengths of modes."""
+
+
+class _Page(Face):
+    """Neither Python nor commands: who reads a page may have neither the run nor the data."""
+
+    def setting(self, name: str, value: Any) -> str:
+        """Write a setting as a number of things."""
+        return f"{value:,} {'sweeps' if name == 'warmup' else name}"
+
+    def take_draws(self, draws: int) -> str:
+        """Say how to get more draws per chain."""
+        return f"go on to {draws:,} draws per chain"
+
+
+PAGE = _Page()
 
 
 class Range(NamedTuple):
@@ -54,7 +67,7 @@ class Facts(NamedTuple):
 
 def facts(posterior: Posterior) -> Facts:
     """Gather what the draws say about the data as a whole."""
-    found = answer(posterior, _ADVICE)
+    found = answer(posterior, PAGE, quantity_words(posterior))
     number, noise, wrong = found["n_components"], found["noise"], found["wrong_entries"]
     every, shared = (_plain(found[name]["pmf"]) for name in ("n_components", "shared_components"))
     low, high = number["interval"]
@@ -71,7 +84,7 @@ def facts(posterior: Posterior) -> Facts:
         _range(wrong),
         wrong["share"],
         posterior.point_estimate().error,
-        _verdict(posterior, found["warning"]),
+        found["warning"],
         found["alpha"] is None,
         prod(found["shape"]),
         found["observed"],
@@ -182,19 +195,7 @@ def quantity_words(posterior: Posterior) -> dict[str, str]:
     """Return what the quantities that have diagnostics are called, by name."""
     words = zip(posterior.mode_names, mode_words(posterior), strict=True)
     densities = {f"density_{name}": f"the density of {plural(word)}" for name, word in words}
-    return {str(n): densities.get(str(n)) or in_words(n) for n in posterior.summary().index}
-
-
-def _verdict(posterior: Posterior, told: str | None) -> str | None:
-    """Put words in the place of names that have none elsewhere: those of densities."""
-    if told is None:
-        return None
-    words = {
-        name: own for name, own in quantity_words(posterior).items() if in_words(name) == name
-    }
-    for name in sorted(words, key=len, reverse=True):  # a name may begin with another
-        told = told.replace(f"{name} (", f"{words[name]} (").replace(f"{name},", f"{words[name]},")
-    return told
+    return WORDS | densities
 
 
 def _plain(pmf: dict[str, float]) -> dict[int, float]:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thali.errors import TraceDamaged, TraceMismatch
+from thali.errors import TraceDamaged, TraceMismatch, not_written
+from thali.sentences import Load, Resume
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -44,11 +45,15 @@ def write(path: Path, fill: Callable[[BinaryIO], object]) -> None:
         sync_folder(path.parent)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        msg = (
-            f"{path} could not be written ({error.strerror or error}); make room or choose "
-            "another folder; what was written before is safe, and resume() goes on from there."
-        )
-        raise OSError(error.errno, msg) from error
+        raise not_written(
+            error,
+            f"{path} could not be written",
+            (
+                "make room or choose another folder; what was written before is safe, and ",
+                Resume(),
+                " goes on from there",
+            ),
+        ) from error
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> bytes:
@@ -98,11 +103,11 @@ def only_writer(folder: Path) -> Iterator[None]:
     try:
         file = (folder / "lock").open("w")
     except OSError as error:
-        msg = (
-            f"{folder} cannot be written ({error.strerror or error}); copy it to a folder that "
-            "can be, or load() it."
-        )
-        raise OSError(error.errno, msg) from error
+        raise not_written(
+            error,
+            f"{folder} cannot be written",
+            ("copy it to a folder that can be written, or only read it with ", Load(folder)),
+        ) from error
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -29,7 +29,8 @@ import numpy as np
 
 import thali
 from thali.bits import PackedTensor, Unfolding
-from thali.errors import TraceDamaged, TraceMismatch
+from thali.errors import InvalidType, RunExists, RunNotFound, TraceDamaged, TraceMismatch
+from thali.sentences import Resume, Sample
 from thali.sites import VERSION
 from thali.trace.draws import Acceptance, Chunk, Draw, Scalars
 from thali.trace.files import read_arrays, sync_folder, write, write_arrays
@@ -72,11 +73,14 @@ class Run:
         """
         path = folder_path(folder)
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            msg = (
-                f"{path} exists already and is never overwritten; thali.resume({str(path)!r}) "
-                "goes on with it if it is a run; otherwise choose another name or remove it."
+            raise RunExists(
+                f"{path} exists already and is never overwritten",
+                remedy=(
+                    "if it is a run, ",
+                    Resume(path),
+                    " goes on with it; otherwise choose another name or remove it",
+                ),
             )
-            raise FileExistsError(msg)
         header = {
             "format": FORMAT,
             "version": thali.__version__,
@@ -109,8 +113,10 @@ class Run:
         path = folder_path(folder)
         if not (path / "header.json").is_file():
             reason = "has no header.json" if path.is_dir() else "is not a folder"
-            msg = f"{path} {reason}; give the folder that sample(out=…) made."
-            raise FileNotFoundError(msg)
+            raise RunNotFound(
+                f"{path} {reason}",
+                remedy=("give the folder that ", Sample(is_kept=True), " made"),
+            )
         try:
             header = json.loads((path / "header.json").read_text(encoding="utf-8"))
             version, settings = header["format"], header["settings"]
@@ -314,8 +320,9 @@ def folder_path(folder: str | os.PathLike[str]) -> Path:
     try:
         return Path(folder).expanduser().absolute()
     except (TypeError, RuntimeError) as error:
-        msg = f"{folder!r} was given; the path of a folder is needed, such as 'run' ({error})."
-        raise TypeError(msg) from None
+        raise InvalidType(
+            f"{folder!r} was given", f"the path of a folder is needed, such as 'run' ({error})"
+        ) from None
 
 
 def digest(tensor: PackedTensor) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from thali.checks import count, is_integer
+from thali.errors import InvalidValue
 from thali.model import (
     AsPublished,
     Beta,
@@ -19,6 +20,7 @@ from thali.model import (
     UnequalRates,
 )
 from thali.sampler import Schedule
+from thali.sentences import was_given
 
 _CLASSES = {
     part.__name__: part
@@ -62,8 +64,11 @@ class Settings:
         count("draws", self.draws, least=1)
         count("thin", self.thin, least=1)
         if not is_integer(self.seed) or not 0 <= self.seed < 2**64:
-            msg = f"seed={self.seed!r} was given; allowed are integers from 0 to 2**64 - 1."
-            raise ValueError(msg)
+            raise InvalidValue(
+                was_given("seed", self.seed),
+                "allowed are integers from 0 to 2**64 - 1",
+                "choose one",
+            )
 
     @property
     def warmup(self) -> int:

@@ -14,6 +14,7 @@ from support.bad_files import BAD_FILES, MTX
 from thali.data import BinaryTensor, build
 from thali.data.readers import text
 from thali.data.readers.files import read
+from thali.errors import InvalidValue
 
 # HDF5's own library may crash on altered files, so these are only cut off.
 HDF5 = ("h5ad", "h5")
@@ -78,7 +79,7 @@ def check(folder, ending, octets, **options):
         assert unknown is None or not (ones & unknown).any()
     else:
         message = str(result)
-        assert type(result) is ValueError
+        assert type(result) is InvalidValue
         assert message.startswith(f"{path}: ")
         assert message.endswith(".")
         assert "\n" not in message

@@ -49,14 +49,14 @@ def test_binarize(tmp_path):
         with pytest.raises(ValueError, match="binarize=nan was given"):
             read(path, binarize=np.nan)
     for name in ("t.mtx", "t.npz"):
-        assert_refused(tmp_path / name, "whose zeros would all become ones", binarize=-1)
+        assert_refused(tmp_path / name, "its zeros would all become ones", binarize=-1)
 
 
 def test_baskets_take_no_numbers(tmp_path):
     """Options that mean nothing for a format are refused, not ignored."""
     path = write(tmp_path, "a b\nc\n", "t.txt")
-    assert_refused(path, "`binarize` was given for baskets", binarize=1)
-    assert_refused(path, "`missing` was given for baskets", missing=["?"])
+    assert_refused(path, "binarize=1 was given for baskets", binarize=1)
+    assert_refused(path, "missing=('?',) was given for baskets", missing=["?"])
     assert_refused(path, "it is for AnnData files", layer="x")
     np.save(tmp_path / "t.npy", np.eye(2))
     assert_refused(tmp_path / "t.npy", "it is for text", missing=["?"])

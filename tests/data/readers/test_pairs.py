@@ -82,8 +82,8 @@ def test_unknown_pairs(tmp_path):
 def test_missing_is_for_values_of_pairs(tmp_path):
     """Pairs of two columns have nothing that could be unknown; a third column has."""
     path = write(tmp_path, "user,item\nann,tea\nbob,milk\n")
-    assert_refused(path, "`missing` was given for pairs of two columns", missing=["0"])
-    assert_refused(path, "`binarize` was given for pairs of two columns", binarize=0)
+    assert_refused(path, "missing=('0',) was given for pairs of two columns", missing=["0"])
+    assert_refused(path, "binarize=0 was given for pairs of two columns", binarize=0)
     path = write(tmp_path, "user,item,value\nann,tea,1\nbob,tea,0\nbob,milk,1\n")
     tensor = read(path, missing=["0"])
     assert np.array_equal(ternary(tensor), [[1, 0], [np.nan, 1]], equal_nan=True)

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thali.data.binarize import binarize, check_threshold
+from thali.data.binarize import GIVE_THRESHOLD, binarize, check_threshold
 from thali.data.binary import BinaryTensor
 from thali.data.build import check_fits_in_memory, pack_rows
 from thali.data.classify import check_dtype, check_shape
 from thali.data.entries import Packed, n_words, pack
 from thali.data.readers.options import damaged
+from thali.errors import InvalidValue
+from thali.sentences import Load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 
 _BLOCK_ENTRIES = 1 << 20  # entries per block, as in convert.py: 8 MB of float64
 _MAGIC = b"\x93NUMPY"
-BINARIZE = "give `binarize`, a number above which everything is a one"
 
 
 def read_npy(path: Path, options: Options) -> BinaryTensor:
@@ -110,9 +111,10 @@ def _blocks(array: NDArray[Any]) -> Iterator[tuple[NDArray[Any], None]]:
 def refuse(value: Any, row: int, column: int, name: str = "") -> ValueError:
     """Return the error for a value of an array that is not 0, 1 or unknown."""
     shown = value.item() if isinstance(value, np.generic) else value
-    return ValueError(
-        f"the tensor holds {shown!r} at ({row}, {column}){name}; allowed are 0, 1 and NaN for "
-        f"unknown; {BINARIZE}"
+    return InvalidValue(
+        f"the tensor holds {shown!r} at ({row}, {column}){name}",
+        "allowed are 0, 1 and NaN for unknown",
+        GIVE_THRESHOLD,
     )
 
 
@@ -143,8 +145,10 @@ def _from_run(path: Path, content: Any) -> BinaryTensor:
     parts = content["ones"], content["known"] if "known" in content.files else None
     expected = (shape[0], n_words(shape[-1]))
     if len(shape) != 2 or any(p is not None and p.shape != expected for p in parts):
-        msg = f"it is the data of a run of shape {shape}, which is no matrix; use thali.load"
-        raise ValueError(msg)
+        raise InvalidValue(
+            f"it is the data of a run of shape {shape}, which is no matrix",
+            remedy=("read the run with ", Load(path.parent)),
+        )
     ones, known = (None if p is None else np.ascontiguousarray(p, np.uint64) for p in parts)
     assert ones is not None
     padding = pack(np.ones(shape[1], np.bool_))

@@ -9,7 +9,8 @@ import numpy as np
 from thali.data.binary import BinaryTensor
 from thali.data.readers.arrays import refuse
 from thali.data.readers.cell_blocks import ReadPlan, read_compressed, read_dense
-from thali.errors import require
+from thali.errors import InvalidValue, require
+from thali.sentences import Argument, was_given
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -169,12 +170,14 @@ def _layer(root: Any, layer: str | None) -> Any:
     if layer is None:
         if "X" in root:
             return root["X"]
-        msg = f"it has no X; give `layer`, one of {layers}"
-    elif layer in layers:
+        raise InvalidValue(
+            "it has no X", remedy=("give ", Argument("layer"), f", one of {layers}")
+        )
+    if layer in layers:
         return root["layers"][layer]
-    else:
-        msg = f"layer={layer!r} was given; its layers are {layers}; choose one, or leave it out"
-    raise ValueError(msg)
+    raise InvalidValue(
+        was_given("layer", layer), f"its layers are {layers}", "choose one, or leave it out"
+    )
 
 
 def _index(frame: Any) -> _Names:

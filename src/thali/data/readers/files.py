@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from thali.data.binarize import GIVE_THRESHOLD
 from thali.data.classify import ADVICE
 from thali.data.readers import arrays, cells, matrices, pairs, parquet, tables
-from thali.data.readers.options import Options, reason
+from thali.data.readers.options import Options, unreadable
 from thali.data.readers.text import first_line
-from thali.errors import EngineUnavailable
+from thali.errors import EngineUnavailable, InvalidValue, ThaliError
+from thali.sentences import Argument, Load, was_given
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -107,16 +109,15 @@ def read(
     except EngineUnavailable:
         raise
     except MemoryError:
-        msg = f"{path}: it does not fit into memory; use a larger machine or a part of the rows."
-        raise ValueError(msg) from None
-    except Exception as error:  # for a damaged file, parsers raise errors of any type
-        raise ValueError(_sentence(path, reason(error))) from error
-
-
-def _sentence(path: Path, why: str) -> str:
-    """Make one sentence that names the file."""
-    text = " ".join(why.replace(ADVICE, arrays.BINARIZE).split())
-    return f"{path}: {text.rstrip('.')}."
+        raise InvalidValue(
+            "it does not fit into memory",
+            remedy="use a larger machine or a part of the rows",
+            about=str(path),
+        ) from None
+    except Exception as error:  # parsers of damaged files raise what they like
+        # An array is thresholded by whoever has it, a file while it is read.
+        is_advised = isinstance(error, ThaliError) and error.remedy is ADVICE
+        raise unreadable(str(path), error, GIVE_THRESHOLD if is_advised else "") from error
 
 
 def _reader(path: Path, options: Options) -> Callable[[Path, Options], BinaryTensor]:
@@ -128,11 +129,12 @@ def _reader(path: Path, options: Options) -> Callable[[Path, Options], BinaryTen
     if not is_text and (suffix not in _READERS or (is_packed and suffix != ".mtx")):
         shown = f"{suffix}.gz" if is_packed else suffix
         allowed = ", ".join((*_TEXT, *_READERS, ".zarr"))
-        msg = (
-            f"{path}: files ending in {shown!r} were not expected; allowed are {allowed}, and "
-            "text also with .gz; convert the file to one of those, or say its `kind`."
+        raise InvalidValue(
+            f"files ending in {shown!r} were not expected",
+            f"allowed are {allowed}, and text also with .gz",
+            ("convert the file to one of those, or give ", Argument("kind")),
+            about=str(path),
         )
-        raise ValueError(msg)
     if not path.is_file():
         msg = f"{path}: there is no such file; check the path."
         raise FileNotFoundError(msg)
@@ -151,16 +153,17 @@ def _folder_reader(
     is_zarr = suffix == ".zarr"
     if not is_zarr and matrices.find_file(path, "matrix.mtx") is None:
         if (path / "header.json").is_file():
-            msg = (
-                f"{path}: it is the folder of a run, and data are expected; read the run with "
-                f"thali.load({str(path)!r}), or give a file of data."
+            raise InvalidValue(
+                "it is the folder of a run, and data are expected",
+                remedy=("read the run with ", Load(path), ", or give a file of data"),
+                about=str(path),
             )
-            raise ValueError(msg)
-        msg = (
-            f"{path}: it is a folder without a matrix.mtx; allowed are files, folders of 10x "
-            "Genomics, which have one, and .zarr; give the file in it, or another path."
+        raise InvalidValue(
+            "it is a folder without a matrix.mtx",
+            "allowed are files, folders of 10x Genomics, which have one, and .zarr",
+            "give the file in it, or another path",
+            about=str(path),
         )
-        raise ValueError(msg)
     _check_options(path, options, ())
     if options.layer is not None and not is_zarr:
         _refuse_option(path, "layer", options.layer, "AnnData files")
@@ -175,8 +178,9 @@ def _check_options(path: Path, options: Options, kinds: Sequence[str]) -> None:
 
 
 def _refuse_option(path: Path, name: str, value: object, where: str) -> None:
-    msg = f"{path}: {name}={value!r} was given; it is for {where}; leave it out."
-    raise ValueError(msg)
+    raise InvalidValue(
+        was_given(name, value), f"it is for {where}", "leave it out", about=str(path)
+    )
 
 
 def _extension(path: Path) -> tuple[str, bool]:

@@ -10,7 +10,7 @@ import numpy as np
 from thali.data.binarize import check_threshold
 from thali.data.binary import BinaryTensor
 from thali.data.build import PositionBuilder
-from thali.data.readers.options import reason
+from thali.data.readers.options import unreadable
 from thali.data.readers.text import (
     Fields,
     blocks_of_open_file,
@@ -195,9 +195,8 @@ def _named_in_errors(path: Path) -> Iterator[None]:
         yield
     except MemoryError:
         raise
-    except Exception as error:  # for a damaged file, gzip raises errors of several types
-        msg = f"{path.name}: {reason(error)}"
-        raise ValueError(msg) from error
+    except Exception as error:  # damaged archives raise what they like
+        raise unreadable(path.name, error) from error
 
 
 def read_folder(folder: Path, options: Options) -> BinaryTensor:

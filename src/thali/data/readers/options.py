@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from thali.data.binarize import check_threshold
+from thali.errors import InvalidType, InvalidValue, ThaliError
+from thali.sentences import was_given
 from thali.threads import n_threads
+
+if TYPE_CHECKING:
+    from thali.sentences import Phrase
 
 KINDS = ("table", "matrix", "pairs", "baskets")
 
@@ -24,19 +29,34 @@ class Options(NamedTuple):
         n_threads(self.threads)
         check_threshold(self.binarize)
         if self.kind not in (None, *KINDS):
-            msg = (
-                f"kind={self.kind!r} was given; allowed are {', '.join(map(repr, KINDS))}, or "
-                "none for what the name of the file says; choose one."
+            raise InvalidValue(
+                was_given("kind", self.kind),
+                f"allowed are {', '.join(map(repr, KINDS))}",
+                "choose one, or none if the name of the file says it",
             )
-            raise ValueError(msg)
         if not all(isinstance(text, str) for text in self.missing):
-            msg = f"missing={self.missing!r} was given; a list of strings is needed; quote them."
-            raise TypeError(msg)
+            raise InvalidType(
+                was_given("missing", self.missing), "a list of strings is needed", "quote them"
+            )
 
 
-def reason(error: Exception) -> str:
-    """Return why a file was not read: our own message, or that a library could not read it."""
-    return str(error) if type(error) in (ValueError, TypeError) else damaged(error)
+def unreadable(name: str, error: Exception, remedy: Phrase = "") -> InvalidValue:
+    """Say of a file why it was not read: in our own words, or that a library could not read it.
+
+    Parameters
+    ----------
+    name
+        Of the file.
+    error
+        What was raised.
+    remedy
+        What to do, if not what the error says.
+    """
+    if isinstance(error, ThaliError):
+        name = f"{name}: {error.about}" if error.about else name
+        return InvalidValue(error.given, error.allowed, remedy or error.remedy, about=name)
+    is_ours = type(error) in (ValueError, TypeError)
+    return InvalidValue(" ".join((str(error) if is_ours else damaged(error)).split()), about=name)
 
 
 def damaged(error: Exception) -> str:

@@ -11,6 +11,8 @@ from thali.data.binary import BinaryTensor
 from thali.data.build import PositionBuilder
 from thali.data.readers.text import Fields, blocks, first_line, group_by_length, split_file
 from thali.data.readers.text_values import BAD, UNKNOWN, ZERO, Spelling
+from thali.errors import InvalidValue
+from thali.sentences import Setting, was_given
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.data.readers.options import Options
+    from thali.sentences import Part
 
 _ROWS = {"row", "user", "cell", "sample", "object", "basket", "transaction", "source"}
 _COLUMNS = {"column", "col", "item", "gene", "feature", "attribute", "product", "target"}
@@ -106,7 +109,7 @@ def read_pairs(path: Path, separator: str | None, options: Options) -> BinaryTen
         )
         raise ValueError(msg)
     if n_fields == 2:
-        _refuse_numbers(options, "pairs of two columns, which", "add a column of values")
+        _refuse_numbers(options, "pairs of two columns", "add a column of values")
     has_header = _has_header(header, spelling)
 
     def columns() -> Iterator[list[Fields]]:
@@ -159,11 +162,10 @@ def place_pairs(
         msg = "it has a header and no pairs; add them"
         raise ValueError(msg)
     if options.kind is None and all(mode.are_entries() for mode in modes):
-        msg = (
-            "its header is that of pairs and its lines hold only 0 and 1; say kind='pairs' or "
-            "kind='table'"
+        raise InvalidValue(
+            "its header is that of pairs, and its lines hold only 0 and 1",
+            remedy=("give ", Setting("kind", "pairs"), " or ", Setting("kind", "table")),
         )
-        raise ValueError(msg)
     if header is not None and is_guess:
         _check_header(header, modes)
     row_names = tuple(mode.finish() for mode in modes)
@@ -242,7 +244,7 @@ def _values(fields: Fields, spelling: Spelling) -> NDArray[np.uint8]:
 
 def read_baskets(path: Path, options: Options) -> BinaryTensor:
     """Read baskets, one per line: the names of its items, separated by blanks or commas."""
-    _refuse_numbers(options, "baskets, which list items and", "say kind='matrix'")
+    _refuse_numbers(options, "baskets", "give ", Setting("kind", "matrix"), " for entries")
     separator = _basket_separator(path)
     items = NameIndex()
     n_rows = n_listed = 0
@@ -256,11 +258,13 @@ def read_baskets(path: Path, options: Options) -> BinaryTensor:
         msg = "it is empty; check that it was written"
         raise ValueError(msg)
     if options.kind is None and items.are_entries() and len(widths) == 1:
-        msg = (
-            "its lines hold only 0 and 1; say kind='matrix' if these are entries, and "
-            "kind='baskets' if they name items"
+        raise InvalidValue(
+            "its lines hold only 0 and 1",
+            remedy=(
+                *("give ", Setting("kind", "matrix"), " if these are entries, or "),
+                *(Setting("kind", "baskets"), " if they name items"),
+            ),
         )
-        raise ValueError(msg)
     names = items.finish()
     positions = PositionBuilder((n_rows, len(items)), n_listed)
     first = 0
@@ -271,12 +275,15 @@ def read_baskets(path: Path, options: Options) -> BinaryTensor:
     return BinaryTensor(ones, unknown, ("basket", "item"), (None, names))
 
 
-def _refuse_numbers(options: Options, what: str, else_do: str) -> None:
+def _refuse_numbers(options: Options, what: str, *else_do: str | Part) -> None:
     """Refuse options about values if the file has none."""
     if options.binarize is not None or options.missing:
         name = "binarize" if options.binarize is not None else "missing"
-        msg = f"`{name}` was given for {what} hold no values; leave it out, or {else_do}"
-        raise ValueError(msg)
+        raise InvalidValue(
+            (*was_given(name, getattr(options, name)), f" for {what}"),
+            "these hold names and no values",
+            ("leave it out, or ", *else_do),
+        )
 
 
 def _basket_separator(path: Path) -> str | None:

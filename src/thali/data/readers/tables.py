@@ -12,6 +12,8 @@ from thali.data.binary import BinaryTensor
 from thali.data.build import RowBuilder
 from thali.data.readers.text import Fields, split_file
 from thali.data.readers.text_values import BAD, ONE, UNKNOWN, Spelling
+from thali.errors import InvalidValue
+from thali.sentences import Setting
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
     from thali.data.readers.options import Options
 
-_PAIRS = ", or give kind='pairs' if each line names a row and a column"
+_PAIRS = (", or give ", Setting("kind", "pairs"), " if each line names a row and a column")
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 
@@ -129,11 +131,13 @@ def _holds_entries(first: list[str], spelling: Spelling, kind: str | None) -> bo
         return False
     if len(set(rest)) < len(rest):
         return True  # column names would all differ
-    msg = (
-        "its first line holds entries; give it a line of column names, or say kind='matrix' if "
-        "it has none, and kind='table' if these are the names"
+    raise InvalidValue(
+        "its first line holds entries",
+        remedy=(
+            *("write a line of column names above it, or give ", Setting("kind", "matrix")),
+            *(" if there are none, or ", Setting("kind", "table"), " if these are the names"),
+        ),
     )
-    raise ValueError(msg)
 
 
 def _one_column(text: str, separator: str | None) -> ValueError:
@@ -164,11 +168,14 @@ def _refuse_counting_column(
     column = fields.texts(slice(0, None, len(first)))
     start = column[0]
     if start in ("0", "1") and column == [str(int(start) + i) for i in range(len(column))]:
-        msg = (
-            f"its first column, {first[0]!r}, counts the lines; leave its header empty if it "
-            "holds row names, or say kind='table' if it holds entries"
+        raise InvalidValue(
+            f"its first column, {first[0]!r}, counts the lines",
+            remedy=(
+                "leave its header empty if it holds row names, or give ",
+                Setting("kind", "table"),
+                " if it holds entries",
+            ),
         )
-        raise ValueError(msg)
 
 
 def _check_field_counts(fields: Fields, layout: _Layout) -> Fields:
@@ -228,7 +235,7 @@ class _TableReader:
         line = part.block.line(int(part.starts[bad]))
         column = layout.column(number + layout.columns.start)
         where = f"line {line}, column {column}"
-        raise self.spelling.refusal(text, where, _PAIRS if layout.n_fields in (2, 3) else "")
+        raise self.spelling.refusal(text, where, *(_PAIRS if layout.n_fields in (2, 3) else ()))
 
     def _mixed(self, text: str) -> ValueError:
         assert self.layout.header is not None

@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from thali.data.binarize import GIVE_THRESHOLD
 from thali.data.readers.text import Fields, group_by_length
+from thali.errors import InvalidValue
+from thali.sentences import Argument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+    from thali.sentences import Part
 
 ZERO, ONE, UNKNOWN, BAD = range(4)
 
@@ -110,15 +115,17 @@ class Spelling:
             codes = np.where(is_unknown, UNKNOWN, codes)
         return codes.astype(np.uint8)
 
-    def refusal(self, text: str, where: str, advice: str = "") -> ValueError:
+    def refusal(self, text: str, where: str, *advice: str | Part) -> InvalidValue:
         """Return the error for a text that is not an entry; it says what to do about it."""
-        shown, remedy = text[:40], "give `binarize`, a number above which everything is a one"
+        shown, remedy = text[:40], GIVE_THRESHOLD
         if self._value(text) == -math.inf:
-            shown, remedy = repr(shown), "replace it, or name it in `missing` if it is unknown"
+            shown = repr(shown)
+            remedy = ("replace it, or, if it means unknown, give it as ", Argument("missing"))
         allowed = "0, 1, true, false" if self.threshold is None else "numbers"
-        return ValueError(
-            f"it holds {shown} at {where}; allowed are {allowed}, and empty or NA for "
-            f"unknown; {remedy}{advice}"
+        return InvalidValue(
+            f"it holds {shown} at {where}",
+            f"allowed are {allowed}, and empty or NA for unknown",
+            (*remedy, *advice),
         )
 
 

@@ -1,0 +1,266 @@
+"""Have the chains agreed? What speaks against them, as values from which sentences are made."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from math import ceil
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from thali.posterior.diagnostics import MAX_R_HAT, MIN_ESS_PER_CHAIN, in_words
+from thali.sentences import PYTHON, Setting, TakeDraws, capitalized, say
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from thali.sentences import Face
+
+_SENSIBLE = 400  # draws per chain to advise where there are next to none
+_SEVERAL = 4  # chains to advise where there is only one
+
+
+@dataclass(frozen=True)
+class Verdict(ABC):
+    """Why the chains cannot be trusted yet; its ``str`` says it in a few sentences.
+
+    Parameters
+    ----------
+    n_chains, n_draws
+        Chains, and draws per chain that were judged.
+    """
+
+    kind: ClassVar[str]
+    n_chains: int
+    n_draws: int
+
+    @property
+    @abstractmethod
+    def advised_draws(self) -> int:
+        """Draws per chain to go on to."""
+
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        """Names of the quantities that speak against the chains, the most important first."""
+        return ()
+
+    @abstractmethod
+    def sentence(self, face: Face = PYTHON, words: Mapping[str, str] | None = None) -> str:
+        """Say what is wrong and what to do.
+
+        Parameters
+        ----------
+        face
+            In whose words; by default in Python's.
+        words
+            What quantities are called, by name, where it is not what :func:`in_words` says.
+        """
+
+    def __str__(self) -> str:
+        return self.sentence()
+
+    def plain(self) -> dict[str, Any]:
+        """Return the kind, the quantities and the advice, in values that JSON can hold."""
+        return {
+            "kind": self.kind,
+            "quantities": list(self.quantities),
+            "advised_draws": self.advised_draws,
+        }
+
+    def _more(self, face: Face) -> str:
+        return capitalized(say(TakeDraws(self.advised_draws), face))
+
+
+@dataclass(frozen=True)
+class TooFewDraws(Verdict):
+    """There are too few draws to judge: R-hat of perfect chains would often be too large."""
+
+    kind = "too few draws"
+
+    @property
+    def advised_draws(self) -> int:
+        """Draws per chain to go on to."""
+        return _SENSIBLE
+
+    def sentence(self, face: Face = PYTHON, words: Mapping[str, str] | None = None) -> str:  # noqa: ARG002
+        """Say what is wrong and what to do."""
+        return (
+            f"{self.n_draws} draws per chain are too few to judge whether the chains agree (at "
+            f"least {MIN_ESS_PER_CHAIN} are needed, some hundreds are sensible). "
+            f"{self._more(face)}."
+        )
+
+
+@dataclass(frozen=True)
+class Disagreement(Verdict):
+    """Chains differ from each other, or change over time, by more than chance.
+
+    Parameters
+    ----------
+    n_chains, n_draws
+        Chains, and draws per chain that were judged.
+    r_hat
+        R-hat by quantity, where it is above ``MAX_R_HAT``: first of the number of components, then
+        from the largest on.
+    means
+        Mean number of components of every chain.
+    warmup
+        Sweeps before the draws.
+    """
+
+    kind = "disagreement"
+    r_hat: Mapping[str, float]
+    means: tuple[float, ...]
+    warmup: int
+
+    @property
+    def advised_draws(self) -> int:
+        """Draws per chain to go on to."""
+        return 2 * self.n_draws
+
+    @property
+    def advised_warmup(self) -> int:
+        """Sweeps before the draws, if somebody samples anew."""
+        return 2 * self.warmup or self.n_draws
+
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        """Names of the quantities that speak against the chains, the most important first."""
+        return tuple(self.r_hat)
+
+    def sentence(self, face: Face = PYTHON, words: Mapping[str, str] | None = None) -> str:
+        """Say what is wrong and what to do."""
+        longer = f"a longer warm-up ({say(Setting('warmup', self.advised_warmup), face)})"
+        if self.n_chains == 1:
+            several = say(Setting("chains", _SEVERAL), face)
+            return (
+                f"The parts of the only chain disagree about {self._what(words)}: the chain had "
+                "not settled, and summaries mix what it passed through. "
+                f"{self._more(face)}, or sample anew with {longer}; only several chains "
+                f"({several}) can show whether they agree."
+            )
+        return (
+            f"The {self.n_chains} chains disagree, with each other or over time, about "
+            f"{self._what(words)}: summaries mix different explanations of the data. "
+            f"{self._more(face)}, sample anew with {longer}, or look at the chains one by one."
+        )
+
+    def _what(self, words: Mapping[str, str] | None) -> str:
+        """Name three quantities, and say how many more there are."""
+        parts = []
+        for name in self.quantities[:3]:
+            numbers = f"R-hat {self.r_hat[name]:.2f}"
+            if name == "n_components" and self.n_chains > 1:
+                numbers = f"{self._means()}; {numbers}"
+            parts.append(f"{_called(name, words)} ({numbers})")
+        if len(self.quantities) > 3:
+            parts.append(f"{len(self.quantities) - 3} more")
+        return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+    def _means(self) -> str:
+        if len(self.means) > 8:  # more are not read
+            return f"means from {min(self.means):.1f} to {max(self.means):.1f}"
+        return "means " + ", ".join(f"{mean:.1f}" for mean in self.means)
+
+
+@dataclass(frozen=True)
+class TooCorrelated(Verdict):
+    """Chains agree, but successive draws resemble each other so much that they are worth few.
+
+    Parameters
+    ----------
+    n_chains, n_draws
+        Chains, and draws per chain that were judged.
+    ess
+        Effective draws of all chains by quantity, where they are too few, from the fewest on.
+    """
+
+    kind = "too correlated"
+    ess: Mapping[str, float]
+
+    @property
+    def wanted(self) -> int:
+        """Effective draws that all chains together should have."""
+        return MIN_ESS_PER_CHAIN * self.n_chains
+
+    @property
+    def times(self) -> int:
+        """How many times as many draws are needed."""
+        return ceil(self.wanted / self._fewest)
+
+    @property
+    def advised_draws(self) -> int:
+        """Draws per chain to go on to."""
+        return self.n_draws * self.times
+
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        """Names of the quantities that speak against the chains, the most important first."""
+        return tuple(self.ess)
+
+    @property
+    def _fewest(self) -> float:
+        return max(self.ess[self.quantities[0]], 1.0)
+
+    def sentence(self, face: Face = PYTHON, words: Mapping[str, str] | None = None) -> str:
+        """Say what is wrong and what to do."""
+        return (
+            f"The {self.n_chains * self.n_draws} draws are worth only {self._fewest:.0f} "
+            f"independent ones for {_called(self.quantities[0], words)}, where {self.wanted} are "
+            f"wanted ({MIN_ESS_PER_CHAIN} per chain): averages, and the comparison of the chains "
+            f"itself, are uncertain. {self._more(face)}: about {self.times} times as many are "
+            "needed."
+        )
+
+
+def judge(
+    table: pd.DataFrame, n_components: NDArray[Any], n_chains: int, n_draws: int, warmup: int
+) -> Verdict | None:
+    """Return what speaks against the chains, or None if nothing does.
+
+    Parameters
+    ----------
+    table
+        What :func:`~thali.posterior.diagnostics.diagnose` returned.
+    n_components
+        ``(n_chains, n_draws)``, for the means of the chains.
+    n_chains, n_draws, warmup
+        Chains, draws per chain, and sweeps before them.
+
+    Returns
+    -------
+    verdict
+        None if every R-hat is at most ``MAX_R_HAT``, with ``MIN_ESS_PER_CHAIN`` effective draws.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thali.posterior.diagnostics import diagnose
+    >>> from thali.posterior.verdict import judge
+    >>> stuck = np.array([[5] * 30, [6] * 30])
+    >>> verdict = judge(diagnose({"n_components": stuck}), stuck, 2, 30, warmup=50)
+    >>> verdict.kind, verdict.r_hat, verdict.advised_draws
+    ('disagreement', {'n_components': inf}, 60)
+    >>> print(str(verdict)[:90])
+    The 2 chains disagree, with each other or over time, about the number of components (means
+    """
+    if n_draws < MIN_ESS_PER_CHAIN:
+        return TooFewDraws(n_chains, n_draws)
+    differing = table["r_hat"][table["r_hat"] > MAX_R_HAT].sort_values(ascending=False)
+    if len(differing):
+        names = sorted(map(str, differing.index), key=lambda name: name != "n_components")
+        r_hat = {name: float(differing[name]) for name in names}
+        means = np.asarray(n_components).mean(axis=1)
+        return Disagreement(n_chains, n_draws, r_hat, tuple(map(float, means)), warmup)
+    slow = table["ess_bulk"][table["ess_bulk"] < MIN_ESS_PER_CHAIN * n_chains].sort_values()
+    if len(slow):
+        return TooCorrelated(n_chains, n_draws, {str(k): float(v) for k, v in slow.items()})
+    return None
+
+
+def _called(name: str, words: Mapping[str, str] | None) -> str:
+    return (words or {}).get(name) or in_words(name)
