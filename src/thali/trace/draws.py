@@ -57,7 +57,7 @@ class Scalars(NamedTuple):
         densities = [[float(p.mean()) if p.size else np.nan for p in s.densities] for s in states]
         return cls(
             np.array([s.n_components for s in states], np.int64),
-            np.array([s.noise for s in states], np.float64).reshape(len(states), -1),
+            np.array([s.noise for s in states], np.float64).reshape(-1, len(Noise._fields)),
             np.array([s.alpha for s in states], np.float64),
             np.array(densities, np.float64).reshape(len(states), arity),
             np.array([s.covered for s in states], np.int64).reshape(len(states), 2),
