@@ -164,7 +164,7 @@ class Loaded(GpuEngine):
 def target_of(engine, tensor, model, schedule):
     loaded = Loaded(engine.device)
     loaded.tensor, loaded._unfoldings = tensor, engine._unfoldings
-    loaded.totals = engine.totals
+    loaded.totals, loaded._first = engine.totals, loaded.unfolding(0)
     return Target(loaded, model, model.priors(2), schedule)
 
 

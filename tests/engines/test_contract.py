@@ -1,5 +1,6 @@
 """Every engine draws exactly the bits of the oracle: equality, not tolerance."""
 
+import pickle
 import warnings
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -10,14 +11,15 @@ import pytest
 from support import oracle
 from support.chains import BROAD, NO_MOVES
 from support.places import GPU, place
-from thali.bits import Factor, PackedTensor, pack
+from thali.bits import Confusion, Counts, Factor, PackedTensor, pack, unpack
 from thali.data import BinaryTensor
 from thali.engines import Cover
 from thali.engines.cpu.engine import CpuEngine
-from thali.model import FixedRates, Model, PerComponent
+from thali.model import FixedRates, Model, PerComponent, Weights
 from thali.sampler import Schedule, Target, chain, step
 from thali.sampler.schedule import SCHEDULES
-from thali.streams import chain_key
+from thali.sampler.step import update_mode
+from thali.streams import Stream, chain_key
 
 PLACES = ["1 thread", "2 threads", *GPU]
 FORMS = ["horizontal", "vertical", *GPU]
@@ -313,3 +315,74 @@ def test_count_by_class(mode, has_unknown, engine, monkeypatch):
             cells = [(row, c) if mode == 0 else (c, row) for c in np.flatnonzero(classes[k])]
             free = [bool(values[c]) for c in cells if known[c] and not covered[c]]
             assert counts[i, k].tolist() == [sum(free), len(free) - sum(free)]
+
+
+@pytest.mark.parametrize("engine", PLACES)
+@pytest.mark.parametrize("has_unknown", [False, True])
+@pytest.mark.parametrize("n_columns", [70, 128, 200])
+def test_windows_of_columns(n_columns, has_unknown, engine, monkeypatch):
+    """Free entries of listed rows in words of columns, and their counts, against plain loops."""
+    monkeypatch.setattr("thali.engines.host._MIN_WORK", 0)
+    values, known, start = make((9, n_columns), 3, seed=6, has_unknown=has_unknown)
+    tensor = PackedTensor.from_tensor(BinaryTensor.from_any(as_input(values, known)))
+    loaded = place(engine).load(tensor)
+    is_counted = np.array([True, False, True])
+    users, codes = (Factor.from_dense(f) for f in start)
+    cover = Cover(codes, users, is_counted)
+    covered = (start[0][:, is_counted].astype(int) @ start[1][:, is_counted].T.astype(int)) > 0
+    is_free = known & ~covered
+    rows = np.array([7, 2, 2, 0])
+    classes = np.random.default_rng(2).random((2, n_columns)) < 0.5
+    for words in (slice(None), slice(0, 1), slice(1, 2)):
+        columns = slice(*(64 * word for word in words.indices(-(-n_columns // 64))[:2]))
+        expected = is_free[rows, columns]
+        free, ones = loaded.free_in_window(rows, words, cover)
+        assert (
+            unpack(free, free.shape[1] * 64)[:, : expected.shape[1]].tolist() == expected.tolist()
+        )
+        assert unpack(free, free.shape[1] * 64).sum() == expected.sum()  # padding is not free
+        shown = unpack(ones, expected.shape[1])
+        assert shown.tolist() == (values & known)[rows, columns].tolist()
+        if words.start is None:
+            continue
+        sets = classes[:, columns]
+        counts = loaded.count_in_window(np.sort(rows), words, cover, pack(sets))
+        for i, row in enumerate(np.sort(rows)):
+            for k in range(2):
+                cells = is_free[row, columns] & sets[k]
+                n_ones = (cells & values[row, columns]).sum()
+                assert counts[i, k].tolist() == [n_ones, cells.sum() - n_ones]
+
+
+@pytest.mark.parametrize("engine", GPU)
+def test_factors_on_a_device_travel_when_they_are_asked_for(engine):
+    """A handle stands for the words; who looks gets them; what is there does not travel again."""
+    values, known, start = make((70, 40), 3, seed=1, has_unknown=False)
+    target = Target.prepare(as_input(values, known), Model(3), engine=place(engine))
+    state = target.initial(chain_key(0), start)
+    drawn = update_mode(Stream(chain_key(0), np.uint64(0)), state, target, 0).factors[0]
+    assert not drawn.has_words
+    assert drawn.n_components == 3
+    assert target.engine.lines(drawn) is drawn.handle
+    words = drawn.words
+    assert drawn.words is words  # made once
+    again = pickle.loads(pickle.dumps(drawn))
+    assert again.handle is None
+    np.testing.assert_array_equal(again.words, words)
+    assert drawn.on_host().handle is None
+    turned, *_ = target.engine.reorder((drawn,), np.array([2, 0, 1]))
+    np.testing.assert_array_equal(turned.words, words[[2, 0, 1]])
+
+
+def test_weights_of_several_classes_are_refused():
+    """Until there are kernels for them, nobody may take the first for all."""
+    weights = Weights(np.zeros((2, 1, 1, 2)))
+    with pytest.raises(NotImplementedError, match="2 classes of rows and 1 of columns"):
+        weights.pair()
+
+
+def test_counts_by_class():
+    """One class today: the table has the total."""
+    counts = Counts(Confusion(1, 2, 3, 4))
+    assert counts.table.tolist() == [[[1, 2, 3, 4]]]
+    assert counts.total == (1, 2, 3, 4)

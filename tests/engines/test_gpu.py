@@ -11,9 +11,11 @@ import pytest
 import thali
 from support.host_device import HostDevice, library
 from support.places import needs_compiler
-from thali.bits import PackedTensor
+from thali.bits import Factor, PackedTensor
 from thali.data import BinaryTensor
-from thali.engines import base, choose
+from thali.engines import choose
+from thali.engines.choose import LARGE
+from thali.engines.cpu.engine import CpuEngine
 from thali.engines.gpu import vertical
 from thali.engines.gpu.device import KERNELS, OPTIONS, n_devices, source
 from thali.engines.gpu.engine import GpuEngine
@@ -100,7 +102,7 @@ def test_words_of_another_type_are_refused():
     """The boundary checks what the kernels take for granted."""
     engine = GpuEngine(HostDevice()).load(packed((3, 4)))
     with pytest.raises(TypeError, match="packed words were expected; int64"):
-        engine.lines(np.zeros((1, 1), np.int64), 4)
+        engine.lines(Factor(np.zeros((1, 1), np.int64), 4))
 
 
 @pytest.mark.skipif(n_devices() > 0, reason="there is a CUDA device")
@@ -108,24 +110,24 @@ def test_without_a_device():
     """The engine says so; "auto" takes the CPU."""
     with pytest.raises(EngineUnavailable, match=r"engine='gpu' was given|cupy is needed"):
         choose("gpu")
-    assert choose("auto", n_entries=base.LARGE).name == "cpu"
+    assert isinstance(choose("auto", n_entries=LARGE), CpuEngine)
 
 
 @needs_compiler
-@pytest.mark.parametrize(("room", "name"), [(1 << 40, "gpu"), (1000, "cpu")])
-def test_auto_falls_back_where_data_do_not_fit(room, name, monkeypatch, caplog):
+@pytest.mark.parametrize(("room", "kind"), [(1 << 40, GpuEngine), (1000, CpuEngine)])
+def test_auto_falls_back_where_data_do_not_fit(room, kind, monkeypatch, caplog):
     """Who did not ask for the GPU is not stopped by one that is too small."""
     device = HostDevice()
     device.room = room
-    monkeypatch.setattr(base, "LARGE", 1)
+    monkeypatch.setattr("thali.engines.choose.LARGE", 1)
     monkeypatch.setattr("thali.engines.gpu.device.n_devices", lambda: 1)
     monkeypatch.setattr(
         "thali.engines.gpu.engine.GpuEngine", lambda threads: GpuEngine(device, threads)
     )
     with caplog.at_level(logging.INFO, "thali"):
-        assert Target.prepare(np.eye(3)).engine.name == name
-    assert ("GB are free" in caplog.text) == (name == "cpu")
-    if name == "cpu":
+        assert type(Target.prepare(np.eye(3)).engine) is kind
+    assert ("GB are free" in caplog.text) == (kind is CpuEngine)
+    if kind is CpuEngine:
         with pytest.raises(EngineUnavailable, match="GB are free"):
             Target.prepare(np.eye(3), engine="gpu")
 
@@ -134,10 +136,10 @@ def test_auto_falls_back_where_data_do_not_fit(room, name, monkeypatch, caplog):
 def test_auto_takes_the_gpu_for_large_data(caplog):
     """And says so."""
     with caplog.at_level(logging.INFO, "thali"):
-        assert choose("auto", n_entries=base.LARGE).name == "gpu"
-        assert choose("auto", n_entries=base.LARGE - 1).name == "cpu"
-        assert choose("auto", n_entries=base.LARGE, is_serial=True).name == "cpu"
-    assert "engine: gpu" in caplog.text
+        assert isinstance(choose("auto", n_entries=LARGE), GpuEngine)
+        assert isinstance(choose("auto", n_entries=LARGE - 1), CpuEngine)
+        assert isinstance(choose("auto", n_entries=LARGE, is_serial=True), CpuEngine)
+    assert "engine: GPU" in caplog.text
 
 
 @pytest.mark.gpu

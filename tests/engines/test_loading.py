@@ -61,13 +61,13 @@ def check(loaded, ones, unknown):
     known = ~unknown if unknown.any() else None
     assert loaded.tensor.listed is None
     assert loaded.tensor.n_ones == ones.sum()
-    for mode, turned in enumerate((lambda a: a, np.transpose)):
-        for part, dense in zip(loaded.unfolding(mode), (ones, known), strict=True):
+    for mode, transposed in enumerate((lambda a: a, np.transpose)):
+        for part, dense in zip(loaded.on_device(mode), (ones, known), strict=True):
             assert (part is None) == (dense is None)
             if dense is not None:
                 words = loaded.device.to_host(part.words).view(np.uint64)
-                width = n_words(turned(dense).shape[1])
-                np.testing.assert_array_equal(words[:, :width], pack(turned(dense)))
+                width = n_words(transposed(dense).shape[1])
+                np.testing.assert_array_equal(words[:, :width], pack(transposed(dense)))
                 assert not words[:, width:].any()
     np.testing.assert_array_equal(host.ones, pack(ones))
     assert (host.known is None) == (known is None)
@@ -83,7 +83,7 @@ def test_listed_entries_are_packed_on_the_device(shape, kind, block, engine, mon
     if block is not None:
         monkeypatch.setattr(loading, "BLOCK", block)
         monkeypatch.setattr(loading, "_PART", 16)
-    monkeypatch.setattr(loading, "available_cores", lambda: 3)
+    monkeypatch.setattr(engine, "threads", 3)
     matrix, ones, unknown = made(shape, kind)
     check(engine.load(packed_of(matrix)), ones, unknown)
 
@@ -97,7 +97,7 @@ def test_packed_rows_travel_in_blocks(shape, kind, block, engine, monkeypatch):
     if block is not None:
         monkeypatch.setattr(loading, "BLOCK", block)
         monkeypatch.setattr(loading, "_PART", 16)
-    monkeypatch.setattr(loading, "available_cores", lambda: 3)
+    monkeypatch.setattr(engine, "threads", 3)
     matrix, ones, unknown = made(shape, kind)
     tensor = packed_of(matrix)
     assert tensor.unfoldings[0].ones.shape == (shape[0], n_words(shape[1]))  # packs on the host
@@ -110,7 +110,7 @@ def test_dense_tensors_still_load(engine):
     tensor = packed_of(rng.random((5, 70, 4)) < 0.5)
     loaded = engine.load(tensor)
     for mode, unfolding in enumerate(tensor.unfoldings):
-        words = loaded.device.to_host(loaded.unfolding(mode)[0].words).view(np.uint64)
+        words = loaded.device.to_host(loaded.on_device(mode)[0].words).view(np.uint64)
         np.testing.assert_array_equal(words[:, : unfolding.ones.shape[1]], unfolding.ones)
 
 
@@ -135,9 +135,9 @@ def test_a_broken_kernel_is_found_out(edit, monkeypatch):
         check(GpuEngine(device).load(packed_of(matrix)), ones, unknown)
 
 
-def test_nobody_turns_the_matrix_on_the_host(engine, monkeypatch):
+def test_nobody_transposes_the_matrix_on_the_host(engine, monkeypatch):
     """The device does, and the host's sampler reads rows."""
-    monkeypatch.setattr(tensor_module, "_turn", None)
+    monkeypatch.setattr(tensor_module, "_transpose", None)
     monkeypatch.setattr(tensor_module, "_pack_listed", None)
     matrix, *_ = made((70, 90), "unknown", seed=2)
     target = Target.prepare(matrix, engine=engine)
@@ -152,10 +152,9 @@ def test_nobody_turns_the_matrix_on_the_host(engine, monkeypatch):
 
 def test_the_host_packs_once(monkeypatch):
     """Threads that ask together get the same arrays; what was listed is let go."""
-    monkeypatch.setattr(tensor_module, "available_cores", lambda: 3)
     monkeypatch.setattr(tensor_module, "_FOR_A_THREAD", 1)
     matrix, ones, _ = made((700, 130), "unsorted")
-    tensor = packed_of(matrix)
+    tensor = PackedTensor.from_tensor(BinaryTensor.from_any(matrix), threads=3)
     assert tensor.listed is not None
     found = []
     threads = [Thread(target=lambda: found.append(tensor.unfoldings[1])) for _ in range(4)]

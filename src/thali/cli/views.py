@@ -172,6 +172,18 @@ def _lines(run: Path, found: dict[str, Any]) -> list[str]:
         cells = [*(_cell(number, 12, ".4g") for number in numbers)]
         cells += [_cell(r_hat, 8, ".2f"), _cell(ess, 8, ".0f")]
         lines.append(f"{name:<{width}}{''.join(cells)}".rstrip())
+    return lines + _moves(found["moves"])
+
+
+def _moves(moves: dict[str, dict[str, int]]) -> list[str]:
+    """Show how often moves of whole components were tried and accepted."""
+    if not moves:
+        return []
+    width = max(map(len, moves))
+    lines = ["", f"{'move':<{width}}{'tried':>12}{'accepted':>12}{'share':>8}"]
+    for name, move in moves.items():
+        tried, accepted = move["tried"], move["accepted"]
+        lines.append(f"{name:<{width}}{tried:>12}{accepted:>12}{accepted / tried:>8.1%}")
     return lines
 
 

@@ -61,6 +61,9 @@ def answer(
             Known entries that a draw's components get wrong: also their ``share``.
         ``r_hat``, ``ess``
             By quantity. An R-hat without bound (chains that do not move) is None as well.
+        ``moves``
+            By name of the move of whole components: how often it was ``tried`` and ``accepted``
+            while draws counted, in all chains together.
         ``agree``, ``warning``, ``verdict``
             Whether nothing speaks against the chains; what does, in words, and as ``kind``,
             ``quantities`` and ``advised_draws`` (per chain to go on to).
@@ -103,6 +106,10 @@ def answer(
         | {"share": float(posterior.error.mean())},
         "r_hat": {str(name): _finite(value) for name, value in table["r_hat"].items()},
         "ess": {str(name): _finite(value) for name, value in table["ess_bulk"].items()},
+        "moves": {
+            name: {"tried": tried, "accepted": accepted}
+            for name, (tried, accepted) in posterior.acceptance.items()
+        },
         "agree": verdict is None,
         "warning": None if verdict is None else verdict.sentence(face, words),
         "verdict": None if verdict is None else verdict.plain(),

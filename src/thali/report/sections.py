@@ -178,7 +178,27 @@ def chains(posterior: Posterior) -> str:
         "<caption>Diagnostics of quantities that need no labels</caption><thead><tr>"
         "<th scope=col>quantity</th><th scope=col>mean</th><th scope=col>sd</th>"
         "<th scope=col>R-hat</th><th scope=col>ESS, bulk</th><th scope=col>ESS, tails</th></tr>"
-        f"</thead><tbody>{rows}</tbody></table></div>"
+        f"</thead><tbody>{rows}</tbody></table></div>{_moves(posterior)}"
+    )
+
+
+def _moves(posterior: Posterior) -> str:
+    """Show how often moves of whole components were accepted."""
+    acceptance = posterior.acceptance
+    if not acceptance:
+        return ""
+    rows = "".join(
+        f"<tr><th scope=row>{escape(name)}</th><td>{tried:,}</td><td>{accepted:,}</td>"
+        f"<td>{percent(accepted / tried)}</td></tr>"
+        for name, (tried, accepted) in acceptance.items()
+    )
+    return (
+        '<p class="help">Beside single entries, whole components are split, merged, added and '
+        "deleted at once. Most tries are rejected where the number of components is certain.</p>"
+        '<div class="scroll" tabindex="0" role="region" aria-label="Moves"><table>'
+        "<caption>Moves of whole components, all chains together</caption><thead><tr>"
+        "<th scope=col>move</th><th scope=col>tried</th><th scope=col>accepted</th>"
+        f"<th scope=col>share</th></tr></thead><tbody>{rows}</tbody></table></div>"
     )
 
 

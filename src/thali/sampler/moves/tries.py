@@ -43,7 +43,7 @@ def moves_of(state: State, target: Target) -> dict[str, Move]:
         return {}
     if target.priors.buffet is None:
         return FINITE
-    if state.densities[1].ndim:  # several own components of a row: their codes have no closed sum
+    if any(density.ndim for density in state.densities):  # own codes have no closed sum then
         return {name: move for name, move in BUFFET.items() if name != OWN_COMPONENT.name}
     return BUFFET
 
