@@ -34,6 +34,7 @@ KERNEL_FILES = (
     "engines/cpu/order_components.py",
     "engines/cpu/serial.py",
     "engines/cpu/vertical.py",
+    "engines/cpu/visits.py",
     "sampler/moves/anchored.py",
     "sampler/moves/compound.py",
     "sampler/moves/exchange.py",

@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from thali._jit import jit
-from thali.bits.words import count_ones, popcount, transpose64
+from thali.bits.words import popcount, transpose64
 from thali.decide import LIMIT, is_unlikely
 from thali.engines.cpu.counters import TILE, add_eight, read_out
+from thali.engines.cpu.visits import BITS, FREE, FREE_SUM, ONES, ONES_SUM
 from thali.model.rule import free_word, log_odds
 from thali.streams import uniform64
 
@@ -39,14 +40,6 @@ _T = np.uint64(TILE)
 
 MAX_COLUMNS = 1 << 15
 """Counters have 16 planes: two bytes of counts."""
-
-_PLANES = np.uint64(16)
-_FREE = np.uint64(0)  # eight words of free rows, one per column of the group
-_ONES = np.uint64(8) * _T  # the same, only where the datum is one
-_FREE_SUM = np.uint64(16) * _T  # bit-sliced counter of _FREE
-_ONES_SUM = _FREE_SUM + _PLANES * _T  # bit-sliced counter of _ONES
-_NONE = _ONES_SUM + _PLANES * _T  # zeros
-_BITS = _NONE + _T  # the factor, a line per component; then the data, a line per column
 
 _0, _1, _2, _3, _8 = (np.uint64(k) for k in (0, 1, 2, 3, 8))
 _ALL = ~_0
@@ -62,73 +55,6 @@ class Room(NamedTuple):
 
 
 @jit
-def list_columns(codes: Words) -> tuple[Index, Index]:
-    """List the columns of every component (compressed sparse rows)."""
-    indptr = np.zeros(codes.shape[0] + 1, np.int64)
-    indptr[1:] = np.cumsum(count_ones(codes))
-    columns = np.empty(indptr[-1], np.int64)
-    k = 0
-    for component in range(codes.shape[0]):
-        for w in range(codes.shape[1]):
-            word = codes[component, w]
-            while word != _0:
-                lowest = word & (~word + _1)
-                columns[k] = w * 64 + np.int64(popcount(lowest - _1))
-                k += 1
-                word ^= lowest
-    return indptr, columns
-
-
-@jit
-def list_visits(codes: Words, is_held: NDArray[np.bool_]) -> tuple[Words, Words]:
-    """List, for every component, its columns and the other components of each.
-
-    Returns
-    -------
-    visits
-        For each visit: a number of triples, the offset of the column's data, and the offsets of
-        the other components in triples, filled up with the offset of a line of zeros.
-    starts
-        ``(n_components, 2)``: where a component's visits begin, and how many there are.
-    """
-    n_components, width = codes.shape
-    indptr, columns = list_columns(codes)
-    first = np.zeros(width * 64 + 1, np.int64)  # the components of each column, the same way
-    for column in columns:
-        first[column + 1] += 1
-    length = 0
-    for column in columns:
-        length += 2 + 3 * max(1, (first[column + 1] + 1) // 3)
-    first = np.cumsum(first)
-    users = np.empty(columns.shape[0], np.int64)
-    fill = first.copy()
-    for component in range(n_components):
-        for k in range(indptr[component], indptr[component + 1]):
-            users[fill[columns[k]]] = component
-            fill[columns[k]] += 1
-    data = _BITS + np.uint64(n_components) * _T
-    visits = np.full(length, _NONE, np.uint64)
-    starts = np.zeros((n_components, 2), np.uint64)
-    at = 0
-    for component in range(n_components):
-        if is_held[component]:
-            continue
-        starts[component, 0] = at
-        starts[component, 1] = indptr[component + 1] - indptr[component]
-        for column in columns[indptr[component] : indptr[component + 1]]:
-            n_triples = max(1, (first[column + 1] - first[column] + 1) // 3)
-            visits[at] = n_triples
-            visits[at + 1] = data + np.uint64(column) * _T
-            other = at + 2
-            for k in range(first[column], first[column + 1]):
-                if users[k] != component:
-                    visits[other] = _BITS + np.uint64(users[k]) * _T
-                    other += 1
-            at += 2 + 3 * n_triples
-    return visits, starts
-
-
-@jit
 def _visit(
     s: Words, visits: Words, at: np.uint64, slot: np.uint64, n: np.uint64, unknown: np.uint64
 ) -> np.uint64:
@@ -136,8 +62,8 @@ def _visit(
     n_triples = visits[at]
     x = visits[at + _1]
     at += _2
-    free = _FREE + slot * _T
-    ones = _ONES + slot * _T
+    free = FREE + slot * _T
+    ones = ONES + slot * _T
     for k in range(n_triples):
         a = visits[at]
         b = visits[at + _1]
@@ -197,17 +123,17 @@ def _count_component(
     while (_1 << n_planes) <= left:
         n_planes += _1
     for k in range(n_planes * _T):
-        s[_FREE_SUM + k] = _0
-        s[_ONES_SUM + k] = _0
+        s[FREE_SUM + k] = _0
+        s[ONES_SUM + k] = _0
     while left > _0:
         n_slots = min(_8, left)
         for slot in range(n_slots):
             at = _visit(s, visits, at, slot, n, unknown)
         for k in range(n_slots * _T, _8 * _T):
-            s[_FREE + k] = _0
-            s[_ONES + k] = _0
-        add_eight(s, _FREE, _FREE_SUM, n, n_planes)
-        add_eight(s, _ONES, _ONES_SUM, n, n_planes)
+            s[FREE + k] = _0
+            s[ONES + k] = _0
+        add_eight(s, FREE, FREE_SUM, n, n_planes)
+        add_eight(s, ONES, ONES_SUM, n, n_planes)
         left -= n_slots
     return n_planes
 
@@ -232,8 +158,8 @@ def _draw_component(
     zero_weight = weights[0, 1]
     n_open = 0
     for t in range(np.uint64((n_rows + 63) >> 6)):
-        read_out(s, _FREE_SUM, t, n_planes, free_counts)
-        read_out(s, _ONES_SUM, t, n_planes, ones_counts)
+        read_out(s, FREE_SUM, t, n_planes, free_counts)
+        read_out(s, ONES_SUM, t, n_planes, ones_counts)
         first = 64 * np.int64(t)
         word = _0
         is_open = _0
@@ -286,7 +212,7 @@ def update_columns(
     across_ones, across_known, _ = across
     rows, codes, is_held, _, _, _, _, _, _ = order
     n_components, width = codes.shape
-    lines = _BITS + np.uint64(n_components) * _T
+    lines = BITS + np.uint64(n_components) * _T
     unknown = np.uint64(0)
     if known.shape[0] > 0:
         unknown = np.uint64(width * 64) * _T
@@ -308,11 +234,11 @@ def update_columns(
             for k in range(unknown):
                 s[lines + unknown + k] = ~s[lines + unknown + k]
         for component in range(n_components):
-            line = _BITS + np.uint64(component) * _T
+            line = BITS + np.uint64(component) * _T
             for t in range(n):
                 s[line + t] = before[component, (start >> 6) + np.int64(t)]
         for component in range(n_components):
-            line = _BITS + np.uint64(component) * _T
+            line = BITS + np.uint64(component) * _T
             if is_held[component]:
                 for t in range(n):
                     after[component, (start >> 6) + np.int64(t)] = s[line + t]
