@@ -1,4 +1,4 @@
-"""The entries of rows are drawn on threads, by the form of the row kernel that is faster."""
+"""Draws of the entries of rows, on threads, with the form of the row kernel that is faster."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from thali.engines.cpu.arrays import Data, Order
 
 _VERTICAL_ROWS = 256
-_ROWS_A_WORD = 48
-"""The vertical form gains from so many rows on, and so many for each word of a row: where rows are
-many and short (measured by benchmarks/forms.py)."""
+_ROWS_PER_WORD = 48
+"""The vertical form is faster if there are at least so many rows, and so many rows per word of a
+row: that is, if rows are many and short (measured by benchmarks/forms.py)."""
 
 _MOST_VISITS = 1 << 23
-"""Words of memory that the vertical form may spend on listing what it visits."""
+"""Words of memory that the vertical form may use for its list of visits."""
 
 _NO_DATA = (NOTHING, NOTHING, 0)
 
@@ -41,9 +41,9 @@ class RowDraws(HostRows):
     _no_singles: Index
 
     def __init__(self, threads: int | None = None, form: str = "auto") -> None:
-        """Use that many threads (default: the cores this process may use).
+        """Use a number of threads (default: all cores that this process may use).
 
-        ``form`` forces the horizontal or vertical kernel, for tests and measurements; both
+        ``form`` forces the horizontal or the vertical kernel, for tests and measurements; both
         draw the same bits.
         """
         super().__init__(threads)
@@ -55,7 +55,7 @@ class RowDraws(HostRows):
         self.form = form
 
     def hold(self, tensor: PackedTensor) -> None:
-        """Take the data, which are not copied, and make all unfoldings now."""
+        """Keep a reference to the data, and make all unfoldings now."""
         super().hold(tensor)
         modes = range(len(tensor.shape))
         self._data = [(*self.unfolding(m), self.totals.n_columns(m)) for m in modes]
@@ -63,7 +63,7 @@ class RowDraws(HostRows):
         self._no_singles = np.zeros(max(tensor.shape), np.int64)
 
     def order_of(self, job: RowUpdate, factor: Factor) -> tuple[Order, Words]:
-        """Return a work order as plain arrays, and the factor's bits at its rows."""
+        """Return a work order as a plain tuple, and the bits of the factor at its rows."""
         rows, words = self._all_rows[job.mode], factor.words
         if job.rows is not None:
             rows, words = job.rows, gather_bits(words, job.rows)
@@ -81,10 +81,10 @@ class RowDraws(HostRows):
         before: Words,
         then: Callable[[int, int, Words], Any] | None = None,
     ) -> tuple[Words, list[Any]]:
-        """Draw the entries of rows, and do something with each thread's rows at once.
+        """Draw the entries of rows; each thread may then call a function with its rows.
 
-        Returns the entries, packed, and of each thread what came of that; if there was nothing to
-        do, the ones and zeros that its rows newly cover.
+        Returns the packed entries, and one result per thread: what the function ``then`` returned
+        or, without a function, the numbers of ones and zeros that its rows newly cover.
         """
         data, codes, n_rows = self._data[job.mode], job.codes.words, len(order[0])
         work = n_rows * max(1, len(codes)) * codes.shape[1]
@@ -103,7 +103,7 @@ class RowDraws(HostRows):
             return after, self.share_work(some_columns, n_rows, work, step=64)
 
         def some_rows(lo: int, hi: int) -> Any:
-            part = np.zeros_like(before)  # threads may meet in a word of 64 rows
+            part = np.zeros_like(before)  # two threads may have rows in the same word of 64 rows
             gained = horizontal.update_rows(lo, hi, data, order, before, part)
             return part, gained if then is None else then(lo, hi, part)
 
@@ -119,15 +119,15 @@ class RowDraws(HostRows):
             return False
         if self.form != "auto":
             return self.form == "vertical"
-        if n_rows < max(_VERTICAL_ROWS, _ROWS_A_WORD * width):
+        if n_rows < max(_VERTICAL_ROWS, _ROWS_PER_WORD * width):
             return False
-        # The list of visits has an entry for every pair of components that share a column.
+        # The list of visits has an entry per column and pair of components that share the column.
         n_ones = int(count_ones(codes).sum())
         return n_ones * int(n_components) <= _MOST_VISITS
 
 
 def put_back(job: RowUpdate, factor: Factor, after: Words) -> Factor:
-    """Return the factor with new entries in the rows of a work order."""
+    """Return the factor with the new entries in the rows of a work order."""
     if job.rows is None:
         return Factor(after, factor.n_rows)
     return Factor(scatter_bits(factor.words, job.rows, after), factor.n_rows)

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 
 class CpuEngine(RowDraws):
-    """Row updates on the threads of this machine."""
+    """Computes on the threads of this machine."""
 
     can_scan = True
     _no_births: tuple[Words, ...]
 
     def load(self, tensor: PackedTensor) -> CpuEngine:
-        """Return an engine with the data, which are not copied."""
+        """Return an engine like this one with the data, which are not copied."""
         engine = CpuEngine(self.threads, self.form)
         engine.hold(tensor)
         engine._no_births = tuple(np.zeros((0, n_words(n)), np.uint64) for n in tensor.shape)
@@ -45,7 +45,7 @@ class CpuEngine(RowDraws):
         return self.load(self.tensor.of_rows(rows, self.threads))
 
     def serve_chains(self, n_chains: int) -> int:
-        """Divide the threads among chains, as many side by side as there are threads."""
+        """Divide the threads among chains; at most one chain per thread runs in parallel."""
         n_at_once = min(n_chains, self.threads)
         self.threads //= n_at_once
         return n_at_once
@@ -106,7 +106,7 @@ class CpuEngine(RowDraws):
         return BirthDeaths(births, density[n_new > 0], has_died)
 
     def partition(self, stream: Stream, n_blocks: int) -> list[Index]:
-        """Divide the rows of the first mode at random; the rows of a part in increasing order."""
+        """Divide the rows of the first mode at random; the rows of each block are increasing."""
         order = stream.permutation(Site.BLOCKS, self.totals.shape[0])
         return [np.sort(part) for part in np.array_split(order, n_blocks)]
 
@@ -114,7 +114,7 @@ class CpuEngine(RowDraws):
         self, stream: Stream, number: int, factors: tuple[Factor, ...], rows: Index, *,
         is_integrated: bool,
     ) -> Block:  # fmt: skip
-        """Order the components at random and classify them as a block of rows sees them."""
+        """Order the components at random and classify them with respect to a block of rows."""
         order, *rest = order_components(
             *stream, np.uint64(number), factors[0].words, rows, is_integrated
         )
@@ -133,7 +133,7 @@ class CpuEngine(RowDraws):
         *,
         is_integrated: bool,
     ) -> tuple[tuple[Factor, ...], tuple[int, int]]:
-        """Do the serial schedule's pass over all rows of the first mode of a matrix."""
+        """Update all rows of the first mode of a matrix, one after another."""
         n_rows, n_components = self.totals.shape[0], factors[0].n_components
         covered = np.zeros(2, np.int64)
         row = pending = 0
@@ -157,7 +157,7 @@ class CpuEngine(RowDraws):
     # --- questions about the data -----------------------------------------------------------
 
     def count(self, mode: int, rows: Index | None, codes: Factor, factor: Factor) -> Index:
-        """Count covered ones and covered zeros of rows: ``(n_rows, 2)``."""
+        """Count the covered ones and covered zeros per row: ``(n_rows, 2)``."""
         words, index = factor.words, self._all_rows[mode]
         if rows is not None:
             words, index = gather_bits(words, rows), rows
@@ -171,7 +171,7 @@ class CpuEngine(RowDraws):
     def count_by_class(
         self, mode: int, rows: tuple[int, int], cover: Cover, classes: Words
     ) -> Index:
-        """Count free ones and zeros of a range of rows by class of columns."""
+        """Count the free ones and zeros per row of a range and per class of columns."""
         ones, known, _ = self._data[mode]
         codes, n_rows = cover.codes.words, rows[1] - rows[0]
         counts = np.empty((n_rows, len(classes), 2), np.int64)
@@ -188,14 +188,14 @@ class CpuEngine(RowDraws):
     def _with_codes(
         self, job: RowUpdate, order: Order, words: Words, born: Born, tables: CodeTables
     ) -> Births:
-        """Draw the codes of new components and add what they cover."""
+        """Draw the codes of the new components, and count what they cover."""
         data, (n_new, _, covered) = self._data[job.mode], born
         codes = np.zeros((int(n_new.sum()), data[0].shape[1]), np.uint64)
         if len(codes):
             offsets = np.cumsum(n_new) - n_new
             self.share_work(
                 birth_kernels.draw_birth_codes, len(n_new),
-                len(codes) * data[2] * 16,  # a random bit is about 16 words of work
+                len(codes) * data[2] * 16,  # a random bit costs as much as about 16 words
                 data, order, words, *tables, born, offsets, codes,
             )  # fmt: skip
         tp, fp = covered.sum(axis=0)

@@ -1,19 +1,19 @@
-# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# Compiled by Numba, which checks types itself: mypy's checks that do not apply are switched off.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
 # ruff: noqa: C901
-"""The row kernel, vertical form: 64 rows in a word, one component after another.
+"""The row kernel in its vertical form: one component at a time, with 64 rows per word.
 
-Parallel decomposition: a call does rows ``lo … hi-1`` (``lo`` a multiple of 64); words of 64
-rows are the inner loop, ``TILE`` of them at a time.
+Parallel decomposition: a call does rows ``lo … hi-1`` (``lo`` is a multiple of 64). The inner loop
+runs over words of 64 rows, ``TILE`` of them at a time.
 
-For component l only the columns that l uses are visited. There, the rows that l alone decides
-are ``~(OR of the column's other components) & known``; these words are summed into bit-sliced
-counters by carry-save adders, eight columns at a time. There is no population count, the work
-is proportional to the ones of the codes, and short rows are no special case. The bits drawn
-are those of :mod:`thali.engines.cpu.horizontal`: same counts, same random numbers.
+For component l, only the columns of l are visited. In a column, the rows whose cover depends on l
+alone are ``~(OR of the column's other components) & known``. Carry-save adders sum these words
+into bit-sliced counters, eight columns at a time. No popcount is needed, the work is proportional
+to the ones of the codes, and short rows are no special case. The bits drawn are those of
+:mod:`thali.engines.cpu.horizontal`, because counts and random numbers are the same.
 
 All working storage is one array ``s`` addressed by unsigned offsets: Numba then emits no
-wrap-around tests and LLVM sees that the planes do not overlap, so that the loops vectorise.
+wrap-around tests, and LLVM sees that the planes do not overlap, so it vectorises the loops.
 """
 
 from __future__ import annotations
@@ -39,26 +39,26 @@ if TYPE_CHECKING:
 _T = np.uint64(TILE)
 
 MAX_COLUMNS = 1 << 15
-"""Counters have 16 planes: two bytes of counts."""
+"""Largest number of columns, padding included: counters have 16 planes."""
 
 _0, _1, _2, _3, _8 = (np.uint64(k) for k in (0, 1, 2, 3, 8))
 _ALL = ~_0
 
 
 class Room(NamedTuple):
-    """Working storage of one component's draws."""
+    """Working storage for the draws of one component."""
 
-    counts: NDArray[np.int32]  # (n_rows, 2): ones and zeros that the component alone decides
-    open_rows: Index  # rows whose counts leave something to chance
-    uniforms: Words  # their random numbers
-    drawn: Words
+    counts: NDArray[np.int32]  # (n_rows, 2): ones and zeros that only this component can cover
+    open_rows: Index  # rows whose counts do not determine the bit
+    uniforms: Words  # random numbers of these rows
+    drawn: Words  # the bits
 
 
 @jit
 def _visit(
     s: Words, visits: Words, at: np.uint64, slot: np.uint64, n: np.uint64, unknown: np.uint64
 ) -> np.uint64:
-    """Put a column's free rows, and those with a one, into a slot; return the next visit."""
+    """Write a column's free rows, and its free ones, to a slot; return where the next visit is."""
     n_triples = visits[at]
     x = visits[at + _1]
     at += _2
@@ -90,9 +90,9 @@ def _visit(
 def _load_lines(
     source: Words, across: Words, rows: Index, start: int, stop: int, s: Words, to: np.uint64
 ) -> None:
-    """Put the data of up to ``64 * TILE`` rows into ``s``, a line of words per column."""
+    """Copy the data of up to ``64 * TILE`` rows to ``s``, one line of words per column."""
     n_tiles = (stop - start + 63) >> 6
-    if across.shape[0] > 0:  # all rows in their natural order: the other unfolding has the lines
+    if across.shape[0] > 0:  # all rows of a matrix: the other unfolding has these lines
         first = start >> 6
         for column in range(across.shape[0]):
             line = across[column]
@@ -118,7 +118,7 @@ def _load_lines(
 def _count_component(
     s: Words, visits: Words, at: np.uint64, left: np.uint64, n: np.uint64, unknown: np.uint64
 ) -> np.uint64:
-    """Count a component's free columns of all rows; return how many planes the counts take."""
+    """Count the free columns of a component in all rows; return the number of planes used."""
     n_planes = _3
     while (_1 << n_planes) <= left:
         n_planes += _1
@@ -143,7 +143,7 @@ def _draw_component(
     s: Words, n_planes: np.uint64, start: int, stop: int, component: int, order: Order,
     room: Room,
 ) -> None:  # fmt: skip
-    """Draw one component's bits of rows ``start … stop-1`` of the order from their counts."""
+    """Draw the bits of one component in rows ``start … stop-1`` of the order, given the counts."""
     free_counts = np.zeros(16, np.uint64)
     ones_counts = np.zeros(16, np.uint64)
     free_bytes = free_counts.view(np.uint8)
@@ -185,8 +185,8 @@ def _draw_component(
             is_open ^= lowest
             room.open_rows[n_open] = first + np.int64(popcount(lowest - _1))
             n_open += 1
-    # The few rows whose counts leave something to chance, drawn together: their random numbers
-    # are independent work for the processor.
+    # Only few rows have counts that do not determine the bit. They are drawn together, because
+    # the processor can compute independent random numbers side by side.
     index = np.uint64(component)
     for u in range(n_open):
         row = np.uint64(rows[room.open_rows[u]])
@@ -203,10 +203,11 @@ def update_columns(
     lo: int, hi: int, data: Data, across: Data, order: Order, before: Words, after: Words,
     visits: Words, starts: Words,
 ) -> tuple[int, int]:  # fmt: skip
-    """Do what :func:`thali.engines.cpu.horizontal.update_rows` does, 64 rows at a time.
+    """Draw the same bits as :func:`thali.engines.cpu.horizontal.update_rows`, 64 rows at a time.
 
-    ``across`` is the unfolding of the other mode when the work order is all rows of a matrix, else
-    it has no rows. ``visits, starts`` come from :func:`list_visits`.
+    ``across`` is the unfolding of the other mode if the work order is for all rows of a matrix;
+    otherwise it has no rows. ``visits, starts`` come from
+    :func:`thali.engines.cpu.visits.list_visits`.
     """
     ones, known, _ = data
     across_ones, across_known, _ = across

@@ -1,9 +1,9 @@
-# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# Compiled by Numba, which checks types itself: mypy's checks that do not apply are switched off.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
-"""The working storage of the vertical form, and the list of the places in it to visit.
+"""The layout of the vertical form's working storage, and the list of what to visit in it.
 
-The storage is one array of words, ``s``, made of lines of ``TILE`` words; a word holds one bit
-for each of 64 rows. A place in it is an unsigned offset.
+The storage is one array ``s`` of lines of ``TILE`` words; a word holds one bit for each of 64
+rows. Lines are addressed by unsigned offsets.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 _T = np.uint64(TILE)
 _N_PLANES = np.uint64(16)
 
-FREE = np.uint64(0)  # eight words of free rows, one per column of the group
-ONES = np.uint64(8) * _T  # the same, only where the datum is one
+FREE = np.uint64(0)  # eight lines of free rows, one per column of a group
+ONES = np.uint64(8) * _T  # eight lines of free rows whose datum is one
 FREE_SUM = np.uint64(16) * _T  # bit-sliced counter of FREE
 ONES_SUM = FREE_SUM + _N_PLANES * _T  # bit-sliced counter of ONES
-NONE = ONES_SUM + _N_PLANES * _T  # zeros
-BITS = NONE + _T  # the factor, a line per component; then the data, a line per column
+NONE = ONES_SUM + _N_PLANES * _T  # a line of zeros
+BITS = NONE + _T  # the factor, one line per component; then the data, one line per column
 
 _0, _1 = np.uint64(0), np.uint64(1)
 
@@ -54,19 +54,20 @@ def list_columns(codes: Words) -> tuple[Index, Index]:
 
 @jit
 def list_visits(codes: Words, is_held: NDArray[np.bool_]) -> tuple[Words, Words]:
-    """List, for every component, its columns and the other components of each.
+    """List the columns of every component, and the other components of each column.
 
     Returns
     -------
     visits
-        For each visit: a number of triples, the offset of the column's data, and the offsets of
-        the other components in triples, filled up with the offset of a line of zeros.
+        For each visit: the number of triples, the offset of the column's data, and the offsets of
+        the other components in triples; the last triple is padded with the offset of a line of
+        zeros.
     starts
-        ``(n_components, 2)``: where a component's visits begin, and how many there are.
+        ``(n_components, 2)``: position of a component's first visit, and number of its visits.
     """
     n_components, width = codes.shape
     indptr, columns = list_columns(codes)
-    first = np.zeros(width * 64 + 1, np.int64)  # the components of each column, the same way
+    first = np.zeros(width * 64 + 1, np.int64)  # where the components of each column begin
     for column in columns:
         first[column + 1] += 1
     length = 0
