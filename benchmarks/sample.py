@@ -33,7 +33,7 @@ COMPILED = {
     marginals: ["_gain", "_draw"],
     cpu: ["order_components"],
     residual: ["code_like"],
-    own_component: ["choose_row", "draw_entries", "draw_codes"],
+    own_component: ["choose_row", "weigh_entries", "draw_codes"],
 }
 """What the sampler calls, by where it looks it up."""
 
