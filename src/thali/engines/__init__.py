@@ -1,4 +1,4 @@
-"""Stage 3b: the machines that hold the data and answer the sampler."""
+"""Stage 3b: engines, which hold the data and compute for the sampler."""
 
 from thali.engines.base import Births, Cover, Engine, RowUpdate
 
