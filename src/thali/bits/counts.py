@@ -31,6 +31,9 @@ class Counts:
     def __init__(self, total: Confusion) -> None:
         self.total = total
 
+    def __repr__(self) -> str:
+        return f"Counts({self.total})"
+
     @property
     def table(self) -> Index:
         """``(n_row_classes, n_column_classes, 4)``, the last axis as in :class:`Confusion`."""
