@@ -347,7 +347,7 @@ def test_matplotlib_is_asked_for_only_when_something_is_drawn():
     """``thali.pl`` can be named without it; drawing says how to install it."""
     code = (
         "import sys; sys.modules['matplotlib'] = None; sys.path.insert(0, 'tests')\n"
-        "import thali; from made import made; thali.pl.membership\n"
+        "import thali; from support.made import made; thali.pl.membership\n"
         "try: thali.pl.n_components(made())\n"
         "except ImportError as error: print(error)"
     )
