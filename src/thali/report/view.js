@@ -21,7 +21,8 @@ async function openView(root) {
   try {
     tables = await bits.load(payload);
   } catch (error) {
-    readout.textContent = `The table cannot be shown here (${error.message}); a newer browser can.`;
+    const reason = error.message;
+    readout.textContent = `This browser cannot show the table (${reason}); use a newer one.`;
     root.dataset.state = "failed";
     return null;
   }
@@ -135,7 +136,8 @@ async function openView(root) {
     context.textBaseline = "middle";
     eachLabelled(range.y, range.ny, nRows, place.height, table.names[0].list, (row, at) => {
       context.textAlign = "right";
-      context.fillText(clip(nameOf(table, 0, row), place.left - 8), place.left - 5, place.top + at);
+      const name = clip(nameOf(table, 0, row), place.left - 8);
+      context.fillText(name, place.left - 5, place.top + at);
     });
     eachLabelled(range.x, range.nx, nColumns, place.width, table.names[1].list, (column, at) => {
       context.save();
@@ -217,7 +219,7 @@ async function openView(root) {
   function describeEntry(table, row, column) {
     const at = row * table.stride;
     const isUnknown = table.unknown && bits.bit(table.unknown, at, column);
-    const value = isUnknown ? "unknown" : `reads ${bits.bit(table.ones, at, column)}`;
+    const value = isUnknown ? "unknown" : `observed ${bits.bit(table.ones, at, column)}`;
     const by = [];
     for (let c = 0; c < table.nComponents; c++) {
       const hasRow = bits.bit(table.users, c * table.rowStride, row);
@@ -226,8 +228,9 @@ async function openView(root) {
     const covered = bits.bit(table.covered, at, column);
     const label = by.length > 1 ? "components" : "component";
     const rate = covered ? 1 - payload.dropped : payload.spurious;
-    return `${value}, reconstructed ${covered}${by.length ? ` by ${label} ${by.join(", ")}` : ""}` +
-      ` (a one is read here with probability ${rate.toFixed(3)})`;
+    const cause = by.length ? ` by ${label} ${by.join(", ")}` : "";
+    return `${value}, reconstructed as ${covered}${cause} ` +
+      `(probability of observing a one here: ${rate.toFixed(3)})`;
   }
 
   function describeBlock(table, row, column) {
