@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import thali
-from thali.model import AsPublished, EqualRates, FixedRates
+from thali.model.noise_kinds import NOISE_KINDS
 from thali.posterior.verdict import judge
 from thali.sentences import PYTHON
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 INTERVAL = (0.05, 0.95)
 """Quantiles between which 90% of the draws lie."""
-
-_KINDS = {AsPublished: "as-published", EqualRates: "equal", FixedRates: "fixed"}
 
 
 def answer(
@@ -162,15 +160,12 @@ def _quantity(draws: NDArray[Any]) -> dict[str, Any]:
 
 
 def _noise(posterior: Posterior) -> dict[str, Any]:
-    prior = type(posterior.settings.model.priors(len(posterior.shape)).noise)
-    kind = _KINDS.get(prior, "unequal")
-    if kind in ("equal", "as-published"):
-        return {"kind": kind, "flip": _quantity(posterior.spurious)}
-    return {
-        "kind": kind,
-        "spurious": _quantity(posterior.spurious),
-        "dropped": _quantity(posterior.dropped),
+    kind = posterior.settings.model.priors(len(posterior.shape)).noise.kind
+    drawn = {
+        quantity.name: _quantity(posterior.noise[quantity.draws[0]])
+        for quantity in kind.quantities
     }
+    return {"kind": kind.name, **drawn}
 
 
 def _finite(value: Any) -> float | None:
@@ -200,22 +195,12 @@ def _shared(found: dict[str, Any]) -> str:
 
 def _errors(found: dict[str, Any]) -> str:
     noise = found["noise"]
-    if noise["kind"] == "as-published":
-        return (
-            f"Entries are flipped at a rate of {noise['flip']['mean']:.2%}, set as published: "
-            "this is not a posterior."
-        )
-    if noise["kind"] == "equal":
-        return f"Entries are flipped at a rate of {_rate(noise['flip'])}."
-    if noise["kind"] == "fixed":
-        return (
-            f"Error rates were given: {noise['spurious']['mean']:.2%} spurious ones, "
-            f"{noise['dropped']['mean']:.2%} dropped ones."
-        )
-    return (
-        f"Outside the components {_rate(noise['spurious'])} of the entries read one by error; "
-        f"inside {_rate(noise['dropped'])} read zero."
-    )
+    kind = NOISE_KINDS[noise["kind"]]
+    rates = {
+        quantity.name: _rate(noise[quantity.name], has_interval=kind.has_interval)
+        for quantity in kind.quantities
+    }
+    return kind.sentence.format(**rates)
 
 
 def _wrong(found: dict[str, Any]) -> str:
@@ -249,9 +234,12 @@ def _how_sure(number: dict[str, Any]) -> str:
     return told if low == high else f"{told}; 90% between {low} and {high}"
 
 
-def _rate(rate: dict[str, Any]) -> str:
+def _rate(rate: dict[str, Any], *, has_interval: bool) -> str:
+    mean = f"{rate['mean']:.2%}"
+    if not has_interval:
+        return mean
     low, high = rate["interval"]
-    return f"{rate['mean']:.2%} (90% between {low:.2%} and {high:.2%})"
+    return f"{mean} (90% between {low:.2%} and {high:.2%})"
 
 
 def _duration(seconds: float) -> str:

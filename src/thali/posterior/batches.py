@@ -33,7 +33,7 @@ class Batch(NamedTuple):
     codes: Words  # (n_components of all draws, n_words)
     members: Words  # (n_components of all draws, ceil(n_rows / 64)): who uses a code
     starts: Index  # (n_draws + 1,)
-    rates: NDArray[np.float64]  # (n_draws, 2): spurious and dropped
+    probabilities: NDArray[np.float64]  # (n_draws, 2, 2): of a datum, covered or not
 
     @property
     def n_draws(self) -> int:
@@ -62,9 +62,10 @@ def batches(draws: Iterable[Draw], mode: int, rows: Index) -> Iterator[Batch]:
 
 
 def _batch(held: list[tuple[Words, Words, Noise]]) -> Batch:
-    codes, members, rates = zip(*held, strict=True)
+    codes, members, noises = zip(*held, strict=True)
     starts = np.cumsum([0, *map(len, codes)])
-    return Batch(np.concatenate(codes), np.concatenate(members), starts, np.array(rates))
+    probabilities = np.array([noise.entry_probabilities() for noise in noises])
+    return Batch(np.concatenate(codes), np.concatenate(members), starts, probabilities)
 
 
 def row_numbers(rows: slice | ArrayLike, n_rows: int) -> Index:

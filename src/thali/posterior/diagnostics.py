@@ -15,6 +15,7 @@ import numpy as np
 from thali.bits.words import gather_bits, unpack
 from thali.checks import count
 from thali.errors import require
+from thali.model import Noise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -49,8 +50,7 @@ WORDS = {
     "log_joint": "the log joint density",
     "log_likelihood": "the log likelihood",
     "co_membership": "which rows share components",
-    "spurious": "the rate of spurious ones",
-    "dropped": "the rate of dropped ones",
+    **{quantity.name: quantity.phrase for quantity in Noise.quantities()},
     "alpha": "the concentration alpha",
 }
 """What quantities are called in a sentence, by name."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from thali.checks import is_integer
 from thali.errors import InvalidValue
+from thali.model import Noise
 from thali.sampler.schedule import MOVES
 from thali.sentences import Resume
 from thali.trace.draws import Scalars
@@ -68,14 +69,21 @@ class Draws:
         return self._scalars.n_components
 
     @property
+    def noise(self) -> dict[str, NDArray[np.float64]]:
+        """Quantities of the noise, by name."""
+        columns = np.moveaxis(self._scalars.noise, -1, 0)
+        names = (quantity.name for quantity in Noise.quantities())
+        return dict(zip(names, columns, strict=True))
+
+    @property
     def spurious(self) -> NDArray[np.float64]:
-        """Probability that an entry no component covers reads one."""
-        return self._scalars.noise[:, :, 0]
+        """Probability that an entry that no component covers reads one."""
+        return self.noise["spurious"]
 
     @property
     def dropped(self) -> NDArray[np.float64]:
-        """Probability that an entry some component covers reads zero."""
-        return self._scalars.noise[:, :, 1]
+        """Probability that an entry that some component covers reads zero."""
+        return self.noise["dropped"]
 
     @property
     def alpha(self) -> NDArray[np.float64]:

@@ -202,9 +202,8 @@ def _labels(mode_names: Sequence[str]) -> list[str]:
 
 
 def _parameters(posterior: Posterior, labels: list[str]) -> dict[str, Any]:
-    variables: dict[str, Any] = {
-        name: (_DRAW, getattr(posterior, name)) for name in ("n_components", "spurious", "dropped")
-    }
+    drawn = {"n_components": posterior.n_components, **posterior.noise}
+    variables: dict[str, Any] = {name: (_DRAW, values) for name, values in drawn.items()}
     if not posterior.settings.model.is_finite:
         variables["alpha"] = (_DRAW, posterior.alpha)
     for label, density in zip(labels, posterior.densities, strict=True):

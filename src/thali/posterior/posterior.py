@@ -343,8 +343,7 @@ class Posterior(Draws):
         quantities: dict[str, NDArray[Any]] = {
             "n_components": self.n_components,
             "log_joint": self.log_joint,
-            "spurious": self.spurious,
-            "dropped": self.dropped,
+            **self.noise,
         }
         if not self.settings.model.is_finite:
             quantities["alpha"] = self.alpha

@@ -148,8 +148,8 @@ def predictive_entries(
     waiting = checked(draws, shape)
     while group := list(islice(waiting, GROUP)):
         lines = _row_lines([d.state.factors for d in group], shape)
-        rates = np.array([d.state.noise for d in group])
-        table = _tables(rates, noise_free=noise_free)[0, 1]
+        probabilities = np.array([d.state.noise.entry_probabilities() for d in group])
+        table = _tables(probabilities, noise_free=noise_free)[0, 1]
         job = (lines, firsts, positions, table, sums)
         parallel_for(add_entry_values, len(positions), threads, *job)
         n_draws += len(group)
@@ -272,25 +272,25 @@ def _accumulate(
     """Add what all draws give to entries of rows; return the number of draws."""
     n_draws = 0
     for batch in batches(draws, 0, rows):
-        tables = _tables(batch.rates, noise_free=noise_free)
+        tables = _tables(batch.probabilities, noise_free=noise_free)
         parallel_for(add_values, len(rows), threads, *batch[:3], tables, ones, sums)
         n_draws += batch.n_draws
     return _some(n_draws)
 
 
-def _tables(rates: NDArray[np.float64], *, noise_free: bool) -> NDArray[np.float64]:
+def _tables(probabilities: NDArray[np.float64], *, noise_free: bool) -> NDArray[np.float64]:
     """Sum the probability of a datum over groups of eight draws: ``(n_groups, 2, 256)``.
 
-    The probability of a zero is not one minus that of a one: the difference would be lost when
-    errors are rare.
+    The last axis is the byte that tells which of the eight draws cover the entry. The
+    probability of a zero is not computed as one minus that of a one: the difference would be
+    lost when errors are rare.
     """
-    spurious, dropped = rates.T
-    if noise_free:
-        spurious, dropped = np.zeros_like(spurious), np.zeros_like(dropped)
-    values = np.array([[1.0 - spurious, dropped], [spurious, 1.0 - dropped]])  # datum, cover, draw
-    n_groups = -(-len(rates) // GROUP)
-    padded = np.zeros((2, 2, n_groups * GROUP))
-    padded[:, :, : len(rates)] = values
+    n_draws = len(probabilities)
+    n_groups = -(-n_draws // GROUP)
+    padded = np.zeros((2, 2, n_groups * GROUP))  # datum, covered, draw
+    padded[:, :, :n_draws] = (
+        np.eye(2)[:, :, None] if noise_free else probabilities.transpose(1, 2, 0)
+    )
     table = np.zeros((n_groups, 2, 256))
     for j in range(GROUP):  # one draw after another: the same order of sums everywhere
         table += padded[:, _BITS[:, j], j::GROUP].transpose(2, 0, 1)
