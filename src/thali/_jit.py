@@ -43,7 +43,8 @@ KERNEL_FILES = (
     "sampler/moves/residual.py",
     "sampler/moves/split_merge.py",
     "posterior/coverage.py",
-    "posterior/new_row_kernels.py",
+    "posterior/new_row_chain.py",
+    "posterior/new_row_enumeration.py",
 )
 """Every file with compiled code; tests/test_layers.py keeps the list complete."""
 

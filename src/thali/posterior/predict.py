@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from itertools import islice
 from math import fsum, prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from thali.bits import PackedTensor, inner_mode, unpack
+from thali.bits import PackedTensor, inner_mode
 from thali.bits.codes import outer_modes
-from thali.bits.words import WORD, count_ones, n_words, pack, transpose
+from thali.bits.words import WORD, n_words, pack, transpose
 from thali.posterior.batches import (
     batches,
     check_passes,
@@ -19,10 +19,11 @@ from thali.posterior.batches import (
     unfolded_width,
 )
 from thali.posterior.coverage import GROUP, add_entry_values, add_values, sum_logs
+from thali.posterior.positions import checked_positions, without_padding
 from thali.threads import n_threads, parallel_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 _BLOCK_ENTRIES = 1 << 25
 """Entries whose probabilities are summed at a time, 256 MB: every block is a pass over draws."""
 
-_BLOCK_POSITIONS = 1 << 24
 _NO_DATA = np.zeros((0, 0), np.uint64)
 _BITS = (np.arange(256)[:, None] >> np.arange(GROUP)) & 1  # (byte, draw)
 
@@ -100,7 +100,7 @@ def predictive(
         checked(draws, shape), index, sums, _NO_DATA, threads, noise_free=noise_free
     )
     sums /= n_draws
-    return _without_padding(sums, shape, WORD)
+    return without_padding(sums, shape, WORD)
 
 
 def predictive_entries(
@@ -140,7 +140,7 @@ def predictive_entries(
     [0.8, 0.1]
     """
     shape = tuple(shape)
-    positions = _checked_positions(positions, shape)
+    positions = checked_positions(positions, shape)
     threads = n_threads(threads)
     sums = np.zeros(len(positions))
     firsts = np.cumsum([0, *shape[:-1]])
@@ -220,46 +220,6 @@ def log_scores(
     return Score(total, packed.n_known, total / packed.n_known)
 
 
-def unknown_entries(tensor: PackedTensor) -> Iterator[Index]:
-    """Yield the positions of unknown entries in C order, millions at a time.
-
-    Yields
-    ------
-    positions
-        ``(n_entries, arity)``; whole rows of the first mode, at most 16 million entries unless
-        one row has more.
-
-    Examples
-    --------
-    >>> from thali.data import BinaryTensor
-    >>> tensor = PackedTensor.from_tensor(BinaryTensor.from_any([[0, None, 1], [None, 1, 1]]))
-    >>> [block.tolist() for block in unknown_entries(tensor)]
-    [[[0, 1], [1, 0]]]
-    """
-    known = tensor.unfoldings[0].known
-    if known is None:
-        return
-    shape = tensor.shape
-    n_columns = prod(shape[1:])
-    before = np.concatenate([[0], np.cumsum(n_columns - count_ones(known))])
-    rows_at_once = max(1, _BLOCK_POSITIONS // n_columns)  # Booleans while looking
-    start = 0
-    while start < shape[0]:
-        stop = int(np.searchsorted(before, before[start] + _BLOCK_POSITIONS, side="right")) - 1
-        stop = max(stop, start + 1)
-        found = []
-        for first in range(start, stop, rows_at_once):
-            last = min(first + rows_at_once, stop)
-            inner = shape[inner_mode(shape, 0)]
-            lines = known[first:last].reshape(-1, n_words(inner))
-            is_known = unpack(lines, inner).reshape(last - first, -1)
-            found.append(np.argwhere(~_without_padding(is_known, shape, 1)))
-            found[-1][:, 0] += first
-        if before[stop] > before[start]:
-            yield np.concatenate(found)
-        start = stop
-
-
 def _accumulate(
     draws: Iterable[Draw],
     rows: Index,
@@ -314,35 +274,6 @@ def _all_known(shape: tuple[int, ...]) -> Words:
     """Return one row of the first mode's unfolding with everything but padding on."""
     inner = pack(np.ones((1, shape[inner_mode(shape, 0)]), np.bool_))
     return np.tile(inner, prod(shape[m] for m in outer_modes(shape, 0)))
-
-
-def _without_padding(
-    unfolded: NDArray[Any], shape: tuple[int, ...], multiple: int
-) -> NDArray[Any]:
-    """Turn rows of an unfolding, its inner mode padded to a multiple, into C order."""
-    inner, outer = inner_mode(shape, 0), outer_modes(shape, 0)
-    padded = -(-shape[inner] // multiple) * multiple
-    split = unfolded.reshape(len(unfolded), *(shape[m] for m in outer), padded)
-    return np.ascontiguousarray(np.moveaxis(split[..., : shape[inner]], -1, inner))
-
-
-def _checked_positions(positions: ArrayLike, shape: tuple[int, ...]) -> Index:
-    given = np.asarray(positions)
-    if given.ndim != 2 or given.shape[1] != len(shape) or given.dtype.kind not in "iu":
-        msg = (
-            f"positions of shape {given.shape} and type {given.dtype} were given; allowed are "
-            f"integers with {len(shape)} columns, one a mode; reshape them."
-        )
-        raise ValueError(msg)
-    is_outside = ((given < 0) | (given >= np.array(shape))).any(axis=1)
-    if is_outside.any():
-        first = given[is_outside.argmax()].tolist()
-        msg = (
-            f"the position {first} was given for a tensor of shape {shape}; allowed are numbers "
-            "from 0 up to one less than the shape; drop it."
-        )
-        raise ValueError(msg)
-    return given.astype(np.int64, copy=False)
 
 
 def _some(n_draws: int) -> int:
