@@ -261,7 +261,7 @@ def test_bad_arguments_are_refused():
         memberships(Unfolding(np.zeros((1, 2), np.uint64), None), components)
     with pytest.raises(ValueError, match=r"odds of shape \(3,\) were given; codes are"):
         memberships(rows, components._replace(odds=np.zeros(3)))
-    with pytest.raises(ValueError, match="odds one finite number a component"):
+    with pytest.raises(ValueError, match="odds one finite number per component"):
         memberships(rows, components._replace(odds=np.array([0.0, np.inf])))
     with pytest.raises(ValueError, match="threads=0 was given"):
         memberships(rows, components, threads=0)

@@ -188,7 +188,7 @@ def test_messages():
     tensor = BinaryTensor.from_any(np.eye(3))
     with pytest.raises(ValueError, match=r"shape \(3, 3\) was given to score draws of shape"):
         log_scores(draws, (3, 4), tensor)
-    with pytest.raises(TypeError, match="a list_iterator was given; draws are passed over more"):
+    with pytest.raises(TypeError, match="a list_iterator was given; draws are traversed more"):
         log_scores(iter(draws), (3, 3), tensor)
     with pytest.raises(ValueError, match=r"a draw of shape \(3, 4\) was given"):
         predictive(draws, (3, 5), slice(None))

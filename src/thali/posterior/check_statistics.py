@@ -1,4 +1,4 @@
-"""Statistics of a data set that posterior checks compare between data and replicates."""
+"""Statistics that posterior predictive checks compute for the data and for replicates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Statistic: TypeAlias = Callable[[Block], Any]
 
 N_PAIRS = 100
-"""Pairs of rows whose overlap is measured."""
+"""Number of pairs of rows whose overlap is measured."""
 
 _PAIR_ENTRIES = 1 << 20  # entries of the pairs that are multiplied at once: 8 MB
 
@@ -27,18 +27,19 @@ _PAIR_ENTRIES = 1 << 20  # entries of the pairs that are multiplied at once: 8 M
 def default_statistics(
     arity: int, mode_names: Sequence[str] | None = None
 ) -> dict[str, Statistic]:
-    """Return the statistics that a check measures if none are given.
+    """Return the statistics that a check uses by default.
 
-    The fraction of ones; and for every mode the standard deviation of its rows' shares of ones,
-    and mean and standard deviation of the overlap of pairs of rows: the share of entries that are
-    one in both. The model fits the first by its error rates alone; the others need components.
+    They are the fraction of ones and, for every mode, the standard deviation of its rows' shares
+    of ones, and the mean and standard deviation of the overlap of pairs of rows, which is the
+    share of entries that are one in both. Error rates alone can fit the first statistic; the
+    others need components.
 
     Parameters
     ----------
     arity
         Number of modes.
     mode_names
-        Their names, ``mode 0`` and so on by default.
+        Names of the modes; by default ``mode 0`` and so on.
 
     Returns
     -------
@@ -53,7 +54,7 @@ def default_statistics(
     """
     names = [f"mode {mode}" for mode in range(arity)] if mode_names is None else list(mode_names)
     if len(names) != arity:
-        msg = f"{len(names)} mode_names were given for {arity} modes; give one a mode."
+        msg = f"{len(names)} mode_names were given for {arity} modes; give one per mode."
         raise ValueError(msg)
     statistics: dict[str, Statistic] = {"fraction of ones": _fraction}
     for mode, name in enumerate(names):
@@ -85,7 +86,7 @@ def _sd_of_overlap(block: Block, mode: int) -> float:
 
 
 def _overlaps(block: Block, mode: int) -> Block:
-    """Return the share of entries, of those known in both rows, that are one in both."""
+    """Return, of the entries known in both rows of a pair, the share that are one in both."""
     lines = np.ascontiguousarray(np.moveaxis(block, mode, 0))
     left, right = sample_pairs(len(lines), N_PAIRS).T
     step = max(1, _PAIR_ENTRIES // max(1, lines[0].size))
@@ -95,7 +96,7 @@ def _overlaps(block: Block, mode: int) -> Block:
 
 
 def _shares(lines: Block) -> Block:
-    """Return the share of ones of every line, NaN where nothing is known."""
+    """Return the share of ones of every line, NaN if no entry of it is known."""
     others = tuple(range(1, lines.ndim))
     is_known = ~np.isnan(lines)
     n_known = is_known.sum(axis=others)

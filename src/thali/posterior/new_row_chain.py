@@ -3,8 +3,8 @@
 # ruff: noqa: C901, PLR0912, PLR0915
 """The posterior of a row's memberships, estimated by a Markov chain through its states.
 
-Parallel decomposition: a call does all rows it is given, one after another; threads get
-different rows. Nothing is carried from one row to the next.
+Parallel decomposition: a call handles the rows it is given one after another; threads get
+different rows. Rows do not depend on each other.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def score(
     one_weight: np.int64,
     zero_weight: np.int64,
 ) -> np.int64:
-    """Return the log odds of one more component, where some columns are covered (eq. 10)."""
+    """Return the log odds of one more component, given the columns already covered (eq. 10)."""
     n_free, n_ones = count_free(code, covered, data)
     c1 = np.int64(n_ones)
     return log_odds(prior, one_weight, zero_weight, c1, np.int64(n_free) - c1)
@@ -65,7 +65,7 @@ def start_greedily(
     once: Words,
     twice: Words,
 ) -> None:
-    """Switch on the component that gains most, again and again, until none gains."""
+    """Add the component that gains most, repeatedly, until no component gains."""
     active[:] = False
     cover_row(known, row, codes, active, once, twice)
     while True:
@@ -102,9 +102,9 @@ def sample_rows(
 ) -> None:
     """Average the conditional probabilities along a chain of every row (eq. 10).
 
-    A sweep draws every membership given the others. Then it draws for every component and a
-    random partner, if the row has one of them, which one it has: where two components explain a
-    row equally well, single bits would seldom find from one to the other.
+    A sweep draws every membership given the others. Then, for every component and a random
+    partner of which the row has exactly one, it draws which of the two the row has. If two
+    components explain a row equally well, single bits would seldom move from one to the other.
 
     Parameters
     ----------
@@ -113,12 +113,12 @@ def sample_rows(
     codes
         ``(n_components, n_words)``.
     prior, one_weight, zero_weight
-        Prior log odds, and what covering a one and a zero gains, as scores.
+        Prior log odds, and the gain of covering a one and a zero, as integer scores.
     uniforms, partners, swap_uniforms
-        ``(n_sweeps, n_components)``, the same for all rows: the random numbers of the bits, the
-        partners and the random numbers of the exchanges.
+        ``(n_sweeps, n_components)``, the same for all rows: random numbers for the bits,
+        partners of the components, and random numbers for the exchanges.
     warmup
-        Sweeps that do not count.
+        Number of sweeps before averaging begins.
     members
         Result, ``(n_rows, n_components)``.
     covered
@@ -139,7 +139,7 @@ def sample_rows(
     chances = np.empty(n_components, np.float64)
     gains = np.empty((n_components, n_components), np.int64)
     sums = np.empty(n_components, np.float64)
-    # Most rows seldom change: what was computed for a state stays valid as long as it lasts.
+    # Most rows seldom change, so scores are kept until the state of the row changes.
     version = 0
     scored = np.full(n_components, -1)
     gained = np.full((n_components, n_components), -1)
@@ -169,7 +169,7 @@ def sample_rows(
                 if is_on == was_on:
                     continue
                 version += 1
-                scored[component] = version  # its own value is not part of its odds
+                scored[component] = version  # its odds do not depend on its own value
                 active[component] = is_on
                 if is_on:
                     add_code(code, once, twice)
@@ -189,7 +189,8 @@ def sample_rows(
                     add_code(codes[on], once, twice)
                     gains[on, off] = new - kept
                     gained[on, off] = version
-                # Not Metropolis: exchanges that are always accepted would undo each other.
+                # A Gibbs step, not Metropolis: exchanges that are always accepted would undo
+                # each other.
                 gain = gains[on, off]
                 if (gain >= 0) == is_unlikely(gain, swap_uniforms[sweep, component]):
                     continue

@@ -3,8 +3,8 @@
 # ruff: noqa: C901
 """The exact posterior of a row's memberships, summed over all of its states.
 
-Parallel decomposition: a call does all rows it is given, one after another; threads get
-different rows. Nothing is carried from one row to the next.
+Parallel decomposition: a call handles the rows it is given one after another; threads get
+different rows. Rows do not depend on each other.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ONE = np.uint64(1)
 
 @jit
 def add_at_bits(words: Words, classes: Index, step: int, counts: Index) -> None:
-    """Add a step to the class of every column that is on."""
+    """Add a step to the count of the class of every column whose bit is set."""
     for w in range(words.shape[0]):
         word = words[w]
         while word != _ZERO:
@@ -40,12 +40,12 @@ def add_at_bits(words: Words, classes: Index, step: int, counts: Index) -> None:
 
 @jit
 def sum_subsets(values: NDArray[np.float64]) -> None:
-    """Replace the value of every set (a number, bit l for element l) by the sum over its subsets.
+    """Replace the value of every set by the sum over its subsets; bit l of a set is element l.
 
     Notes
     -----
-    ``values[m] = sum(values[p] for p in range(size) if p & m == p)``, in n / 2 additions a set
-    of n elements.
+    ``values[m] = sum(values[p] for p in range(size) if p & m == p)``. With n elements, this takes
+    n / 2 additions per set.
     """
     size = values.shape[0]
     half = 1
@@ -70,18 +70,19 @@ def enumerate_rows(
     members: NDArray[np.float64],
     covered: NDArray[np.float64],
 ) -> None:
-    """Sum over all states of every row.
+    """Compute probabilities by summing over all states of every row.
 
     Parameters
     ----------
     ones, known
         Packed rows; ``known`` has no rows if all entries are known.
     classes, class_sizes
-        The set of components that have a column, for every column, and the columns of every set.
+        For every column the set of components that contain it; for every set, how many columns
+        have it.
     prior
         Log prior weight of every state.
     one_weight, zero_weight
-        Log-likelihood gained by covering a one, and a zero (eq. 4).
+        Log-likelihood gained by covering a one and a zero (eq. 4).
     members
         Result, ``(n_rows, n_components)``.
     covered
@@ -115,7 +116,7 @@ def enumerate_rows(
         sum_subsets(scores)
         best = -np.inf
         for z in range(size):
-            chances[z] = prior[z] - scores[size - 1 - z]  # without the total, the same for all
+            chances[z] = prior[z] - scores[size - 1 - z]  # the total is the same for all states
             best = max(best, chances[z])
         total = 0.0
         for z in range(size):

@@ -1,4 +1,4 @@
-"""How the memberships of new rows are computed: components, prepared for one of two methods."""
+"""Components, prepared for computing the memberships of new rows by one of two methods."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 METHODS = ("auto", "enumeration", "gibbs")
 
 MOST_ENUMERATED = 14
-"""Components up to which all states are summed. At 14 that takes 0.4 ms a row, about as much as a
-chain; every further component doubles it."""
+"""Largest number of components for which all states are summed. With 14 components, this takes
+0.4 ms per row, about as long as a chain; every further component doubles it."""
 
 GIBBS_WARMUP = 100
 GIBBS_SWEEPS = 1000
-"""Sweeps of a row's chain before its conditional probabilities count, and while they do. At 12
-components the root mean square error was 0.006 where half of the memberships are uncertain and
-0.001 where few are; the largest of all was 0.09."""
+"""Sweeps of a row's chain before its conditional probabilities are averaged, and sweeps that are
+averaged. With 12 components, the root mean square error was 0.006 if half of the memberships are
+uncertain and 0.001 if few are; the largest error of all was 0.09."""
 
 _NOTHING = np.zeros((0, 0), np.uint64)
 
@@ -49,7 +49,7 @@ class Plan(NamedTuple):
     classes: tuple[Index, Index, _Reals] | None  # None: a Gibbs chain
     codes: Words
     prior: NDArray[np.int64]
-    numbers: tuple[NDArray[np.uint64] | Index, ...]  # of the chain
+    numbers: tuple[NDArray[np.uint64] | Index, ...]  # random numbers and partners of the chain
 
     @classmethod
     def prepare(cls, components: Components, method: str) -> Plan:
@@ -61,7 +61,7 @@ class Plan(NamedTuple):
         if codes.ndim != 2 or odds.shape != codes.shape[1:] or not np.isfinite(odds).all():
             msg = (
                 f"codes of shape {codes.shape} and odds of shape {odds.shape} were given; codes "
-                "are (n_columns, n_components) and odds one finite number a component."
+                "are (n_columns, n_components) and odds one finite number per component."
             )
             raise ValueError(msg)
         n_columns, n_components = codes.shape
@@ -77,7 +77,7 @@ class Plan(NamedTuple):
             bits, choices, swaps = _numbers(n_components)
             numbers = bits, _partners(codes, choices), swaps
             return cls(noise, n_columns, n_components, None, words, fixed(odds), numbers)
-        # Columns with the same components are alike: class p is the set of them.
+        # Columns in the same components are alike; the number of a class is that set.
         of_column = codes @ (1 << np.arange(n_components, dtype=np.int64))
         prior = np.zeros(1)
         for each in odds:
@@ -86,7 +86,7 @@ class Plan(NamedTuple):
         return cls(noise, n_columns, n_components, classes, words, fixed(odds), ())
 
     def infer(self, block: Unfolding, members: _Reals, covered: _Reals) -> None:
-        """Fill in the probabilities of memberships and, where there is room, of coverage."""
+        """Fill in the probabilities of memberships; of coverage, too, if it has columns."""
         known = _NOTHING if block.known is None else block.known
         if self.classes is not None:
             weights = self.noise.weights().pair()
@@ -103,9 +103,9 @@ class Plan(NamedTuple):
 
 @lru_cache(maxsize=8)
 def _numbers(n_components: int, key: int = 0) -> tuple[NDArray[np.uint64], ...]:
-    """Read the random numbers of a row's chain: the same for all rows, and always.
+    """Return the random numbers of a row's chain, which are the same for all rows and calls.
 
-    They are for bits, partners and exchanges, each ``(n_sweeps, n_components)``.
+    They serve for bits, partners and exchanges, each ``(n_sweeps, n_components)``.
     """
     streams = [Stream(np.uint64(key), np.uint64(s)) for s in range(GIBBS_WARMUP + GIBBS_SWEEPS)]
     return tuple(
@@ -115,9 +115,9 @@ def _numbers(n_components: int, key: int = 0) -> tuple[NDArray[np.uint64], ...]:
 
 
 def _partners(codes: NDArray[np.bool_], numbers: NDArray[np.uint64]) -> Index:
-    """Choose with whom each component tries to exchange its rows in every sweep.
+    """Choose the partner with which each component may change places in every sweep.
 
-    Half of the choices or more go to components with similar columns, which may take its place.
+    At least half of the choices are components with similar columns, which can replace it.
     """
     n_components = codes.shape[1]
     sizes = codes.sum(axis=0)

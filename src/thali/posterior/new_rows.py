@@ -1,8 +1,8 @@
 """Memberships of new rows in learned components of a matrix.
 
-A row's posterior has ``2**n_components`` states: few enough to be summed exactly where there are
-few components, a short Gibbs chain otherwise. In both ways the result for a row depends on its
-entries alone: not on the other rows, their order, blocks or threads.
+A row's posterior has ``2**n_components`` states. With few components all of them are summed
+exactly; otherwise a short Gibbs chain is run. In both cases the result for a row depends on its
+entries alone, not on other rows, their order, blocks or threads.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
     Rows: TypeAlias = BinaryTensor | PackedTensor | Unfolding
 
 N_FOLDS = 5
-"""Parts of the columns that are predicted from the others in a score."""
+"""Number of parts of the columns; a score predicts each part from the others."""
 
 _BLOCK_ENTRIES = 1 << 21
-"""Entries of a block of rows: 16 MB of probabilities."""
+"""Entries per block of rows: 16 MB of probabilities."""
 
 
 class Components(NamedTuple):
-    """What has been learned about a matrix, as far as a new row needs it."""
+    """The components of a matrix, with the prior and the noise that new rows need."""
 
     codes: NDArray[np.bool_]  # (n_columns, n_components): the columns of each component
-    odds: NDArray[np.float64]  # (n_components,): prior log odds that a new row has it
+    odds: NDArray[np.float64]  # (n_components,): prior log odds that a new row has the component
     noise: Noise
 
 
 class LogScores(NamedTuple):
-    """Log predictive probability of the known entries of each row, and how many they are."""
+    """Log predictive probability of the known entries of each row, and their number."""
 
     total: NDArray[np.float64]
     n_known: NDArray[np.int64]
@@ -58,15 +58,17 @@ def memberships(
     Parameters
     ----------
     rows
-        A matrix of as many columns as the components have. An unfolding (packed rows) may also
-        be without any known entry.
+        Matrix with as many columns as the components. An unfolding (packed rows) may have no
+        known entry at all.
     components
-        What has been learned.
+        Components of the matrix that was factorized.
     method
-        ``"enumeration"`` of all states is exact, ``"gibbs"`` has an error of about 0.01 where a
-        row leaves it open which components it has; ``"auto"`` enumerates up to 14 components.
+        ``"enumeration"`` of all states is exact. ``"gibbs"`` has an error of about 0.01 if the
+        entries of a row leave it open which components it has. ``"auto"`` enumerates up to 14
+        components.
     threads
-        How many; by default the cores this process may use. They do not change the result.
+        Number of threads; by default, the number of cores that this process may use. The result
+        does not depend on it.
 
     Returns
     -------
@@ -76,7 +78,7 @@ def memberships(
     Notes
     -----
     The posterior of a row's memberships z is proportional to the exponential of ``z @ odds`` plus
-    the weights (eq. 4) of all known entries in columns that a component of z has.
+    the weights (eq. 4) of all known entries in columns that the components of z cover.
 
     Examples
     --------
@@ -103,20 +105,20 @@ def memberships(
 def predictive(
     rows: Rows, components: Components, *, method: str = "auto", threads: int | None = None
 ) -> NDArray[np.float64]:
-    """Compute the probability that each entry of each row reads one, were it read anew.
+    """Compute the probability that each entry of each row would read one if observed again.
 
-    For an unknown entry this is what the known ones say about it. Parameters as for
+    Unknown entries are predicted from the known entries of their row. Parameters are those of
     :func:`memberships`.
 
     Returns
     -------
     probabilities
-        ``(n_rows, n_columns)``, between the rate of spurious ones and one minus that of dropped
-        ones.
+        ``(n_rows, n_columns)``.
 
     Notes
     -----
-    ``spurious + P(covered) * (1 - dropped - spurious)``.
+    The probability that an entry is covered is turned into that of reading one by the noise
+    (:meth:`thali.model.Noise.reads_one`).
 
     Examples
     --------
@@ -146,8 +148,8 @@ def log_scores(
     """Score how well every known entry is predicted from other entries of its row.
 
     Column d belongs to part ``d % 5``. The entries of a part are predicted from the known
-    entries of the other parts, never from themselves, so that more components are no advantage
-    in themselves. Parameters as for :func:`memberships`.
+    entries of the other parts, never from themselves, so more components are not an advantage
+    by themselves. Parameters are those of :func:`memberships`.
 
     Returns
     -------
@@ -193,7 +195,7 @@ def log_scores(
 
 
 def _n_rows(rows: Rows, plan: Plan) -> int:
-    """Return how many rows there are, or say that they do not fit."""
+    """Return the number of rows, and refuse rows that do not fit the components."""
     if isinstance(rows, Unfolding):
         if rows.ones.shape[1] == n_words(plan.n_columns):
             return len(rows.ones)
@@ -210,12 +212,12 @@ def _n_rows(rows: Rows, plan: Plan) -> int:
 
 
 def _block(rows: Rows, lo: int, hi: int) -> Unfolding:
-    """Pack some rows, or select them where they are packed."""
+    """Return some rows, packed; rows that are already packed are only selected."""
     if isinstance(rows, BinaryTensor):
         ones = _pack_rows(rows.ones, lo, hi)
         if rows.unknown is None:
             return Unfolding(ones, None)
-        # Padding must not count as known.
+        # Padding must not be taken for known entries.
         every = pack(np.ones(rows.shape[1], np.bool_))
         return Unfolding(ones, ~_pack_rows(rows.unknown, lo, hi) & every)
     ones, known = rows.unfoldings[0] if isinstance(rows, PackedTensor) else rows
@@ -233,7 +235,7 @@ def _pack_rows(bits: Entries, lo: int, hi: int) -> Words:
 
 
 def _share(fill: Callable[[int, int], None], n_rows: int, plan: Plan, threads: int | None) -> None:
-    """Do all rows on threads, each of which does a block at a time."""
+    """Process all rows on threads, each of which handles one block at a time."""
     step = max(1, _BLOCK_ENTRIES // max(1, plan.n_columns))
 
     def some_rows(lo: int, hi: int) -> None:

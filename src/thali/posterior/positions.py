@@ -1,4 +1,4 @@
-"""Positions of entries: those that are unknown, those that a user lists, and C order."""
+"""Positions of entries: finding unknown ones, checking listed ones, and their order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BLOCK_POSITIONS = 1 << 24
 
 
 def unknown_entries(tensor: PackedTensor) -> Iterator[Index]:
-    """Yield the positions of unknown entries in C order, millions at a time.
+    """Yield the positions of unknown entries in C order, in blocks of millions.
 
     Yields
     ------
@@ -44,7 +44,7 @@ def unknown_entries(tensor: PackedTensor) -> Iterator[Index]:
     shape = tensor.shape
     n_columns = prod(shape[1:])
     before = np.concatenate([[0], np.cumsum(n_columns - count_ones(known))])
-    rows_at_once = max(1, _BLOCK_POSITIONS // n_columns)  # Booleans while looking
+    rows_at_once = max(1, _BLOCK_POSITIONS // n_columns)  # bounds the Booleans in memory
     start = 0
     while start < shape[0]:
         stop = int(np.searchsorted(before, before[start] + _BLOCK_POSITIONS, side="right")) - 1
@@ -63,7 +63,7 @@ def unknown_entries(tensor: PackedTensor) -> Iterator[Index]:
 
 
 def without_padding(unfolded: NDArray[Any], shape: tuple[int, ...], multiple: int) -> NDArray[Any]:
-    """Turn rows of an unfolding, its inner mode padded to a multiple, into C order."""
+    """Bring rows of an unfolding, whose inner mode is padded to a multiple, into C order."""
     inner, outer = inner_mode(shape, 0), outer_modes(shape, 0)
     padded = -(-shape[inner] // multiple) * multiple
     split = unfolded.reshape(len(unfolded), *(shape[m] for m in outer), padded)
@@ -76,7 +76,7 @@ def checked_positions(positions: ArrayLike, shape: tuple[int, ...]) -> Index:
     if given.ndim != 2 or given.shape[1] != len(shape) or given.dtype.kind not in "iu":
         msg = (
             f"positions of shape {given.shape} and type {given.dtype} were given; allowed are "
-            f"integers with {len(shape)} columns, one a mode; reshape them."
+            f"integers with {len(shape)} columns, one per mode; reshape them."
         )
         raise ValueError(msg)
     is_outside = ((given < 0) | (given >= np.array(shape))).any(axis=1)

@@ -1,4 +1,4 @@
-"""The posterior: what was drawn, and what it says."""
+"""The posterior: all draws, and the summaries that users ask for."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 
 
 class Posterior(Predictions, Trust):
-    """Draws from the posterior, and what they say.
+    """Draws from the posterior, and their summaries.
 
-    Made by :func:`thali.sample`, :func:`thali.load` and :func:`thali.resume`. Arrays have the
+    Returned by :func:`thali.sample`, :func:`thali.load` and :func:`thali.resume`. Arrays have the
     shape ``(n_chains, n_draws)``. Components have no lasting labels: the third component of one
-    draw need not be the third of another, so only :meth:`align` speaks of components across draws.
+    draw need not be the third of another, so only :meth:`align` compares components across draws.
 
     Attributes
     ----------
     settings
-        What was asked for: model, schedule, seed, chains, warm-up, draws, thinning.
+        Settings of the run: model, schedule, seed, chains, warm-up, draws, thinning.
     tensor
         The data, packed.
     shape
-        Of the data.
+        Shape of the data.
     mode_names, row_names
-        What modes and rows are called.
+        Names of the modes and of their rows.
     n_chains, n_draws
-        How many chains there are, and how many draws all of them have.
+        Number of chains, and number of draws that every chain has.
 
     Examples
     --------
@@ -53,13 +53,13 @@ class Posterior(Predictions, Trust):
     """
 
     def __repr__(self) -> str:
-        told = f"Posterior({self.n_chains} chains of {self.n_draws} draws, data {self.shape}"
+        text = f"Posterior({self.n_chains} chains of {self.n_draws} draws, data {self.shape}"
         if self.n_draws == 0:
-            return f"{told})"
+            return f"{text})"
         table = self.n_components_table()
-        return f"{told}, {table.idxmax()} components with probability {table.max():.2f})"
+        return f"{text}, {table.idxmax()} components with probability {table.max():.2f})"
 
-    # --- how many ------------------------------------------------------------------------------
+    # --- components ----------------------------------------------------------------------------
 
     def n_components_table(self, least_users: int = 1) -> pd.Series[float]:
         """Return the posterior probability of every number of components.
@@ -67,8 +67,8 @@ class Posterior(Predictions, Trust):
         Parameters
         ----------
         least_users
-            Count only components that so many rows have: a component of a single row says that
-            this row is unlike the others, one of two or more is shared.
+            Count only components that at least this many rows have. A component of a single row
+            means that this row is unlike the others; one of two or more rows is shared.
 
         Returns
         -------
@@ -92,24 +92,22 @@ class Posterior(Predictions, Trust):
         index = pd.Index(values, name="n_components")
         return pd.Series(counts / counts.sum(), index=index, name="probability")
 
-    # --- what is in them -----------------------------------------------------------------------
-
     def point_estimate(
         self, *, missed: float = 1.0, false: float = 1.0, modal: bool = True
     ) -> PointEstimate:
-        """Return the draw whose reconstruction is closest to all others on average.
+        """Return the draw whose reconstruction is closest to those of all draws on average.
 
         Parameters
         ----------
         missed, false
             Loss of predicting zero where the noise-free entry is one, and one where it is zero.
         modal
-            Choose among draws with the most probable number of components only.
+            Choose only among draws with the most probable number of components.
 
         Returns
         -------
         estimate
-            Its factors, expected loss, and errors against the data.
+            Factors of the draw, its expected loss, and its errors against the data.
 
         Examples
         --------
@@ -134,14 +132,14 @@ class Posterior(Predictions, Trust):
     def align(self) -> Alignment:
         """Follow the components of the point estimate through all draws.
 
-        Every draw's components are matched to them one to one (assignment problem on the Jaccard
-        distances of their ones), or left unmatched if nothing is near.
+        The components of every draw are matched to them one to one (an assignment problem on the
+        Jaccard distances of their ones), or left unmatched if none is near.
 
         Returns
         -------
         alignment
             Posterior means of the matched columns for every mode, how often and how well each
-            component was matched, and how many components of each draw matched nothing.
+            component was matched, and how many components of each draw have no match.
 
         Examples
         --------
@@ -158,6 +156,18 @@ class Posterior(Predictions, Trust):
 
     def co_membership(self, rows: Sequence[int] | Index, mode: int = 0) -> NDArray[np.float64]:
         """Return the probability that two rows share a component, for all pairs of some rows.
+
+        Parameters
+        ----------
+        rows
+            Row numbers.
+        mode
+            Mode that the rows belong to.
+
+        Returns
+        -------
+        probabilities
+            ``(n_rows, n_rows)``, symmetric.
 
         Examples
         --------
@@ -184,12 +194,12 @@ class Posterior(Predictions, Trust):
     # --- other libraries -----------------------------------------------------------------------
 
     def to_datatree(self, *, factors: bool = True, data: bool = True) -> xr.DataTree:
-        """Return everything as a DataTree, as ArviZ 1.x expects it (needs ``thali[bayes]``).
+        """Return the posterior as a DataTree, as ArviZ 1.x expects it (needs ``thali[bayes]``).
 
         Parameters
         ----------
         factors, data
-            Whether the packed factors of all draws, and the data, go with it.
+            Whether to include the packed factors of all draws, and the data.
 
         Examples
         --------
@@ -203,7 +213,7 @@ class Posterior(Predictions, Trust):
         return to_datatree(self, factors=factors, data=data)
 
     def to_inferencedata(self, *, factors: bool = True, data: bool = True) -> Any:
-        """Return the same as InferenceData, for ArviZ below 1.0 (needs ``thali[bayes]``)."""
+        """Return the posterior as InferenceData, for ArviZ below 1.0 (needs ``thali[bayes]``)."""
         from thali.posterior.export import to_inferencedata  # noqa: PLC0415
 
         self._need_draws()

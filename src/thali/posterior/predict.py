@@ -1,4 +1,4 @@
-"""Prediction from draws: averages of Boolean products, for which labels do not matter."""
+"""Predictions: Boolean products averaged over draws, for which labels do not matter."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from thali.trace import Draw
 
 _BLOCK_ENTRIES = 1 << 25
-"""Entries whose probabilities are summed at a time, 256 MB: every block is a pass over draws."""
+"""Probabilities summed at a time, 256 MB; each block takes one pass over the draws."""
 
 _NO_DATA = np.zeros((0, 0), np.uint64)
 _BITS = (np.arange(256)[:, None] >> np.arange(GROUP)) & 1  # (byte, draw)
 
 
 class Score(NamedTuple):
-    """How well known entries are predicted; higher is better."""
+    """How well known entries are predicted; a higher score is better."""
 
     total: float  # sum of log predictive probabilities
     n_entries: int
@@ -56,21 +56,23 @@ def predictive(
 ) -> NDArray[np.float64]:
     """Return the probability of a one at every entry of some rows of the first mode.
 
-    Exact given the draws; entries that were unknown are predicted like all others. One pass over
-    the draws; memory is that of the result, twice if its last mode does not fill whole words.
+    The average over the draws is exact; unknown entries are predicted like all others. The
+    function passes over the draws once. It needs the memory of the result, or twice as much if
+    the last mode does not fill whole words.
 
     Parameters
     ----------
     draws
         Draws with their error rates.
     shape
-        Rows of each mode.
+        Number of rows of each mode.
     rows
-        Rows of the first mode: a slice or row numbers.
+        Rows of the first mode: a slice, or row numbers.
     noise_free
-        Return the probability that an entry is covered instead, before errors.
+        Return the probability that an entry is covered instead, that is before errors.
     threads
-        Default: the cores this process may use. The result does not depend on it.
+        Number of threads; by default, the number of cores that this process may use. The result
+        does not depend on it.
 
     Returns
     -------
@@ -79,7 +81,8 @@ def predictive(
 
     Notes
     -----
-    The mean over draws of ``1 - dropped`` where an entry is covered and ``spurious`` where not.
+    The mean over draws of the probability of a one, given whether the draw covers the entry
+    (:meth:`thali.model.Noise.entry_probabilities`).
 
     Examples
     --------
@@ -113,15 +116,15 @@ def predictive_entries(
 ) -> NDArray[np.float64]:
     """Return the probability of a one at listed entries.
 
-    The same numbers as :func:`predictive`, bit for bit. One pass over the draws; memory is that
-    of the result and of eight draws.
+    The results equal those of :func:`predictive` bit for bit. The function passes over the draws
+    once, and needs the memory of the result and of eight draws.
 
     Parameters
     ----------
     draws, shape, noise_free, threads
-        As for :func:`predictive`.
+        See :func:`predictive`.
     positions
-        ``(n_entries, arity)`` row numbers, one a mode.
+        ``(n_entries, arity)`` row numbers, one per mode.
 
     Returns
     -------
@@ -171,13 +174,14 @@ def log_scores(
     Parameters
     ----------
     draws
-        Draws with their error rates; passed over once for every 33 million entries.
+        Draws with their error rates; traversed once per 33 million entries.
     shape
-        Rows of each mode of the draws.
+        Number of rows of each mode of the draws.
     tensor
         Data of the same shape; unknown entries do not count.
     threads
-        Default: the cores this process may use. The result does not depend on it.
+        Number of threads; by default, the number of cores that this process may use. The result
+        does not depend on it.
 
     Examples
     --------
@@ -229,7 +233,7 @@ def _accumulate(
     *,
     noise_free: bool = False,
 ) -> int:
-    """Add what all draws give to entries of rows; return the number of draws."""
+    """Add the probabilities of all draws to the sums of some rows; return the number of draws."""
     n_draws = 0
     for batch in batches(draws, 0, rows):
         tables = _tables(batch.probabilities, noise_free=noise_free)
@@ -241,9 +245,10 @@ def _accumulate(
 def _tables(probabilities: NDArray[np.float64], *, noise_free: bool) -> NDArray[np.float64]:
     """Sum the probability of a datum over groups of eight draws: ``(n_groups, 2, 256)``.
 
-    The last axis is the byte that tells which of the eight draws cover the entry. The
-    probability of a zero is not computed as one minus that of a one: the difference would be
-    lost when errors are rare.
+    The axes are the group, the datum, and a byte whose bits are the draws that cover the entry.
+    ``probabilities`` is ``(n_draws, 2, 2)``, by datum and whether it is covered. The probability
+    of a zero is not computed as one minus that of a one: the difference would be lost if errors
+    are rare.
     """
     n_draws = len(probabilities)
     n_groups = -(-n_draws // GROUP)
@@ -258,7 +263,7 @@ def _tables(probabilities: NDArray[np.float64], *, noise_free: bool) -> NDArray[
 
 
 def _row_lines(draws: list[tuple[Factor, ...]], shape: tuple[int, ...]) -> Words:
-    """Lay the components of every row of all modes out, eight draws side by side."""
+    """Lay out the components of every row of all modes, eight draws side by side."""
     width = max(1, *(n_words(factors[0].n_components) for factors in draws))
     lines = np.zeros((sum(shape), width, GROUP), np.uint64)
     for j, factors in enumerate(draws):
@@ -271,7 +276,7 @@ def _row_lines(draws: list[tuple[Factor, ...]], shape: tuple[int, ...]) -> Words
 
 
 def _all_known(shape: tuple[int, ...]) -> Words:
-    """Return one row of the first mode's unfolding with everything but padding on."""
+    """Return one row of the first mode's unfolding, with all bits set except the padding."""
     inner = pack(np.ones((1, shape[inner_mode(shape, 0)]), np.bool_))
     return np.tile(inner, prod(shape[m] for m in outer_modes(shape, 0)))
 

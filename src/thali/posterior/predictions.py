@@ -1,4 +1,4 @@
-"""What the posterior predicts: entries, unknown and held out ones included."""
+"""Methods of the posterior that predict entries, whether known, unknown or held out."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from thali.posterior.predict import Score
 
 _MOST_ENTRIES = 1 << 27
-"""Entries (1 GB of probabilities) that are returned at once."""
+"""Largest number of probabilities (1 GB) that are returned at once."""
 
 
 class Predictions(Draws):
-    """Draws, and the entries that they predict.
+    """Draws, and predictions from them.
 
     Examples
     --------
@@ -42,14 +42,14 @@ class Predictions(Draws):
         Parameters
         ----------
         rows
-            Which; all by default.
+            Rows of the first mode; by default all.
         noise_free
-            Give the probability before bit flips: that some component covers the entry.
+            Return the probability before bit flips: that some component covers the entry.
 
         Returns
         -------
         probabilities
-            ``(n_rows, *shape[1:])``, known entries included.
+            ``(n_rows, *shape[1:])``, for known and unknown entries.
 
         Examples
         --------
@@ -65,8 +65,8 @@ class Predictions(Draws):
         size = chosen.size * int(np.prod(self.shape[1:]))
         if size > _MOST_ENTRIES:
             msg = (
-                f"{size} probabilities were asked for; at most {_MOST_ENTRIES} are given at once; "
-                "pass fewer rows, or positions to predict_entries()."
+                f"{size} probabilities were requested; at most {_MOST_ENTRIES} are returned at "
+                "once; pass fewer rows, or positions to predict_entries()."
             )
             raise ValueError(msg)
         return predictive(self, self.shape, chosen, noise_free=noise_free)
@@ -77,7 +77,7 @@ class Predictions(Draws):
         Parameters
         ----------
         positions
-            ``(n, n_modes)``: the row in every mode.
+            ``(n_entries, n_modes)``: the row number in every mode.
 
         Examples
         --------
@@ -112,7 +112,7 @@ class Predictions(Draws):
         Parameters
         ----------
         held_out
-            Data of the same shape; only its known entries count, so hide the others (NaN).
+            Data of the same shape. Only its known entries count, so set all others to NaN.
 
         Examples
         --------

@@ -1,8 +1,8 @@
-"""Does the model fit? Data replicated from the posterior, compared with the data.
+"""Posterior predictive checks: the data are compared with data simulated from the posterior.
 
-For draws spread over all chains, new data are simulated from the draw's factors and error rates,
-with the same entries unknown. Where a statistic of the data lies outside its range over the
-replicates, the model misses what the statistic measures.
+For draws spread over all chains, new data are simulated from the draw's factors and noise, with
+the same entries unknown. If a statistic of the data lies outside its range over these replicates,
+the model does not describe what the statistic measures.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from thali.trace import Draw
 
 MOST_ENTRIES = 1 << 22
-"""Entries simulated a replicate: of larger tensors, evenly spaced rows of the first mode."""
+"""Entries simulated per replicate; of larger tensors, evenly spaced rows of the first mode."""
 
 _COLUMNS = ("observed", "replicated", "q05", "q95", "p_value")
 
@@ -50,31 +50,33 @@ def check(
     Parameters
     ----------
     draws
-        Draws of all chains; traversed once, in order, and held if they have no length.
+        Draws of all chains; traversed once, in order, and held in memory if they have no length.
     tensor
         The data.
     statistics
-        Functions by name, of a dense array of zeros and ones, NaN where unknown; each returns a
-        number. By default those of :func:`default_statistics`.
+        Functions by name. Each takes a dense array of zeros and ones, NaN where unknown, and
+        returns a number. By default those of
+        :func:`~thali.posterior.check_statistics.default_statistics`.
     n_replicates
-        Replicated data sets, from evenly spread draws; more replicates than draws use draws again.
+        Number of replicated data sets, from evenly spread draws. If there are fewer draws than
+        replicates, draws are used more than once.
     seed
-        Same seed, same replicates.
+        Seed of the random numbers; the same seed gives the same replicates.
     mode_names
-        Names for the modes in the names of the default statistics.
+        Names of the modes, for the names of the default statistics.
 
     Returns
     -------
     table
-        A row a statistic: ``observed``, mean over replicates (``replicated``), their 5 % and 95 %
-        quantiles (``q05``, ``q95``) and ``p_value``, twice the share of replicates at least as
-        extreme on the nearer side, the data counted as one of them: at least
-        ``2 / (n_replicates + 1)``. Small values tell a misfit.
+        One row per statistic: ``observed``, mean over replicates (``replicated``), their 5% and
+        95% quantiles (``q05``, ``q95``) and ``p_value``, twice the share of replicates at least
+        as extreme on the nearer side, with the data counted as one of them: at least
+        ``2 / (n_replicates + 1)``. Small values indicate a misfit.
 
     Notes
     -----
-    The model has seen the data that it is compared with, so that p-values lie closer to the
-    middle than uniform ones would: a small one is a stronger sign than it looks.
+    The model was fitted to the data that it is compared with, so p-values are closer to the
+    middle than uniform ones would be: a small p-value is a stronger sign than it appears.
 
     References
     ----------
@@ -125,7 +127,7 @@ def check(
 
 
 def _rows_in_use(shape: tuple[int, ...]) -> Index:
-    """Return evenly spaced rows of the first mode, as many as may be simulated; at least two."""
+    """Return evenly spaced rows of the first mode, as many as are simulated; at least two."""
     n_rows = shape[0]
     n_used = min(n_rows, max(2, MOST_ENTRIES // int(np.prod(shape[1:]))))
     return np.arange(n_used) * n_rows // n_used
@@ -141,7 +143,7 @@ def _observed(tensor: PackedTensor, rows: Index) -> Block:
 
 
 def _replicate(stream: Stream, draw: Draw, shape: tuple[int, ...], rows: Index) -> Block:
-    """Simulate rows of the data, given a draw."""
+    """Simulate some rows of the data, given a draw."""
     factors, noise = draw.state.factors, draw.state.noise
     found = tuple(factor.n_rows for factor in factors)
     if found != shape:
@@ -159,7 +161,7 @@ def _replicate(stream: Stream, draw: Draw, shape: tuple[int, ...], rows: Index) 
 
 
 def _spread(draws: Iterable[Draw], n: int) -> Iterable[Draw]:
-    """Yield ``n`` evenly spread draws in order; a draw twice if there are fewer."""
+    """Yield ``n`` evenly spread draws in order; if there are fewer, some are repeated."""
     if not isinstance(draws, Sized):
         draws = list(draws)
     total = len(draws)
@@ -198,8 +200,8 @@ def _row(observed: float, replicated: Block) -> tuple[float, ...]:
     """Return a row of the table; NaN if the statistic is not defined everywhere."""
     if isnan(observed) or np.isnan(replicated).any():
         return observed, nan, nan, nan, nan
-    # The data are one of n + 1 values that are exchangeable under a perfect model: the share is
-    # then at most p with probability at most p (and never 0, which no simulation can show).
+    # Under a perfect model, the data are one of n + 1 exchangeable values: the share is then at
+    # most p with probability at most p (and never 0, which no simulation can establish).
     above = 1 + int((replicated >= observed).sum())
     below = 1 + int((replicated <= observed).sum())
     p_value = min(1.0, 2.0 * min(above, below) / (len(replicated) + 1))

@@ -1,4 +1,4 @@
-"""Whether the posterior can be trusted: the fit of the model, and the agreement of the chains."""
+"""Methods of the posterior that judge the fit of the model and the agreement of the chains."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from thali.posterior.verdict import Verdict
 
 _N_PAIRS = 20
-"""Pairs of rows whose shared components are followed to see whether chains agree."""
+"""Number of pairs of rows whose shared components are compared between chains."""
 
 
 class Trust(Draws):
-    """Draws, and what speaks for or against them.
+    """Draws, and checks of whether they can be trusted.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class Trust(Draws):
             Functions of a dense block (NaN where unknown), by name; by default the share of
             ones, the spread of row and column sums, and the overlap of rows.
         n_replicates, seed
-            How many simulated data sets, and of which random numbers.
+            Number of simulated data sets, and the seed of their random numbers.
 
         Returns
         -------
@@ -73,7 +73,7 @@ class Trust(Draws):
         )
 
     def summary(self) -> pd.DataFrame:
-        """Return mean, spread, R-hat and effective sample size of label-free quantities.
+        """Return mean, sd, R-hat and effective sample size of quantities that need no labels.
 
         Examples
         --------
@@ -100,7 +100,7 @@ class Trust(Draws):
         return diagnose(quantities)
 
     def verdict(self) -> Verdict | None:
-        """Say why the chains cannot be trusted (print it); None if nothing speaks against them.
+        """Return why the chains cannot be trusted, to be printed; None if they pass all checks.
 
         Examples
         --------
