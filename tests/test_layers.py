@@ -133,7 +133,7 @@ SCORE = re.compile(r"weights?(\[[^]]*\])? \* |\bw[10] \* ")
 
 
 def test_the_score_of_a_conditional_is_written_once():
-    """Once for compiled code of the host and once for the device, beside the oracle of the tests."""
+    """Once for compiled code of the host and once for the device, beside the tests' oracle."""
     files = [p for ending in ("py", "cu") for p in PACKAGE.rglob(f"*.{ending}")]
     found = {p.name for p in files if SCORE.search(p.read_text())}
     assert found == {"rule.py", "conditional.cu"}

@@ -44,7 +44,8 @@ KERNEL_FILES = (
     "sampler/moves/residual.py",
     "sampler/moves/split_merge.py",
     "posterior/coverage.py",
-    "posterior/new_row_kernels.py",
+    "posterior/new_row_chain.py",
+    "posterior/new_row_enumeration.py",
 )
 """Every file whose text goes into compiled code; tests/test_layers.py checks the list."""
 

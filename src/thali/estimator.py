@@ -77,7 +77,7 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     n_components_ : int
         Number of components of the point estimate; it can be 0.
     noise_ : Noise
-        Posterior mean of the rates of spurious and dropped ones.
+        Posterior mean of the error rates.
     prior_odds_ : ndarray, (n_components_,)
         Log odds that a row of which nothing is known has a component.
     n_features_in_ : int
@@ -159,7 +159,7 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self.posterior_ = posterior
         self.components_ = np.ascontiguousarray(codes.T)
         self.n_components_ = len(self.components_)
-        self.noise_ = Noise(float(posterior.spurious.mean()), float(posterior.dropped.mean()))
+        self.noise_ = Noise(*(float(drawn.mean()) for drawn in posterior.noise.values()))
         self.prior_odds_ = _prior_odds(posterior, users)
         return self
 

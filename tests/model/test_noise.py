@@ -2,6 +2,7 @@
 
 from itertools import product
 from math import exp, log
+from string import Formatter
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from scipy.stats import beta, binom, kstest
 from thali.bits import Confusion, Counts
 from thali.model import AsPublished, EqualRates, FixedRates, Noise, UnequalRates
 from thali.model.noise import LARGEST_LAMBDA, SMALLEST_RATE, draw_rate
+from thali.model.noise_kinds import NOISE_KINDS
 
 
 def counted(tp, fp, tn, fn):
@@ -31,6 +33,28 @@ DEGENERATE = [
     counted(0, 10**9, 0, 10**9),
     counted(0, 0, 0, 1),
 ]
+
+
+@pytest.mark.parametrize("noise", [Noise(0.1, 0.2), Noise(1e-12, 0.5)])
+def test_entry_probabilities_are_those_of_reading_one(noise):
+    """Both data together have probability one, and small probabilities are not rounded away."""
+    zero, one = noise.entry_probabilities()
+    assert one == pytest.approx([noise.reads_one(covered) for covered in (0, 1)], rel=1e-12)
+    assert np.add(zero, one) == pytest.approx([1.0, 1.0], rel=1e-15)
+    assert (zero[1], one[0]) == (noise.dropped, noise.spurious)
+
+
+@pytest.mark.parametrize("prior", [UnequalRates, EqualRates, FixedRates, AsPublished])
+def test_quantities_of_a_kind_of_noise_are_those_of_its_draws(prior):
+    """Every quantity of a draw is reported once, and the sentence has a field for each."""
+    names = tuple(quantity.name for quantity in Noise.quantities())
+    assert names == Noise._fields
+    kind = prior.kind
+    reported = [name for quantity in kind.quantities for name in quantity.draws]
+    assert sorted(reported) == sorted(names)
+    fields = {field for _, field, _, _ in Formatter().parse(kind.sentence) if field}
+    assert fields == {quantity.name for quantity in kind.quantities}
+    assert NOISE_KINDS[kind.name] is kind
 
 
 def distance(draws, a, b):

@@ -41,6 +41,12 @@ def best_draw(products, sizes, missed, false, modal):
     return min(allowed, key=lambda i: loop_loss(products, i, missed, false))
 
 
+def counted(draw, product, data):
+    """Return the draw with the counts of covered ones and zeros that its state should have."""
+    covered = int((product & (data == 1)).sum()), int((product & (data == 0)).sum())
+    return draw._replace(state=draw.state._replace(covered=covered))
+
+
 @check
 @given(
     SHAPE,
@@ -55,7 +61,7 @@ def test_least_expected_loss(shape, sizes, losses, modal, block, seed):
     rng = np.random.default_rng(seed)
     draws, products = random_draws(shape, sizes, rng)
     data = random_tensor(shape, rng)
-    draws = [counted(draw, f, data) for draw, f in zip(draws, products, strict=True)]
+    draws = [counted(d, p, data) for d, p in zip(draws, products, strict=True)]
     missed, false = losses
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(estimate, "_BLOCK_WORDS", block)
@@ -68,12 +74,6 @@ def test_least_expected_loss(shape, sizes, losses, modal, block, seed):
     assert got.confusion == tuple(cells.count(c) for c in ((1, 1), (1, 0), (0, 0), (0, 1)))
     n_wrong = got.confusion.fp + got.confusion.fn
     assert got.error == n_wrong / np.count_nonzero(~np.isnan(data))
-
-
-def counted(draw, product, data):
-    """Return a draw that knows the ones and zeros it covers, as those of a chain do."""
-    covered = int((product & (data == 1)).sum()), int((product & (data == 0)).sum())
-    return draw._replace(state=draw.state._replace(covered=covered))
 
 
 def test_many_draws_threads_and_batches(monkeypatch):

@@ -9,18 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from math import exp, log, sqrt
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.special import betainc, betaincinv, betaln
 
 from thali.checks import probability, shape_parameters
+from thali.model.noise_kinds import AS_PUBLISHED, DROPPED, EQUAL, FIXED, SPURIOUS, UNEQUAL
 from thali.model.weights import Weights
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Counts
+    from thali.model.noise_kinds import NoiseKind, NoiseQuantity
 
 SMALLEST_RATE = 1e-12
 """Rates are kept this far from zero, so that scores stay finite; no data show the difference."""
@@ -32,12 +34,18 @@ LARGEST_LAMBDA = 20.0
 class Noise(NamedTuple):
     """The two error rates of a state.
 
-    The sampler and the posterior need only three things of a noise model: the gain by covering an
-    entry, the likelihood, and the probability that an entry reads one.
+        The sampler and the posterior need only four things of a noise model: the gain by covering an
+    entry, the likelihood, the probability that an entry reads one, and the names of its
+    quantities.
     """
 
     spurious: float
     dropped: float
+
+    @classmethod
+    def quantities(cls) -> tuple[NoiseQuantity, ...]:
+        """Return the description of each quantity, in the order of the values."""
+        return SPURIOUS, DROPPED
 
     def weights(self) -> Weights:
         """Return the log-likelihood gained by covering an uncovered entry (eq. 4)."""
@@ -65,6 +73,13 @@ class Noise(NamedTuple):
         """
         return self.spurious + covered * (1.0 - self.dropped - self.spurious)
 
+    def entry_probabilities(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Return P(datum | covered), indexed by the datum and then by whether it is covered.
+
+        Small probabilities are exact, other than one minus the probability of the other datum.
+        """
+        return (1.0 - self.spurious, self.dropped), (self.spurious, 1.0 - self.dropped)
+
 
 @lru_cache(maxsize=16)
 def _weights(noise: Noise) -> Weights:
@@ -86,6 +101,7 @@ class UnequalRates:
     lowers it. This excludes the mirror image in which every bit is inverted.
     """
 
+    kind: ClassVar[NoiseKind] = UNEQUAL
     spurious: tuple[float, float] = (1.0, 1.0)
     dropped: tuple[float, float] = (1.0, 1.0)
     start: float = 0.35
@@ -118,6 +134,7 @@ class UnequalRates:
 class EqualRates:
     """One unknown rate for both errors, with a ``Beta(a, b)`` prior truncated to (0, 1/2)."""
 
+    kind: ClassVar[NoiseKind] = EQUAL
     prior: tuple[float, float] = (1.0, 1.0)
     start: float = 0.35
 
@@ -145,6 +162,7 @@ class EqualRates:
 class FixedRates:
     """Known error rates."""
 
+    kind: ClassVar[NoiseKind] = FIXED
     spurious: float
     dropped: float
 
@@ -181,6 +199,7 @@ class AsPublished:
     ``LARGEST_LAMBDA``.
     """
 
+    kind: ClassVar[NoiseKind] = AS_PUBLISHED
     start: float = 0.35
 
     def __post_init__(self) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from thali.model.noise_kinds import NOISE_KINDS
 from thali.posterior.answer import answer
 from thali.posterior.diagnostics import WORDS
 from thali.sentences import Face
 
 if TYPE_CHECKING:
+    from thali.model.noise_kinds import NoiseKind
     from thali.posterior import Posterior
 
 _HOW_SURE = ((0.95, "almost certainly"), (0.8, "very probably"), (0.5, "probably"))
@@ -52,9 +54,8 @@ class Facts(NamedTuple):
     high: int
     every: dict[int, float]  # probability of each number of components
     shared: dict[int, float]  # the same, counting only components that at least two rows have
-    noise: str  # kind of noise
-    spurious: Range
-    dropped: Range  # equal to `spurious` if there is only one rate
+    noise: NoiseKind
+    rates: dict[str, Range]  # quantities of the noise, by name
     wrong: Range  # number of known entries that contradict the components of a draw
     share_wrong: float  # mean share of these among the known entries
     point_error: float  # share of known entries that contradict the point estimate
@@ -69,6 +70,7 @@ def facts(posterior: Posterior) -> Facts:
     """Collect the statements of the draws about the data as a whole."""
     found = answer(posterior, PAGE, quantity_words(posterior))
     number, noise, wrong = found["n_components"], found["noise"], found["wrong_entries"]
+    kind = NOISE_KINDS[noise["kind"]]
     every, shared = (_plain(found[name]["pmf"]) for name in ("n_components", "shared_components"))
     low, high = number["interval"]
     return Facts(
@@ -78,9 +80,8 @@ def facts(posterior: Posterior) -> Facts:
         high,
         every,
         shared,
-        noise["kind"],
-        _range(noise["flip"] if "flip" in noise else noise["spurious"]),
-        _range(noise["flip"] if "flip" in noise else noise["dropped"]),
+        kind,
+        {quantity.name: _range(noise[quantity.name]) for quantity in kind.quantities},
         _range(wrong),
         wrong["share"],
         posterior.point_estimate().error,
@@ -110,7 +111,7 @@ def headline(known: Facts) -> str:
 def details(known: Facts) -> list[str]:
     """Return the sentences that follow the headline."""
     told = []
-    if known.noise == "as-published":
+    if known.noise.name == "as-published":
         told.append("The error rates were set by the published rule, so this is not a posterior.")
     if not known.is_fixed:
         share = "share of the draws with" if known.verdict else "probability of"

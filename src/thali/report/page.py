@@ -81,7 +81,11 @@ def write(posterior: Posterior, path: str | os.PathLike[str], *, title: str | No
 def page(posterior: Posterior, title: str | None = None) -> str:
     """Return the page as text."""
     known = facts(posterior)  # raises an error if there are no draws
-    rates = {"spurious": known.spurious.mean, "dropped": known.dropped.mean}
+    rates = {
+        name: known.rates[quantity.name].mean
+        for quantity in known.noise.quantities
+        for name in quantity.draws
+    }
     shown = table(posterior) | rates
     size = BY.join(f"{n:,}" for n in posterior.shape)
     return Template(_part("page.html")).substitute(

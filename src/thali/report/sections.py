@@ -15,6 +15,7 @@ from thali.report.cards import cards_html
 from thali.report.charts import bars, trace
 from thali.report.facts import BY, agreement, details, mode_words, n_of, percent, quantity_words
 from thali.report.reproduce import command, python_call
+from thali.sentences import capitalized
 from thali.trace.run import digest
 
 if TYPE_CHECKING:
@@ -87,18 +88,12 @@ def _verdict(posterior: Posterior, *, is_sound: bool) -> str:
 
 def _rates(known: Facts) -> str:
     """Show the error rates with two decimals, as the command line does."""
-    is_given = known.noise in ("fixed", "as-published")  # an interval would be meaningless
-    if known.noise in ("equal", "as-published"):
-        rates = [("Flipped entries", known.spurious, "of all entries")]
-    else:
-        rates = [
-            ("Spurious ones", known.spurious, "of the entries that no component covers"),
-            ("Dropped ones", known.dropped, "of the entries that a component covers"),
-        ]
-    return "".join(
-        _tile(name, rate.mean, of, "" if is_given else f"{rate.low:.2%} and {rate.high:.2%}")
-        for name, rate, of in rates
-    )
+    tiles = []
+    for quantity in known.noise.quantities:
+        rate = known.rates[quantity.name]
+        between = f"{rate.low:.2%} and {rate.high:.2%}" if known.noise.has_interval else ""
+        tiles.append(_tile(quantity.title, rate.mean, quantity.base, between))
+    return "".join(tiles)
 
 
 def _wrong(wrong: Range, share: float) -> str:
@@ -155,8 +150,10 @@ def chains(posterior: Posterior) -> str:
     traces = [
         trace("Number of components", posterior.n_components.astype(np.float64), ".0f"),
         trace("Log joint density", posterior.log_joint, ",.0f"),
-        trace("Rate of spurious ones", posterior.spurious, ".4f"),
-        trace("Rate of dropped ones", posterior.dropped, ".4f"),
+        *(
+            trace(capitalized(words[name].removeprefix("the ")), drawn, ".4f")
+            for name, drawn in posterior.noise.items()
+        ),
     ]
     key = "".join(
         f'<li><i class="key chain-{chain % 8}"></i>chain {chain}</li>'

@@ -91,7 +91,8 @@ def quantities(posterior: Posterior) -> dict[str, Quantity]:
             values = posterior.densities[mode]
             words = f"the density of the {word(posterior, mode)} factor"
         else:
-            values, words = getattr(posterior, name), in_words(name)
+            values = posterior.noise[name] if name in posterior.noise else getattr(posterior, name)
+            words = in_words(name)
         found[name] = Quantity(
             words, np.asarray(values, np.float64), float(row["r_hat"]), float(row["ess_bulk"])
         )
