@@ -34,7 +34,7 @@ LARGEST_LAMBDA = 20.0
 class Noise(NamedTuple):
     """The two error rates of a state.
 
-        The sampler and the posterior need only four things of a noise model: the gain by covering an
+    The sampler and the posterior need only four things of a noise model: the gain by covering an
     entry, the likelihood, the probability that an entry reads one, and the names of its
     quantities.
     """
