@@ -53,6 +53,10 @@ def stand_in(data, model, mode_names=None, row_names=None):
     def each(read):
         return np.array([[read(draw) for draw in draws] for draws in drawn])
 
+    noise = {
+        "spurious": each(lambda d: d.state.noise.spurious),
+        "dropped": each(lambda d: d.state.noise.dropped),
+    }
     priors = model.priors(tensor.arity)
     return StandIn(
         drawn=drawn,
@@ -64,8 +68,8 @@ def stand_in(data, model, mode_names=None, row_names=None):
         mode_names=tensor.mode_names,
         row_names=tensor.row_names,
         n_components=each(lambda d: d.state.n_components),
-        spurious=each(lambda d: d.state.noise.spurious),
-        dropped=each(lambda d: d.state.noise.dropped),
+        noise=noise,
+        **noise,
         alpha=each(lambda d: d.state.alpha),
         log_joint=each(lambda d: d.log_joint),
         log_likelihood=each(lambda d: d.log_likelihood),
