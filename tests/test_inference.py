@@ -248,7 +248,7 @@ def test_a_second_interrupt_writes_nothing(monkeypatch):
 
     monkeypatch.setattr(workers._Workers, "run", interrupted)
     monkeypatch.setattr(workers._Workers, "are_running", True)
-    monkeypatch.setattr("thali.trace.draws.Kept.flush", flush)
+    monkeypatch.setattr("thali.trace.draws.MemoryStore.flush", flush)
     with pytest.raises(KeyboardInterrupt):
         thali.sample(DATA, **SHORT)
 

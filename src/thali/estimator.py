@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from math import prod
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import (
-    check_array,
-    check_is_fitted,
-    check_random_state,
-    validate_data,
-)
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from thali import inference
-from thali.bits import Unfolding, pack
 from thali.data import BinaryTensor
-from thali.data.binarize import binarize, unmask
 from thali.data.binary import own_names
+from thali.estimator_rows import new_rows, prior_odds, read_rows, seed_of
 from thali.inference import DRAWS, WARMUP
 from thali.model import Noise
-from thali.posterior.new_rows import Components, log_scores, memberships, predictive
+from thali.posterior.new_rows import log_scores, memberships, predictive
 
 if TYPE_CHECKING:
     import os
@@ -146,13 +137,13 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         y
             Ignored.
         """
-        values = self._read(X, reset=True)
+        values = read_rows(self, X, reset=True)
         _, (rows, columns) = own_names(X, 2)
         names = (rows, getattr(self, "feature_names_in_", columns))
         given = {k: v for k, v in self.get_params(deep=False).items() if k not in _OWN}
         posterior: Posterior = inference.sample(
             BinaryTensor.from_any(values, row_names=names, threads=self.threads),
-            seed=self._seed(),
+            seed=seed_of(self.random_state),
             **given,
         )
         users, codes = (factor.dense() for factor in posterior.point_estimate().factors)
@@ -160,7 +151,7 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self.components_ = np.ascontiguousarray(codes.T)
         self.n_components_ = len(self.components_)
         self.noise_ = Noise(float(posterior.spurious.mean()), float(posterior.dropped.mean()))
-        self.prior_odds_ = _prior_odds(posterior, users)
+        self.prior_odds_ = prior_odds(posterior, users)
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
@@ -176,7 +167,7 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         memberships
             ``(n_rows, n_components_)``; a row of which nothing is known gets the prior.
         """
-        return memberships(*self._new_rows(X), threads=self.threads)
+        return memberships(*new_rows(self, X), threads=self.threads)
 
     def reconstruct(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Compute the probability that each entry reads one, were it read anew.
@@ -193,7 +184,7 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         probabilities
             ``(n_rows, n_features)``.
         """
-        return predictive(*self._new_rows(X), threads=self.threads)
+        return predictive(*new_rows(self, X), threads=self.threads)
 
     # scikit-learn knows `predict_proba` as a probability for every class of a row and wants two
     # or four columns of any estimator that has it. Here the entries are the binary variables, so
@@ -226,7 +217,7 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         score
             Mean log probability of a known entry: higher is better, 0 is perfect.
         """
-        total, n_known = log_scores(*self._new_rows(X), threads=self.threads)
+        total, n_known = log_scores(*new_rows(self, X), threads=self.threads)
         if not n_known.any():
             msg = "all entries of X are unknown; a score needs at least one known 0 or 1."
             raise ValueError(msg)
@@ -278,49 +269,6 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         tags.input_tags.allow_nan = True
         return tags
 
-    # --- from X to bits --------------------------------------------------------------------
-
-    def _seed(self) -> int:
-        """Return the seed of the chains: an integer is taken as it is, as in ``sample``."""
-        generator = check_random_state(self.random_state)
-        if isinstance(self.random_state, Integral):
-            return int(self.random_state)
-        return int(generator.randint(2**31 - 1))
-
-    def _new_rows(self, X: Any) -> tuple[BinaryTensor | Unfolding, Components]:  # noqa: N803
-        """Read rows to be described by the components that have been learned."""
-        check_is_fitted(self)
-        values = self._read(X, reset=False)
-        components = Components(self.components_.T, self.prior_odds_, self.noise_)
-        stored = values if isinstance(values, np.ndarray) else values.data
-        if stored.size == prod(values.shape) and np.isnan(stored).all():
-            nothing = pack(np.zeros(values.shape, np.bool_))  # which no tensor may hold
-            return Unfolding(nothing, nothing), components
-        return BinaryTensor.from_any(values, threads=self.threads), components
-
-    def _read(self, X: Any, *, reset: bool) -> Any:  # noqa: N803
-        """Validate X and return zeros, ones and NaN, sparse if X is."""
-        if isinstance(X, BinaryTensor):
-            msg = "a BinaryTensor was given; give the array or frame behind it, or use sample()."
-            raise TypeError(msg)
-        values = validate_data(
-            self, unmask(X), reset=reset, accept_sparse="csr", ensure_all_finite="allow-nan"
-        )
-        return binarize(values, self.binarize)
-
 
 _OWN = {"binarize", "random_state"}
 """Parameters that `sample` does not have under that name."""
-
-
-def _prior_odds(posterior: Posterior, users: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return the log odds that a new row has each component.
-
-    In the buffet a component that m of N rows have has the weight Beta(m, N - m + 1) (P5), whose
-    mean is m / (N + 1).
-    """
-    n_rows, n_components = users.shape
-    densities = posterior.densities[0]
-    if densities is None:
-        return np.asarray(logit(users.sum(axis=0) / (n_rows + 1.0)), np.float64)
-    return np.full(n_components, logit(densities.mean()))

@@ -2,56 +2,40 @@
 
 from __future__ import annotations
 
-import logging
 import secrets
-import warnings
-from dataclasses import fields, replace
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 from thali.bits import PackedTensor
 from thali.checks import count, positive
 from thali.data import BinaryTensor
 from thali.data.binary import own_names
-from thali.errors import (
-    InvalidType,
-    InvalidValue,
-    NotConverged,
-    StoppedEarly,
-    TraceDamaged,
-    TraceMismatch,
-)
+from thali.errors import InvalidValue, TraceDamaged, TraceMismatch
+from thali.execution import carry_on, finish, prepare
 from thali.model import Model
 from thali.model.simulate import Simulated
 from thali.posterior import Posterior
 from thali.progress import Reporter
-from thali.sampler import Schedule, Target
-from thali.sentences import AnyOf, Load, LoadPartially, Resume, Sample, was_given
+from thali.sampler.schedule import make_schedule
+from thali.sentences import AnyOf, Load, LoadPartially, Resume, was_given
 from thali.sites import VERSION
 from thali.trace import MemoryStore, Run, Settings
+from thali.trace.compare import require_same
 from thali.trace.files import only_writer
 from thali.trace.run import Names, digest
 from thali.workers import run_chains
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from thali.model import Beta, Fixed, Gamma, PerComponent
     from thali.model.noise import NoisePrior
     from thali.progress import Progress
-    from thali.trace import Store
-
-log = logging.getLogger("thali")
+    from thali.sampler import Schedule
 
 WARMUP = 400
 DRAWS = 400
 """Sweeps of a chain before and after draws count (docs/how-sure.md says how they were chosen)."""
-
-
-_LARGE = 1 << 22
-"""Entries from which chains on threads of their own are faster: of two chains on two cores,
-6 million entries took 0.85 of the time of one after the other, 0.1 million 1.4 times as long."""
 
 
 def sample(
@@ -137,7 +121,7 @@ def sample(
     settings = Settings(
         tensor.shape,
         model,
-        _schedule(schedule, warmup),
+        make_schedule(schedule, warmup),
         secrets.randbits(63) if seed is None else seed,
         chains,
         draws,
@@ -145,15 +129,15 @@ def sample(
     )
     seconds = positive("checkpoint", checkpoint)
     reporter = Reporter(progress)
-    target, n_workers = _prepare(tensor, settings, engine, threads)
+    target, n_workers = prepare(tensor, settings, engine, threads)
     if out is None:
         stores = [MemoryStore(settings) for _ in range(chains)]
         is_interrupted = run_chains(target, settings, stores, n_workers, reporter)
-        return _finish(settings, tensor, names, stores, is_interrupted)
+        return finish(settings, tensor, names, stores, is_interrupted)
     run = Run.create(out, settings, tensor, names)
     with only_writer(run.folder):
-        drawn = _go_on(run, target, n_workers, reporter, seconds)
-    return _finish(settings, tensor, names, *drawn)
+        drawn = carry_on(run, target, n_workers, reporter, seconds)
+    return finish(settings, tensor, names, *drawn)
 
 
 def load(path: str | os.PathLike[str], *, partial: bool = False) -> Posterior:
@@ -260,7 +244,7 @@ def resume(
             "differs; going on would not repeat it; use that version, or start anew."
         )
         raise TraceMismatch(msg)
-    _expect(run.settings, settings)
+    require_same(run.settings, settings)
     tensor, names = run.data()
     if data is not None and digest(_packed(data, threads)[0]) != run.header["digest"]:
         raise TraceMismatch(
@@ -270,7 +254,7 @@ def resume(
         )
     if draws is not None:
         count("draws", draws, least=1)
-    target, n_workers = _prepare(tensor, run.settings, engine, threads)
+    target, n_workers = prepare(tensor, run.settings, engine, threads)
     with only_writer(run.folder):
         run = Run.open(path)  # somebody else may have extended it
         if draws is not None and draws != run.settings.draws:
@@ -282,69 +266,8 @@ def resume(
                     ("give at least as many, or read the run with ", Load(run.folder)),
                 )
             run = run.extend(draws)
-        drawn = _go_on(run, target, n_workers, reporter, seconds)
-    return _finish(run.settings, tensor, names, *drawn)
-
-
-# --- running ---------------------------------------------------------------------------------
-
-
-def _prepare(
-    tensor: PackedTensor, settings: Settings, engine: str, threads: int | None
-) -> tuple[Target, int]:
-    """Load the data on an engine; return how many chains run at a time.
-
-    Chains side by side use threads better than rows side by side; what is left over goes to rows.
-    On small data a sweep is mostly Python, which threads cannot share: one thread takes turns.
-    """
-    target = Target.prepare(tensor, settings.model, settings.schedule, engine, threads)
-    is_large = prod(settings.shape) >= _LARGE
-    return target, target.engine.serve_chains(settings.chains) if is_large else 1
-
-
-def _go_on(
-    run: Run, target: Target, n_workers: int, reporter: Reporter, seconds: float
-) -> tuple[Sequence[Store], bool]:
-    """Carry a stored run to its end; return its chains and whether they were interrupted."""
-    stores = [run.chain(number) for number in range(run.settings.chains)]
-    for store in stores:
-        store.seconds = seconds
-        if store.damage:
-            log.warning("%s The chain goes on from its last whole draw.", store.damage)
-            store.rewind()
-    return stores, run_chains(target, run.settings, stores, n_workers, reporter)
-
-
-def _finish(
-    settings: Settings,
-    tensor: PackedTensor,
-    names: Names,
-    stores: Sequence[Store],
-    is_interrupted: bool,  # noqa: FBT001
-) -> Posterior:
-    """Make a posterior of what was drawn; warn if it cannot be trusted."""
-    posterior = Posterior(settings, tensor, names, stores)
-    if is_interrupted:
-        if posterior.n_draws == 0:
-            raise KeyboardInterrupt
-        log.warning(StoppedEarly(posterior.n_draws, settings.draws))
-    try:
-        verdict = posterior.verdict()
-    except ImportError as error:
-        log.warning("whether the chains agree was not checked: %s", error)
-        return posterior
-    if verdict is not None:
-        warnings.warn(NotConverged(verdict), stacklevel=3)
-    return posterior
-
-
-# --- settings --------------------------------------------------------------------------------
-
-
-def _schedule(schedule: str | Schedule, warmup: int) -> Schedule:
-    if isinstance(schedule, Schedule):
-        return replace(schedule, warmup=warmup)
-    return Schedule(schedule, warmup=warmup)
+        drawn = carry_on(run, target, n_workers, reporter, seconds)
+    return finish(run.settings, tensor, names, *drawn)
 
 
 def _packed(data: Any, threads: int | None) -> tuple[PackedTensor, Names]:
@@ -357,33 +280,3 @@ def _packed(data: Any, threads: int | None) -> tuple[PackedTensor, Names]:
     tensor = BinaryTensor.from_any(data, threads=threads)
     packed = PackedTensor.from_tensor(tensor, threads)
     return packed, Names(tensor.mode_names, tensor.row_names)
-
-
-def _expect(settings: Settings, given: dict[str, Any]) -> None:
-    """Compare settings given to resume with those of the run."""
-    of_model = {f.name for f in fields(Model)}
-    own = {"seed": settings.seed, "chains": settings.chains, "thin": settings.thin}
-    own["warmup"] = settings.warmup
-    allowed = [*own, "schedule", *sorted(of_model)]
-    arity = len(settings.shape)
-    for name, value in given.items():
-        if value is None and name in ("alpha", "density"):  # as in sample: the default
-            value = getattr(Model(), name)
-        if name in of_model:
-            other = replace(settings.model, **{name: value})
-            is_same = other.priors(arity) == settings.model.priors(arity)
-            is_same &= other.n_components == settings.model.n_components
-        elif name == "schedule":
-            is_same = _schedule(value, settings.warmup) == settings.schedule
-        elif name in own:
-            is_same = value == own[name]
-        else:
-            raise InvalidType(
-                was_given(name, value), f"allowed are {', '.join(allowed)}", "leave it out"
-            )
-        if not is_same:
-            raise TraceMismatch(
-                was_given(name, value),
-                "the run has another value",
-                ("leave it out to go on, or start a new run with ", Sample()),
-            )

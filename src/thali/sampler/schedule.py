@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from thali.checks import count
 
@@ -69,3 +69,10 @@ class Schedule:
         for name in ("warmup", "hold", *MOVES, "first_rows", "first_sweeps"):
             count(name, getattr(self, name))
         count("blocks", self.blocks, least=2)
+
+
+def make_schedule(schedule: str | Schedule, warmup: int) -> Schedule:
+    """Return a schedule, given by its kind or as an object, with this many warm-up sweeps."""
+    if isinstance(schedule, Schedule):
+        return replace(schedule, warmup=warmup)
+    return Schedule(schedule, warmup=warmup)
