@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 def _has_binary_entries(estimator: BooleanFactorization) -> bool:
     if estimator.binarize is not None:
-        msg = "predict_proba() speaks of binary entries, binarize=None; use reconstruct() instead."
+        msg = "predict_proba() needs binary entries (binarize=None); use reconstruct() instead."
         raise AttributeError(msg)
     return True
 
@@ -41,40 +41,41 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     """Describe every row of a binary matrix as the union of a few components.
 
     ``fit`` samples the posterior (:func:`thali.sample`) and keeps its point estimate;
-    ``transform`` gives the probability that a row has each component, for new rows too. It is
-    deterministic, and a row's result does not depend on the other rows.
+    ``transform`` returns the probability that a row has each component, also for new rows. It is
+    deterministic, and the result for a row does not depend on the other rows.
 
     Parameters
     ----------
     n_components
-        None infers their number; an integer fixes it.
+        Number of components; None infers it.
     noise, alpha, density, schedule, chains, warmup, draws, thin
         As for :func:`thali.sample`.
     binarize
-        None accepts 0, 1 and missing values (NaN, None, masked) only. A number makes everything
-        above it a one and the rest a zero; what is missing stays missing.
+        None accepts only 0, 1 and missing values (NaN, None, masked). With a number, entries above
+        it become ones and the others zeros; missing values stay missing.
     engine, threads, out, checkpoint, progress
-        As for :func:`thali.sample`. A folder ``out`` holds one fit: give none where the
-        estimator is fitted again, as in a grid search.
+        As for :func:`thali.sample`. A folder ``out`` holds a single fit; leave it out if the
+        estimator is fitted more than once, as in a grid search.
     random_state
-        The seed of the chains; None or a ``RandomState`` draws one.
+        Seed of the chains. With None or a ``RandomState``, the seed is drawn at random.
 
     Attributes
     ----------
     posterior_ : Posterior
-        All draws, with their summaries.
+        All posterior draws, with their summaries.
     components_ : ndarray of bool, (n_components_, n_features_in_)
-        The columns of each component, in the point estimate.
+        Columns of each component in the point estimate.
     n_components_ : int
-        Number of components of the point estimate; it can be 0.
+        Number of components in the point estimate; it can be 0.
     noise_ : Noise
-        Posterior mean of the rates of spurious and dropped ones.
+        Posterior means of the false positive rate (spurious ones) and the false negative rate
+        (dropped ones).
     prior_odds_ : ndarray, (n_components_,)
-        Log odds that a row of which nothing is known has a component.
+        Prior log odds that a new row has each component.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str
-        Their names, if the data had any.
+        Names of the columns, if the data have names.
 
     Examples
     --------
@@ -165,14 +166,14 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         Returns
         -------
         memberships
-            ``(n_rows, n_components_)``; a row of which nothing is known gets the prior.
+            ``(n_rows, n_components_)``; a row without known entries gets the prior probability.
         """
         return memberships(*new_rows(self, X), threads=self.threads)
 
     def reconstruct(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Compute the probability that each entry reads one, were it read anew.
+        """Compute the predictive probability that each entry is observed as one.
 
-        For a missing entry this is what the known entries of its row say about it.
+        For a missing entry, this is the prediction from the known entries of its row.
 
         Parameters
         ----------
@@ -186,19 +187,21 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         """
         return predictive(*new_rows(self, X), threads=self.threads)
 
-    # scikit-learn knows `predict_proba` as a probability for every class of a row and wants two
-    # or four columns of any estimator that has it. Here the entries are the binary variables, so
-    # it is there when X holds these and not numbers behind a threshold.
+    # In scikit-learn, `predict_proba` returns a probability for every class of a row, and its
+    # tests expect two or four columns from any estimator that has this method. Here the entries
+    # are the binary variables, so the method exists only if X holds binary entries, not numbers
+    # that are compared with a threshold.
     @available_if(_has_binary_entries)
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Compute the probability that each entry is one: :meth:`reconstruct` by another name.
+        """Compute the probability that each entry is one; the same as :meth:`reconstruct`.
 
-        Only if ``binarize`` is None: the entries of ``X`` are then the binary variables.
+        It is available only if ``binarize`` is None, because the entries of ``X`` are then the
+        binary variables.
 
         Parameters
         ----------
         X
-            ``(n_rows, n_features)``, as in ``fit``; missing entries are the ones of interest.
+            ``(n_rows, n_features)``, as in ``fit``; its missing entries are predicted.
 
         Returns
         -------
@@ -208,9 +211,10 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         return self.reconstruct(X)
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002, N803
-        """Score how well known entries are predicted from other entries of their row.
+        """Score how well known entries are predicted from the other entries of their row.
 
-        Every fifth column is predicted from the remaining ones, then the next fifth, and so on.
+        Cross-validation over columns: every fifth column is predicted from the remaining four
+        fifths, then the next fifth, and so on.
 
         Returns
         -------
@@ -234,7 +238,7 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         Returns
         -------
         covered
-            ``(n_rows, n_features)``: before noise. For memberships of 0 and 1 it is the Boolean
+            ``(n_rows, n_features)``, without noise. For memberships of 0 and 1 it is the Boolean
             product of memberships and components.
 
         Notes
@@ -250,14 +254,14 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             )
             raise ValueError(msg)
         if not ((has >= 0.0) & (has <= 1.0)).all():
-            msg = "Z holds something outside of 0 to 1; memberships are probabilities; clip them."
+            msg = "Z holds values outside of 0 to 1; memberships are probabilities; clip them."
             raise ValueError(msg)
         missed = np.ones((len(has), self.n_features_in_))
         for column, code in zip(has.T, self.components_, strict=True):
             missed[:, code] *= 1.0 - column[:, None]
         return 1.0 - missed
 
-    # --- what scikit-learn asks ------------------------------------------------------------
+    # --- what scikit-learn requires --------------------------------------------------------
 
     @property
     def _n_features_out(self) -> int:
@@ -271,4 +275,4 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
 
 _OWN = {"binarize", "random_state"}
-"""Parameters that `sample` does not have under that name."""
+"""Parameters of the estimator that `sample` does not have."""

@@ -1,4 +1,4 @@
-"""Where all stages meet: data in, posterior out; stored runs read and continued."""
+"""Sample a posterior from data, load a stored run, and resume one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 WARMUP = 400
 DRAWS = 400
-"""Sweeps of a chain before and after draws count (docs/how-sure.md says how they were chosen)."""
+"""Default warm-up sweeps and draws per chain (docs/how-sure.md says how they were chosen)."""
 
 
 def sample(
@@ -59,53 +59,57 @@ def sample(
 ) -> Posterior:
     """Sample the posterior of the components behind binary data.
 
-    Chains run side by side on the threads given, and are the same as if each ran alone. Chains of
-    16,384 rows or more start with some of them (:class:`~thali.sampler.Schedule`). Ctrl-C ends the
-    run early: what all chains have drawn is returned (and kept, with ``out``).
+    Chains run side by side on the given threads; their draws are the same as if each ran alone.
+    From 16,384 rows on, a chain warms up on a subset of the rows
+    (:class:`~thali.sampler.Schedule`). Ctrl-C ends the run early: the draws that all chains have
+    by then are returned (and kept if ``out`` is given).
 
     Parameters
     ----------
     data
         Zeros, ones and unknown entries (NaN, None, masked): an array, nested lists, a sparse
-        matrix, a data frame or a :class:`~thali.BinaryTensor`; rows are what has components.
+        matrix, a data frame or a :class:`~thali.BinaryTensor`. Components are assigned to rows.
     n_components
-        None infers their number; an integer fixes it.
+        Number of components; None infers it.
     noise
-        ``"unequal"`` rates of spurious and dropped ones, ``"equal"``, ``"as-published"`` (not a
-        posterior), or a prior from :mod:`thali.model`.
+        ``"unequal"`` (a false positive and a false negative rate), ``"equal"`` (one rate for
+        both), ``"as-published"`` (not a posterior), or a prior from :mod:`thali.model`.
     alpha
-        Concentration of the buffet: a number, or a :class:`~thali.model.Gamma` prior (default).
+        Concentration of the Indian buffet process: a number, or a
+        :class:`~thali.model.Gamma` prior (default).
     density
-        Prior of the components' entries: a number, :class:`~thali.model.Beta` (default) or
-        :class:`~thali.model.PerComponent`, or one for each mode that has a density.
+        Prior density of ones in the components: a number, :class:`~thali.model.Beta` (default)
+        or :class:`~thali.model.PerComponent`, or a tuple with one of these for every mode that
+        has a density.
     schedule
         ``"parallel"``, ``"serial"`` or ``"serial-integrated"``, or a
-        :class:`~thali.sampler.Schedule` (its warm-up is replaced by ``warmup``).
+        :class:`~thali.sampler.Schedule` (``warmup`` replaces its own warm-up).
     chains, warmup, draws, thin
-        Number of chains; sweeps of each before draws count; draws of each; sweeps a draw.
+        Number of chains; warm-up sweeps per chain; draws kept per chain; sweeps per draw.
     seed
-        Same seed, same draws, on any number of threads. None takes a fresh one, kept in
-        ``posterior.settings.seed``.
+        Seed of the random numbers. The same seed gives the same draws on any number of threads.
+        None chooses a seed at random and keeps it in ``posterior.settings.seed``.
     engine, threads
-        Where to compute (``"auto"``, ``"cpu"`` or ``"gpu"``), and on how many threads (default:
-        all cores, which also check and pack large sparse data).
+        Engine to run on (``"auto"``, ``"cpu"`` or ``"gpu"``), and number of threads (default: all
+        cores). The threads also check and pack large sparse data.
     out
-        Folder for a run that survives a power cut: see :func:`load` and :func:`resume`.
+        Folder in which the run is stored, so that it survives a power cut; see :func:`load` and
+        :func:`resume`.
     checkpoint
-        Seconds between two writes to it.
+        Seconds between two writes to ``out``.
     progress
-        None shows bars where somebody watches; True and False show them always and never; a
-        function is called with a :class:`~thali.progress.Progress` several times a second.
+        None shows progress bars in a terminal or a notebook; True always shows them, False never.
+        A function is called several times per second with a :class:`~thali.progress.Progress`.
 
     Returns
     -------
     posterior
-        Draws of the number of components, factors, rates and hyperparameters.
+        Draws of the number of components, factors, error rates and hyperparameters.
 
     Warns
     -----
     NotConverged
-        If the chains have not agreed.
+        If the chains disagree.
 
     Examples
     --------
@@ -158,7 +162,7 @@ def load(path: str | os.PathLike[str], *, partial: bool = False) -> Posterior:
     Raises
     ------
     TraceDamaged
-        If a file is missing, cut off or altered; :func:`resume` repairs draws.
+        If a file is missing, cut off or altered; :func:`resume` computes lost draws again.
 
     Examples
     --------
@@ -197,9 +201,9 @@ def resume(
     progress: bool | Callable[[Progress], object] | None = None,
     **settings: Any,
 ) -> Posterior:
-    """Go on with a stored run that was stopped, or that should have more draws.
+    """Continue a stored run that was stopped, or that needs more draws.
 
-    The result is bit for bit what a run that was never stopped gives. Damaged files of draws are
+    The draws are bit for bit those of a run that was never stopped. Damaged files of draws are
     computed again.
 
     Parameters
@@ -207,13 +211,14 @@ def resume(
     path
         The folder that ``sample(out=…)`` made; nothing else is needed.
     data
-        If given, it must be the data of the run.
+        The data may be given again, as a check: they must be those of the run.
     draws
-        Draws a chain to go on to; by default what was asked for.
+        Total number of draws per chain; by default the number that the run was started with.
     engine, threads, checkpoint, progress
         As in :func:`sample`; they do not change the draws.
     **settings
-        Other arguments of :func:`sample`; if given, they must be those of the run.
+        Other arguments of :func:`sample` may be given again, as a check: they must be those of
+        the run.
 
     Returns
     -------
@@ -223,7 +228,7 @@ def resume(
     Raises
     ------
     TraceMismatch
-        If data or settings are not those of the run.
+        If the data or settings are not those of the run.
 
     Examples
     --------
@@ -241,7 +246,7 @@ def resume(
     if run.header["stream"] != VERSION:
         msg = (
             f"{run.folder} was drawn by thali {run.header['version']}, whose random stream "
-            "differs; going on would not repeat it; use that version, or start anew."
+            "differs, so that this version cannot continue it; use that version, or start anew."
         )
         raise TraceMismatch(msg)
     require_same(run.settings, settings)
@@ -249,14 +254,14 @@ def resume(
     if data is not None and digest(_packed(data, threads)[0]) != run.header["digest"]:
         raise TraceMismatch(
             f"the data given are not those of {run.folder}",
-            "going on with a run needs no data",
+            "a run is resumed with its own copy of the data",
             "leave them out",
         )
     if draws is not None:
         count("draws", draws, least=1)
     target, n_workers = prepare(tensor, run.settings, engine, threads)
     with only_writer(run.folder):
-        run = Run.open(path)  # somebody else may have extended it
+        run = Run.open(path)  # another process may have extended it
         if draws is not None and draws != run.settings.draws:
             n_drawn = max(len(run.chain(number)) for number in range(run.settings.chains))
             if draws < n_drawn:
@@ -271,7 +276,7 @@ def resume(
 
 
 def _packed(data: Any, threads: int | None) -> tuple[PackedTensor, Names]:
-    """Pack the data, and take their names along."""
+    """Return the data as packed bits, and the names of their modes and rows."""
     if isinstance(data, PackedTensor):
         return data, Names(*own_names(data, len(data.shape)))
     if isinstance(data, Simulated):

@@ -1,4 +1,4 @@
-"""Whether settings given again are those of a stored run."""
+"""Compare settings that the user gives again with those of a stored run."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def require_same(settings: Settings, given: dict[str, Any]) -> None:
-    """Compare settings given to resume with those of the run."""
+    """Raise an error if a setting given to :func:`thali.resume` is not that of the run."""
     of_model = {f.name for f in fields(Model)}
     own = {"seed": settings.seed, "chains": settings.chains, "thin": settings.thin}
     own["warmup"] = settings.warmup
     allowed = [*own, "schedule", *sorted(of_model)]
     arity = len(settings.shape)
     for name, value in given.items():
-        if value is None and name in ("alpha", "density"):  # as in sample: the default
+        if value is None and name in ("alpha", "density"):  # the default of `sample`
             value = getattr(Model(), name)
         if name in of_model:
             other = replace(settings.model, **{name: value})

@@ -26,14 +26,14 @@ _MOST_BYTES = 1 << 27
 class DiskStore:
     """The draws of one chain on disk, with the interface of a :class:`~thali.trace.MemoryStore`.
 
-    Opening checks every file against the digest noted when it was written. ``damage`` says what
-    is wrong, if anything is; the draws before it are there all the same.
+    Opening a store checks every file against the digest recorded when it was written. If a file
+    is damaged, ``damage`` says what is wrong, and the draws before it can still be read.
     """
 
     def __init__(self, folder: Path, settings: Settings) -> None:
         self.folder = folder
         self.settings = settings
-        self.state: State | None = None  # where the chain is
+        self.state: State | None = None  # present state of the chain
         self.damage: str | None = None
         self.pending: list[Draw] = []  # not on disk yet
         self._moves = Acceptance()
@@ -51,7 +51,7 @@ class DiskStore:
     # --- writing -------------------------------------------------------------------------------
 
     def record(self, state: State, info: Info) -> None:
-        """Take note of a sweep, and write a checkpoint when it is time."""
+        """Record a sweep; write a checkpoint when it is due."""
         self.state = state
         self._moves.add(info)
         if self.settings.is_draw(state.sweep):
@@ -62,7 +62,7 @@ class DiskStore:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is not on disk yet: first the draws, then the state that counts them."""
+        """Write what is not on disk yet: first the draws, then the state that lists them."""
         state = self.state
         if state is None or state.sweep == self._written_sweep:
             return
@@ -77,7 +77,7 @@ class DiskStore:
             "starts": np.array(starts, np.int64),
             "digests": np.frombuffer(b"".join(digests), np.uint8).reshape(len(digests), 32),
         }
-        # Since this process opened the run, or wrote to it last: what came before is in the sum.
+        # Add the seconds since this process opened the run or last wrote to it.
         wall_seconds = self.wall_seconds + monotonic() - self._written_at
         counter["wall_seconds"] = np.array(wall_seconds)
         write_arrays(self.folder / "state.npz", {**now.arrays, **counter})
@@ -105,12 +105,12 @@ class DiskStore:
         yield from self.pending
 
     def scalars(self) -> Scalars:
-        """Return what is known of every draw without its factors."""
+        """Return all quantities of the draws except the factors."""
         last = Scalars.of(self.pending, len(self.settings.shape))
         return Scalars.concatenate([*self._scalars, last])
 
     def rewind(self) -> None:
-        """Go back to the last draw that is whole; the chain repeats itself exactly from there."""
+        """Go back to the last intact draw; from there, the chain repeats the same draws."""
         self.pending = []
         self.folder.mkdir(exist_ok=True)
         self.state = self[len(self) - 1].state if len(self) else None
@@ -124,12 +124,12 @@ class DiskStore:
             self.damage = f"{self.folder} is missing."
             return
         if not path.exists() and not any(self.folder.glob("draws-*.npz")):
-            return  # the first checkpoint was never written
+            return  # no checkpoint was written yet
         try:
             arrays = read_arrays(path)
             starts, digests = arrays["starts"].tolist(), arrays["digests"]
             now = Chunk(self.settings.shape, arrays).draws()[0]
-            # Runs of earlier versions have no time.
+            # Runs of earlier versions did not record the time.
             self.wall_seconds = float(arrays.get("wall_seconds", np.nan))
         except (TraceDamaged, KeyError, IndexError, ValueError) as error:
             self.damage = str(error)
@@ -147,7 +147,7 @@ class DiskStore:
         self._moves = Acceptance(now.moves)
 
     def _salvage(self) -> None:
-        """Read the draws without the state that counts them; every file has its own checksum."""
+        """Read the draws without the list in the state; every zip file has its own checksums."""
         while (path := self._chunk_path(len(self))).exists():
             try:
                 scalars = Chunk(self.settings.shape, read_arrays(path)).scalars()
@@ -162,7 +162,7 @@ class DiskStore:
         self._scalars.append(scalars)
 
     def _draws(self, number: int) -> list[Draw]:
-        """Read a file of draws; the last one read stays in memory."""
+        """Read a file of draws; the file read last stays in memory."""
         if self._cached[0] != number:
             path = self._chunk_path(self._starts[number])
             arrays = read_arrays(path, self._digests[number])

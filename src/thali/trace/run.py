@@ -1,17 +1,17 @@
-"""A run on disk: settings, data and draws in a folder that survives a power cut.
+"""A run on disk: a folder with settings, data and draws that survives a power cut.
 
 ::
 
     run/
     ├── header.json          settings, seed, version, digest of the data
-    ├── data.npz             the data, packed, with their names
+    ├── data.npz             the packed data, with the names of modes and rows
     └── chain-0/
-        ├── draws-00000000.npz   consecutive draws, named by the first
-        └── state.npz            where the chain is, which files of draws count, their digests,
-                                 and the seconds it took
+        ├── draws-00000000.npz   consecutive draws, named by the number of the first
+        └── state.npz            present state of the chain, list of the valid files of draws
+                                 with their digests, and the seconds of sampling
 
-A checkpoint writes the draws since the last one, then the state. The state counts the draws, so
-a file of draws that it does not count is not there; the next checkpoint writes it again.
+A checkpoint first writes the draws since the last checkpoint, then the state. A file of draws is
+valid only if the state lists it; otherwise it is ignored, and the next checkpoint overwrites it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ FORMAT = 1
 
 
 class Names(NamedTuple):
-    """What modes and their rows are called."""
+    """Names of the modes and of their rows."""
 
     modes: tuple[str, ...]
     rows: tuple[tuple[str, ...] | None, ...]
@@ -60,10 +60,10 @@ class Run:
     def create(
         cls, folder: str | os.PathLike[str], settings: Settings, tensor: PackedTensor, names: Names
     ) -> Run:
-        """Make the folder, or refuse if there is something already.
+        """Make the folder; raise an error if it exists and is not empty.
 
-        A new folder is filled under another name, and the header is written last: a run that can
-        be found can be read.
+        A new folder is filled under a temporary name, and the header is written last, so that
+        every run that can be found is complete.
         """
         path = folder_path(folder)
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
@@ -72,7 +72,7 @@ class Run:
                 remedy=(
                     "if it is a run, ",
                     Resume(path),
-                    " goes on with it; otherwise choose another name or remove it",
+                    " continues it; otherwise choose another name or remove it",
                 ),
             )
         header = {
@@ -82,7 +82,8 @@ class Run:
             "digest": digest(tensor),
             "settings": settings.to_json(),
         }
-        # An empty folder of the user's own is filled where it is: it may be a link or private.
+        # An empty folder that the user made is filled in place: it may be a link, or have
+        # permissions of its own.
         is_own = path.exists()
         place = path if is_own else path.with_name(f".{path.name}.{os.getpid()}.tmp")
         try:
@@ -123,20 +124,20 @@ class Run:
             msg = f"{path / 'header.json'} is damaged (not complete); restore it from a copy."
             raise TraceDamaged(msg)
         msg = (
-            f"{path} was written by thali {header.get('version')} in format {version}, this is "
-            f"thali {thali.__version__} with format {FORMAT}; read it with that version."
+            f"{path} was written by thali {header.get('version')} in format {version}, but this "
+            f"is thali {thali.__version__} with format {FORMAT}; read it with that version."
         )
         raise TraceMismatch(msg)
 
     def extend(self, draws: int) -> Run:
-        """Return the run with another number of draws asked for, noted on disk."""
+        """Return the run with another number of draws per chain, and store that number."""
         settings = replace(self.settings, draws=draws)
         header = self.header | {"settings": settings.to_json()}
         _write_header(self.folder, header)
         return Run(self.folder, settings, header)
 
     def data(self) -> tuple[PackedTensor, Names]:
-        """Read the packed copy of the data, and their names."""
+        """Read the packed data, and the names of their modes and rows."""
         path = self.folder / "data.npz"
         arrays = read_arrays(path)
         try:
@@ -160,7 +161,7 @@ class Run:
 
 
 def folder_path(folder: str | os.PathLike[str]) -> Path:
-    """Return the absolute path of a folder, so that it stays the same wherever one goes."""
+    """Return the absolute path of a folder, which stays valid in any working directory."""
     try:
         return Path(folder).expanduser().absolute()
     except (TypeError, RuntimeError) as error:
@@ -170,7 +171,7 @@ def folder_path(folder: str | os.PathLike[str]) -> Path:
 
 
 def digest(tensor: PackedTensor) -> str:
-    """Identify data by shape, ones and known entries."""
+    """Return a digest that identifies data by shape, ones and known entries."""
     total = sha256(repr(tuple(map(int, tensor.shape))).encode())
     first = tensor.unfoldings[0]
     for words in (first.ones, first.known):
@@ -179,7 +180,7 @@ def digest(tensor: PackedTensor) -> str:
 
 
 def _clear(place: Path, *, is_own: bool) -> None:
-    """Leave nothing of a run that could not be made; a folder of the user's own stays, empty."""
+    """Remove everything of a run that could not be made; a folder that the user made stays."""
     if not is_own:
         shutil.rmtree(place, ignore_errors=True)
         return

@@ -1,4 +1,4 @@
-"""Components proposed from what is left of the rows: birth and death, and replacement (eq. 22)."""
+"""Birth, death and replacement of components proposed from uncovered entries (eq. 22)."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _NO_CLASSES, _NOBODY = np.zeros((0, 0), np.uint64), np.zeros(0, np.int64)
 
 
 class Residual(Move):
-    """Add a component that looks like what is left of a row, or delete any component (eq. 22)."""
+    """Add a component that resembles the uncovered entries of a row, or delete one (eq. 22)."""
 
     name: ClassVar = "residual"
 
     def propose(self, attempt: Attempt) -> Proposal:
-        """Draw a code like the free entries of a row and who uses it; or one to delete."""
+        """Draw a code like the uncovered entries of a row, and its users; or one to delete."""
         stream, number, state, target = attempt
         uniforms = stream.uniforms(Site.RESIDUAL, N_RESIDUAL, row=int(number)).tolist()
         n, n_rows = state.n_components, target.shape[0]
@@ -57,7 +57,7 @@ class Residual(Move):
         return _proposal(np.array([gone]), (), -ratio, decision)
 
     def decide(self, attempt: Attempt, proposal: Proposal) -> State | None:
-        """Decide by the ratio; append the new component, or drop the old one."""
+        """Accept or reject; append the new component, or drop the deleted one."""
         state = attempt.state
         decision, to_density, _ = proposal.uniforms
         if not log(decision) < proposal.log_ratio:
@@ -71,15 +71,15 @@ class Residual(Move):
 
 
 class Replacement(Move):
-    """Put a component that looks like what is left of a row in the place of another.
+    """Replace a component by one that resembles the uncovered entries of a row.
 
-    The finite model's residual birth and death in one: the number of components stays.
+    It joins residual birth and death for a fixed number of components.
     """
 
     name: ClassVar = "residual"
 
     def propose(self, attempt: Attempt) -> Proposal:
-        """Draw what takes the place of which component."""
+        """Draw the component to replace, and the one that replaces it."""
         stream, number, state, target = attempt
         uniforms = stream.uniforms(Site.RESIDUAL, N_REPLACEMENT, row=int(number)).tolist()
         n, n_rows = state.n_components, target.shape[0]
@@ -95,7 +95,7 @@ class Replacement(Move):
         return _proposal(np.array([gone]), lines, ratio, decision)
 
     def decide(self, attempt: Attempt, proposal: Proposal) -> State | None:
-        """Decide by the ratio; put the new component in the place of the old one."""
+        """Accept or reject; replace the old component by the new one."""
         if not log(proposal.uniforms[0]) < proposal.log_ratio:
             return None
         return attempt.state.put(proposal.concerned, proposal.lines)
@@ -106,7 +106,7 @@ REPLACEMENT = Replacement()
 
 
 def _without(attempt: Attempt, gone: int, rate: float) -> tuple[_Rest, tuple[Words, ...]]:
-    """Return what is left to explain without a component, and that component."""
+    """Return the entries that are uncovered without a component, and that component."""
     state = attempt.state
     is_rest = np.ones(state.n_components, np.bool_)
     is_rest[gone] = False
@@ -116,29 +116,29 @@ def _without(attempt: Attempt, gone: int, rate: float) -> tuple[_Rest, tuple[Wor
 
 
 def _one_of(density: NDArray[np.float64], component: int) -> float:
-    """Return the density of a component, which may be that of all."""
+    """Return the density of a component, which may be shared by all."""
     return float(density if density.ndim == 0 else density[component])
 
 
 def _proposal(
     concerned: Index, lines: tuple[Words, ...], log_ratio: float, decision: tuple[float, float]
 ) -> Proposal:
-    """Return the proposal of one new component, or of none, in the place of one, or of none."""
+    """Return the proposal that replaces no or one component by no or one new component."""
     after = tuple([line[None] for line in lines])
     uniforms = (*decision, 0.0)
     return Proposal(True, concerned, after, log_ratio, uniforms, _NO_CLASSES, _NOBODY, _NOBODY)
 
 
 class _Rest(NamedTuple):
-    """What is left to explain where some components cover, and a component proposed from it."""
+    """The entries that some components leave uncovered, and components proposed from them."""
 
     attempt: Attempt
     is_rest: NDArray[np.bool_]
-    density: float  # of the code
-    rate: float  # at which rows join
+    density: float  # density of the code
+    rate: float  # prior probability that a row joins
 
     def draw(self, seed: int) -> tuple[tuple[Words, ...], float]:
-        """Draw a code like what is left of a row, and its users; return them and their score."""
+        """Draw a code like the uncovered entries of a row, and its users; compute their score."""
         stream, number, state, target = self.attempt
         users, codes = state.factors
         cover = Cover(codes, users, self.is_rest)
@@ -148,7 +148,7 @@ class _Rest(NamedTuple):
         return (joins, code), self._weigh(joins, code, is_drawn=True)
 
     def weigh(self, users: Words, code: Words) -> float:
-        """Return log likelihood gained and log prior of the code, less log proposal of both."""
+        """Return the log likelihood gained plus log prior of the code minus log proposal."""
         return self._weigh(users, code, is_drawn=False)
 
     def _weigh(self, joins: Words, code: Words, *, is_drawn: bool) -> float:
@@ -171,9 +171,10 @@ class _Rest(NamedTuple):
         return float(gain + log_code - log_proposal)
 
     def _odds(self) -> NDArray[np.float64]:
-        """Return the log odds that a code has a column, and what covering an entry gains.
+        """Return the log odds of columns in a code, and the gains of covering an entry.
 
-        Of a column that is a free one, a free zero, neither; then of a one, of a zero.
+        First the log odds for a column with an uncovered one, an uncovered zero, or neither; then
+        the log likelihood gained by covering a one and a zero.
         """
         w1, w0 = self.attempt.state.noise.rounded_weights()
         plain = log(self.density) - log1p(-self.density)
@@ -182,5 +183,5 @@ class _Rest(NamedTuple):
 
 @lru_cache(maxsize=16)
 def _everything(n_columns: int) -> Words:
-    """Return the code that has every column."""
+    """Return the code that contains every column."""
     return pack(np.ones(n_columns, np.bool_))

@@ -1,4 +1,4 @@
-# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# Compiled code: Numba checks the types, and has no keyword arguments; hence these settings.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
 # ruff: noqa: FBT001
 """Kernels of the residual moves: they draw a code and its users, and weigh them (eq. 22)."""
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from thali.bits import Index, Words
 
 _SURE = 45.0
-"""Log odds beyond which no uniform decides: the smallest is 2^-53."""
+"""Log odds beyond which no uniform random number matters: the smallest is 2^-53."""
 _NOTHING_LEFT = 746.0
-"""The exponential of less than minus this is zero in floating point."""
+"""The exponential of a number below minus this is zero in floating point."""
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
 _RESIDUAL_ROWS = np.uint64(Site.RESIDUAL_ROWS)
@@ -36,7 +36,7 @@ def code_like(
     key: np.uint64, sweep: np.uint64, number: np.uint64, free: Words, ones: Words,
     odds_of: NDArray[np.float64], n_columns: int,
 ) -> Words:  # fmt: skip
-    """Draw a code from what no component covers in a row."""
+    """Draw a code from the uncovered entries of a row."""
     rates = 1.0 / (1.0 + np.exp(-odds_of[:3]))
     code = np.zeros(free.shape[0], np.uint64)
     for column in range(n_columns):
@@ -56,27 +56,29 @@ def residual_users(
     users: Words, rate: float, counts: Index, sizes: Index, odds_of: NDArray[np.float64],
     sums: NDArray[np.float64],
 ) -> None:  # fmt: skip
-    """Draw who uses a component with a proposed code in a range of rows, or weigh those who do.
+    """Draw the users of a proposed code in a range of rows, or weigh given users.
 
     Parameters
     ----------
     lo, hi
-        The range; it starts with a chunk.
+        Range of rows; it starts at the beginning of a chunk.
+    is_drawn
+        Whether the users are drawn, or given.
     users
-        One line of words; filled if they are to be drawn.
+        The users as one line of words; filled if they are drawn.
     rate
-        Probability to join where there is nothing to gain.
+        Probability to join if there is nothing to gain.
     counts
-        ``(n_rows, 2, 2)``: free ones and zeros of every row inside and outside the code.
+        ``(n_rows, 2, 2)``: uncovered ones and zeros of every row inside and outside the code.
     sizes
-        Columns inside and outside.
+        Number of columns inside and outside the code.
     odds_of
-        Log odds that a proposed code has a column: of a free one, a free zero, neither; then what
-        covering a one and a zero gains.
+        Log odds that a proposed code contains a column with an uncovered one, an uncovered zero,
+        or neither; then the log likelihood gained by covering a one and a zero.
     sums
-        Filled for every chunk: what the component gains in likelihood; the log probability of
-        these users; and of having proposed the code from each of the rows, the largest log
-        probability and the sum of all relative to it.
+        Filled for every chunk: the log likelihood gained by the component; the log probability of
+        these users; then, over the rows from which the code could have been proposed, the largest
+        log probability of the code and the sum of the probabilities relative to the largest.
     """
     log_on = np.empty(3)
     log_off = np.empty(3)
@@ -123,7 +125,7 @@ def residual_users(
 
 @jit
 def add_up(sums: NDArray[np.float64], n_rows: int) -> tuple[float, float]:
-    """Return the gain, and the log probability of code and users, whichever row was the seed."""
+    """Return the gain, and the log probability of code and users, summed over seed rows."""
     gain, log_joins, total = 0.0, 0.0, 0.0
     largest = sums[:, 2].max()
     for part in sums:
