@@ -1,7 +1,7 @@
 """Where the vertical kernel beats the horizontal one: ``./dev python benchmarks/forms.py``.
 
 Prints time of the horizontal form / time of the vertical form for one update of a factor of 10
-components, by number of rows and words a row. `engines/cpu/engine.py` chooses by this table.
+components, by number of rows and words a row. `engines/cpu/draw_rows.py` chooses by this table.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from pathlib import Path
 from time import perf_counter
 
 import thali
+from thali.engines.cpu import draw_rows
 from thali.engines.cpu import engine as cpu
-from thali.engines.cpu import vertical
 from thali.engines.host import HostRows
 from thali.errors import NotConverged
 from thali.model import marginals
@@ -29,11 +29,11 @@ SHAPE, N_COMPONENTS, FLIPS = (301, 21_000), 10, 0.1
 
 COMPILED = {
     HostRows: ["share_work", "free_in_window", "over_rows"],
-    vertical: ["list_visits"],
+    draw_rows: ["list_visits"],
     marginals: ["_gain", "_draw"],
     cpu: ["order_components"],
     residual: ["code_like"],
-    own_component: ["choose_row", "draw_entries", "draw_codes"],
+    own_component: ["choose_row", "weigh_entries", "draw_codes"],
 }
 """What the sampler calls, by where it looks it up."""
 

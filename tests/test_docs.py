@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import inspect
+import pkgutil
 import re
 import shlex
 import subprocess
@@ -187,3 +188,59 @@ def test_links_between_documents_exist():
     for path in DOCUMENTS:
         for link in re.findall(r"\]\(([^)#:]+)\)", path.read_text()):
             assert (path.parent / link).exists(), f"{path.name}: {link}"
+
+
+PLACES = [ROOT, ROOT / "src" / "thali", ROOT / "docs", ROOT / "examples"]
+ABOUT_CODE = [
+    ROOT / "CONTRIBUTING.md",
+    *(ROOT / "docs" / f"{n}.md" for n in ("design", "glossary")),
+]
+
+
+def quoted(path, pattern):
+    """What stands between backticks, outside of blocks, and is all of a pattern."""
+    text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+    return {part for part in re.findall(r"`([^`\n]+)`", text) if re.fullmatch(pattern, part)}
+
+
+def is_there(name):
+    """Whether a file or folder is in a usual place; one without a folder may be anywhere."""
+    if any(list(place.glob(name)) for place in PLACES):
+        return True
+    return "/" not in name and any(list((ROOT / f).rglob(name)) for f in ("src", "tests"))
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_files_that_documents_name_exist(path):
+    """Files of code that were renamed are renamed in documents, too; NAME stands for any."""
+    named = quoted(path, r"[\w./*-]+\.(py|cu|js)")
+    assert {name for name in named if "NAME" not in name and not is_there(name)} == set()
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_names_that_documents_import_exist(path):
+    """What is called ``thali.…`` can be imported by that name."""
+    for name in quoted(path, r"thali(\.\w+)+"):
+        pkgutil.resolve_name(name)
+
+
+@pytest.mark.parametrize("path", ABOUT_CODE, ids=lambda path: path.name)
+def test_documents_about_the_code_use_its_names(path):
+    """Names in them occur in the code, and so do folders."""
+    texts = [p.read_text() for f in ("src", "tests") for p in (ROOT / f).rglob("*.py")]
+    words = set(re.findall(r"\w+", "\n".join(texts)))
+    names = quoted(path, r"[A-Za-z_][\w.]*")
+    parts = {part for name in names if not is_there(name) for part in name.split(".")}
+    assert parts - {"", "uv"} <= words  # uv is a program
+    folders = quoted(path, r"[\w./]+/") - {"screenshots/"}  # made by tests
+    assert {name for name in folders if not is_there(name)} == set()
+
+
+def test_glossary_has_every_word_once_in_order():
+    lines = (ROOT / "docs" / "glossary.md").read_text().splitlines()
+    words = [line.split("|")[1].strip() for line in lines if line.startswith("| ")][1:]
+    assert len(words) > 50
+    assert words == sorted(set(words), key=str.lower)
+    for line in lines:
+        for other in re.findall(r"[Ss]ee \*([\w -]+)\*", line):
+            assert other in words

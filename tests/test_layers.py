@@ -130,6 +130,16 @@ def test_the_sampler_never_looks_at_data():
     assert BEYOND_THE_BORDER.search("ones, known = target.engine.tensor.unfoldings[0]")
 
 
+SCORE = re.compile(r"weights?(\[[^]]*\])? \* |\bw[10] \* ")
+
+
+def test_the_score_of_a_conditional_is_written_once():
+    """Once for compiled code of the host and once for the device, beside the tests' oracle."""
+    files = [p for ending in ("py", "cu") for p in PACKAGE.rglob(f"*.{ending}")]
+    found = {p.name for p in files if SCORE.search(p.read_text())}
+    assert found == {"rule.py", "conditional.cu"}
+
+
 OTHER_MODES = re.compile(r"factors\[1\]|densities\[1\]|shape\[1 - ")
 
 

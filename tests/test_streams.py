@@ -1,7 +1,7 @@
 """Random numbers: the right generator, one number per address, and nothing else."""
 
 from collections import Counter
-from itertools import permutations, product
+from itertools import combinations, permutations, product
 
 import numpy as np
 import pytest
@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from support import oracle
+from thali import sites
+from thali.sites import SITES_PER_MODE, Site, site_of
 from thali.streams import (
-    SITES_PER_MODE,
-    Site,
     Stream,
     chain_key,
     fraction,
     philox,
-    site_of,
     uniform64,
 )
 
@@ -128,6 +127,61 @@ def test_sites():
     assert len(set(Site.__members__.values())) == len(Site.__members__)
     assert all(0 <= site < SITES_PER_MODE for site in Site)
     assert len({site_of(s, m) for s, m in product(Site, range(5))}) == 5 * len(Site)
+
+
+INDICES = {
+    sites.BirthDeathIndex: {},
+    sites.SplitIndex: {"SHARES": 3, "DECISION": 3},
+    sites.ExchangeIndex: {"SHARES": 3, "DECISION": 3},
+    sites.AnchoredIndex: {"DECISION": 3},
+    sites.GuidedIndex: {"RATES": 4, "DECISION": 3},
+    sites.CompoundIndex: {"PARTS": 5, "DECISION": 3},
+    sites.ResidualIndex: {},
+    sites.ReplacementIndex: {},
+    sites.OwnComponentIndex: {},
+}
+"""How many numbers those indices stand for that stand for several."""
+
+EITHER_OR = {
+    ("IS_ANY_PARTNER", "SHARES"), ("PARTNER", "SHARES"), ("N_PARTS", "VICTIM"), ("ROW", "VICTIM"),
+    ("SEED", "VICTIM"),
+}  # fmt: skip
+"""Indices of which a try needs one at most: a split has shares, a merge a partner."""
+
+
+def shared_numbers(register, lengths):
+    """Return the pairs of indices that share a number and may both be used."""
+    spans = {
+        name: set(range(index, index + lengths.get(name, 1)))
+        for name, index in register.__members__.items()
+    }
+    return {
+        pair
+        for pair in combinations(sorted(spans), 2)
+        if spans[pair[0]] & spans[pair[1]] and pair not in EITHER_OR
+    }
+
+
+@pytest.mark.parametrize("register", INDICES, ids=lambda register: register.__name__)
+def test_indices_of_a_site(register):
+    """No two decisions of a try share a number, unless only one of them is taken."""
+    assert shared_numbers(register, INDICES[register]) == set()
+
+
+def test_an_index_that_is_used_twice_is_noticed():
+    """The comparison above finds a span that reaches into the next."""
+    assert shared_numbers(sites.GuidedIndex, {"RATES": 5}) == {("DECISION", "RATES")}
+
+
+def test_every_register_is_looked_at():
+    """Those of moves that split and merge share a site with what all of them draw."""
+    registers = {
+        r for r in vars(sites).values() if isinstance(r, type) and r.__name__ != "IntEnum"
+    }
+    assert registers == {Site, *INDICES}
+    anchored = {**sites.SplitIndex.__members__, **sites.AnchoredIndex.__members__}
+    alike = {n: anchored[n] for n in ("IS_SPLIT", "FIRST", "IS_ANY_PARTNER", "PARTNER")}
+    assert not set(alike.values()) & set(sites.AnchoredIndex)
 
 
 def test_uniforms_never_reach_zero_or_one():

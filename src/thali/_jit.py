@@ -1,4 +1,4 @@
-"""The one way a function is compiled: without the GIL, cached, and never stale."""
+"""How functions are compiled: they release the GIL, and their cache on disk is never stale."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
-    # Numba's types are what counts in a call, and they are checked when it compiles.
+    # Numba checks the types of a call itself when it compiles the function.
     Kernel: TypeAlias = Callable[..., Any]
 
 KERNEL_FILES = (
@@ -34,6 +34,7 @@ KERNEL_FILES = (
     "engines/cpu/order_components.py",
     "engines/cpu/serial.py",
     "engines/cpu/vertical.py",
+    "engines/cpu/visits.py",
     "sampler/moves/anchored.py",
     "sampler/moves/compound.py",
     "sampler/moves/exchange.py",
@@ -43,13 +44,14 @@ KERNEL_FILES = (
     "sampler/moves/residual_kernels.py",
     "sampler/moves/split_merge.py",
     "posterior/coverage.py",
-    "posterior/new_row_kernels.py",
+    "posterior/new_row_chain.py",
+    "posterior/new_row_enumeration.py",
 )
-"""Every file with compiled code; tests/test_layers.py keeps the list complete."""
+"""Every file whose text goes into compiled code; tests/test_layers.py checks the list."""
 
 
 def _stamp() -> tuple[int, str]:
-    """Identify the sources of all kernels by content."""
+    """Return an identifier of the content of all files with compiled code."""
     digest = blake2b(digest_size=16)
     for name in KERNEL_FILES:
         digest.update((Path(__file__).parent / name).read_bytes())
@@ -60,22 +62,23 @@ _STAMP = _stamp()
 
 
 def jit(function: Kernel) -> Kernel:
-    """Compile a function on first call, release the GIL in it, keep the result on disk."""
+    """Compile a function at its first call, to run without the GIL, and cache it on disk."""
     compiled: Any = numba.njit(nogil=True)(function)
     if not hasattr(compiled, "enable_caching"):  # NUMBA_DISABLE_JIT=1: a plain function
         return function
     try:
         compiled.enable_caching()
-        # Numba notices only edits of the file a kernel is in, not of the helpers it calls
-        # from other files, and compares times, which images and archives falsify. Our stamp
-        # is the content of all kernel files.
+        # Numba notices an edit only in the file that a kernel is in, not in other files whose
+        # functions the kernel calls. It also compares file times, which container images and
+        # archives do not keep. Our stamp is the content of all files with compiled code instead.
         compiled._cache._cache_file._source_stamp = _STAMP  # noqa: SLF001
     except (RuntimeError, AttributeError):
-        # Nowhere to write (containers with a random user), or another Numba: no cache.
+        # No folder can be written to (as in containers with a random user), or this version of
+        # Numba has no such attribute: compile without a cache.
         compiled = numba.njit(nogil=True)(function)
     return compiled  # type: ignore[no-any-return]
 
 
 def inlined(function: Kernel) -> Kernel:
-    """Compile a function into its callers, so that they can hoist what does not change."""
+    """Compile a function into its callers, which can then move constant work out of loops."""
     return numba.njit(nogil=True, inline="always")(function)

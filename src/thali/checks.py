@@ -1,4 +1,4 @@
-"""Checks of arguments: one sentence each, before anything is computed."""
+"""Checks of arguments before anything is computed; each error is one sentence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from thali.sentences import was_given
 
 
 def positive(name: str, value: Any) -> float:
-    """Return a positive finite number, or say what was given."""
+    """Return a positive finite number; raise an error if the value is none."""
     if not _is_number(value) or not float(value) > 0.0:
         raise InvalidValue(
             was_given(name, value), "allowed are finite numbers above 0", "choose one"
@@ -21,7 +21,7 @@ def positive(name: str, value: Any) -> float:
 
 
 def probability(name: str, value: Any, lower: float = 0.0, upper: float = 1.0) -> float:
-    """Return a number strictly between two bounds, or say what was given."""
+    """Return a number strictly between two bounds; raise an error if the value is none."""
     if not _is_number(value) or not lower < float(value) < upper:
         raise InvalidValue(
             was_given(name, value),
@@ -32,7 +32,7 @@ def probability(name: str, value: Any, lower: float = 0.0, upper: float = 1.0) -
 
 
 def shape_parameters(name: str, pair: Any) -> None:
-    """Check the two parameters of a Beta or Gamma prior."""
+    """Check that a Beta or Gamma prior is given as two positive numbers."""
     if not isinstance(pair, tuple) or len(pair) != 2:
         raise InvalidValue(
             was_given(name, pair),
@@ -44,7 +44,7 @@ def shape_parameters(name: str, pair: Any) -> None:
 
 
 def count(name: str, value: Any, least: int = 0) -> int:
-    """Return an integer of at least ``least``, or say what was given."""
+    """Return an integer of at least ``least``; raise an error if the value is none."""
     if not is_integer(value) or value < least:
         raise InvalidValue(
             was_given(name, value), f"allowed are integers from {least} on", "choose one"
@@ -53,7 +53,7 @@ def count(name: str, value: Any, least: int = 0) -> int:
 
 
 def is_integer(value: Any) -> bool:
-    """Whether a value is one integer (True and False are not meant as numbers)."""
+    """Return whether a value is one integer (True and False do not count as numbers)."""
     if isinstance(value, bool):
         return False
     try:
@@ -64,7 +64,7 @@ def is_integer(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether a value is a finite real number (True and False are not meant as numbers)."""
+    """Return whether a value is a finite real number (True and False do not count)."""
     if not isinstance(value, Real) or isinstance(value, bool):
         return False
     try:

@@ -1,15 +1,15 @@
-# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# Compiled by Numba, which checks types itself: mypy's checks that do not apply are switched off.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
-"""Random decisions in integers, so that every engine takes the same ones.
+"""Random decisions in integers, so that every engine takes the same decisions.
 
 Scores are log odds in units of 2**-24 (``int64``), probabilities are fractions of 2**64
-(``uint64``). No floating-point operation decides a bit; the logarithms behind the scores
-are taken once, on the host. A table of probabilities would be no alternative: a score has two
-counts, a prior for every component and weights for every number of single-row components.
+(``uint64``). No floating-point operation decides a bit; the host computes the logarithms behind
+the scores once. A table of probabilities would be too large: a score depends on two counts, on a
+prior that every component has and on weights for every number of single-row components.
 
-Rounding a weight means slightly different error rates, the same ones in every conditional.
-Rounding the tables of single-row components shifts the log odds of their number by at most
-3e-8 for each uncovered entry.
+Rounding a weight has the effect of slightly different error rates, which are the same in every
+conditional. Rounding the tables of single-row components changes the log odds of their number by
+at most 3e-8 per uncovered entry.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SCALE = 1 << 24
-"""Units of a score in one nat."""
+"""Number of units of a score per nat."""
 
 LIMIT = np.int64(45 * SCALE)
-"""From here on exp(-score) is below 2**-64: no random number can contradict the score."""
+"""From this score on, exp(-score) is below 2**-64: no random number can change the decision."""
 
 SUM_SHIFT = np.uint64(12)
 MOST_WEIGHTS = 1 << 12
-"""Weights of a categorical draw are fractions of 2**52, so that 4096 of them can be summed."""
+"""Most weights of a categorical draw: as fractions of 2**52, so many can be summed."""
 
 _UNIT = np.uint64(1 << 52)
 _FAR = np.int64(8 * SCALE)
@@ -44,14 +44,14 @@ _DIGIT_MASK = np.int64((1 << _DIGIT) - 1)
 
 
 def fixed(value: float | NDArray[np.float64]) -> NDArray[np.int64]:
-    """Round log odds to the grid; infinities become certainty."""
-    certain = 2.0**37 * SCALE  # beats any sum of counts times weights that fits in int64
+    """Round log odds to units of a score; infinite log odds become certainty."""
+    certain = 2.0**37 * SCALE  # exceeds any sum of counts times weights that fits in int64
     units = np.minimum(np.maximum(np.multiply(value, float(SCALE)), -certain), certain)
     return np.rint(units).astype(np.int64)
 
 
 def threshold(probability: float | NDArray[np.float64]) -> NDArray[np.uint64]:
-    """Turn probabilities into thresholds: a 64-bit uniform is below with that probability."""
+    """Turn probabilities into thresholds: 64 random bits are below one with that probability."""
     below_one = np.ldexp(np.minimum(probability, 1.0 - 2.0**-53), 64).astype(np.uint64)
     return np.where(np.greater_equal(probability, 1.0), np.uint64(2**64 - 1), below_one)
 
@@ -59,7 +59,7 @@ def threshold(probability: float | NDArray[np.float64]) -> NDArray[np.uint64]:
 def _exp_tables() -> NDArray[np.uint64]:
     """Return exp(-i), exp(-i / 2**12), exp(-i / 2**24) as fractions of 2**64.
 
-    Computed in integers of 256 bits, hence the same on every machine.
+    They are computed in integers of 256 bits, so they are the same on every machine.
     """
     one = 1 << 256
     tables = []
@@ -115,9 +115,9 @@ def exp_neg(score: np.int64) -> np.uint64:
 
 @jit
 def is_unlikely(score: np.int64, r: np.uint64) -> bool:
-    """Return whether a uniform picks the less likely value: r (1 + e) < e, e = exp(-|score|)."""
+    """Return whether r picks the less likely value: r (1 + e) < e, with e = exp(-|score|)."""
     if abs(score) >= _FAR and r >= _NOT_SMALL:
-        return False  # r > e without looking e up: nearly always, where e is small
+        return False  # r > e is certain without looking up e; nearly always so if e is small
     e = exp_neg(abs(score))
     return r < e and multiply_high(r, e) < e - r
 
@@ -133,7 +133,7 @@ def gibbs_bit(
 ) -> bool:
     """Return True with probability sigmoid(score).
 
-    No random number is computed where none could change the outcome.
+    No random number is computed if none could change the outcome.
     """
     if abs(score) >= LIMIT:
         return score >= 0
@@ -162,8 +162,8 @@ def categorical(scores: NDArray[np.int64], n: int, r: np.uint64) -> int:
 def is_accepted(log_scale: np.int64, total: np.uint64, r: np.uint64) -> bool:
     """Return True with probability min(1, total * 2**-52 * exp(log_scale)).
 
-    ``total`` is a sum of weights as in :func:`categorical`: the largest of them is 2**52, up to
-    rounding, so that a scale of one or more is always accepted.
+    ``total`` is a sum of weights as in :func:`categorical`. The largest weight is 2**52, up to
+    rounding, so a scale of one or more is always accepted.
     """
     if log_scale >= 0:
         return True

@@ -68,8 +68,7 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     n_components_ : int
         Number of components in the point estimate; it can be 0.
     noise_ : Noise
-        Posterior means of the false positive rate (spurious ones) and the false negative rate
-        (dropped ones).
+        Posterior means of the error rates.
     prior_odds_ : ndarray, (n_components_,)
         Prior log odds that a new row has each component.
     n_features_in_ : int
@@ -151,7 +150,7 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self.posterior_ = posterior
         self.components_ = np.ascontiguousarray(codes.T)
         self.n_components_ = len(self.components_)
-        self.noise_ = Noise(float(posterior.spurious.mean()), float(posterior.dropped.mean()))
+        self.noise_ = Noise(*(float(drawn.mean()) for drawn in posterior.noise.values()))
         self.prior_odds_ = prior_odds(posterior, users)
         return self
 

@@ -1,4 +1,4 @@
-"""What a run tells while it runs: a callback, and progress bars for those who watch."""
+"""Reports of progress during a run: to a callback, or as progress bars."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ log = logging.getLogger("thali")
 
 
 class Progress(NamedTuple):
-    """Where one chain is."""
+    """The progress of one chain."""
 
     chain: int
-    sweep: int  # completed
-    n_sweeps: int  # of the whole chain
+    sweep: int  # number of completed sweeps
+    n_sweeps: int  # number of sweeps of the whole chain
     is_warmup: bool
     n_components: int
     log_joint: float
-    start: str = ""  # what it does before its first sweep, in words
+    start: str = ""  # description of what the chain does before its first sweep
 
 
 class Bars:
-    """One bar a chain; made when the first sweep is reported."""
+    """One progress bar per chain, made when its first sweep is reported."""
 
     def __init__(self) -> None:
         self._bars: dict[int, Any] = {}
 
     def __call__(self, now: Progress) -> None:
-        """Show where a chain is."""
-        from tqdm.auto import tqdm  # noqa: PLC0415 - only those who watch pay for it
+        """Show the progress of a chain."""
+        from tqdm.auto import tqdm  # noqa: PLC0415 - imported only if bars are shown
 
         if now.chain not in self._bars:
             self._bars[now.chain] = tqdm(
@@ -51,37 +51,37 @@ class Bars:
         bar.update(now.sweep - bar.n)
 
     def close(self) -> None:
-        """Leave the bars as they are."""
+        """Finish the bars, which stay visible."""
         for bar in self._bars.values():
             bar.close()
 
 
 class Reporter:
-    """Calls whoever wants to know; a callback can never stop a run."""
+    """Passes progress on to a callback; an error in the callback never stops a run."""
 
     def __init__(self, progress: bool | Callable[[Progress], object] | None) -> None:  # noqa: FBT001
         if progress is None:
-            progress = _is_watched()
+            progress = _is_interactive()
         self._bars = Bars() if progress is True else None
         self._callback: Callable[[Progress], object] | None = self._bars
         if callable(progress):
             self._callback = progress
         elif not isinstance(progress, bool):
             msg = (
-                f"progress={progress!r} was given; allowed are True, False, None (bars where "
-                "somebody watches) and a function that takes a Progress."
+                f"progress={progress!r} was given; allowed are True, False, None (bars in a "
+                "terminal or a notebook) and a function that takes a Progress."
             )
             raise TypeError(msg)
-        self._told: dict[int, tuple[int, str]] = {}
+        self._reported: dict[int, tuple[int, str]] = {}
 
     def __call__(self, chains: list[Progress]) -> None:
-        """Tell about the chains that have moved."""
+        """Report the chains that have made progress since the last call."""
         if self._callback is None:
             return
         for now in chains:
-            if self._told.get(now.chain) == (now.sweep, now.start):
+            if self._reported.get(now.chain) == (now.sweep, now.start):
                 continue
-            self._told[now.chain] = now.sweep, now.start
+            self._reported[now.chain] = now.sweep, now.start
             try:
                 self._callback(now)
             except Exception:
@@ -90,11 +90,11 @@ class Reporter:
                 return
 
     def close(self) -> None:
-        """Leave the bars as they are."""
+        """Finish the bars, which stay visible."""
         if self._bars is not None:
             self._bars.close()
 
 
-def _is_watched() -> bool:
-    """Whether somebody looks: at a terminal or a notebook, not at a log."""
+def _is_interactive() -> bool:
+    """Return whether the output goes to a terminal or a notebook rather than to a log."""
     return sys.stderr.isatty() or "ipykernel" in sys.modules

@@ -223,7 +223,7 @@ def _write(
         "unmatched": float(alignment.unmatched.mean()),
         "rates": {
             name: {q: float(np.quantile(rates, level)) for q, level in _QUANTILES.items()}
-            for name, rates in (("spurious", posterior.spurious), ("dropped", posterior.dropped))
+            for name, rates in posterior.noise.items()
         },
         "error": float(posterior.point_estimate().error),
         "diagnostics": posterior.summary(),

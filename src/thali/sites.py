@@ -1,9 +1,9 @@
-"""The register of random numbers: every use has an address that nothing else has.
+"""The register of random numbers: every use has an address of its own.
 
 A random number is read at ``(key, sweep, site, row, index)`` (:mod:`thali.streams`). The site says
-what it is used for; where one site serves several decisions of a move, the index says which. Both
-numbers are part of every stored chain: never reuse or renumber one, and raise ``VERSION`` when the
-same seed gives another chain than before.
+what the number is used for. If a move takes several decisions at one site, the index tells them
+apart. Stored chains depend on sites and indices: never reuse or renumber one, and raise
+``VERSION`` when a seed gives a different chain than before.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 VERSION = 4
-"""Version of the random stream."""
+"""Version of the random stream: the same seed gives the same chain within one version."""
 
 SITES_PER_MODE = 64
 """Sites of mode m are shifted by m * SITES_PER_MODE, so that modes never share an address."""
@@ -22,45 +22,45 @@ class Site(IntEnum):
 
     ROW_BITS = 1  # entry (row, component) of a factor
     BIRTH_COUNT = 2  # how many single-row components a row owns
-    BIRTH_COVER = 3  # whether a column is in at least one of a row's new components
-    BIRTH_BITS = 4  # the new components themselves
+    BIRTH_COVER = 3  # whether at least one of a row's new components has a column
+    BIRTH_BITS = 4  # codes of the new components
     BIRTH_DEATH = 5  # birth or death of one single-row component, with its own density
     ORDER = 6  # order in which the components are visited
     BLOCKS = 7  # partition of the rows into blocks
     STICKS = 8  # weights of the Beta process
-    ALPHA = 9
-    DENSITY = 10
-    NOISE = 11
+    ALPHA = 9  # concentration of the buffet
+    DENSITY = 10  # densities of the factors
+    NOISE = 11  # error rates
     START = 12  # starting factors of the finite model
     CHAIN = 13  # keys of chains
-    SIMULATION = 14  # keys of simulated data: a chain of the same seed shares no number with them
+    SIMULATION = 14  # keys of simulated data, which share no number with chains of the same seed
     FACTOR = 15  # simulated: entries of a factor
     DISHES = 16  # simulated: which known dishes a customer takes
-    NEW_DISHES = 17  # simulated: how many new ones
+    NEW_DISHES = 17  # simulated: how many new dishes a customer takes
     FLIPS = 18  # simulated: the data given the factors
     UNKNOWN = 19  # simulated: which entries are unknown
     MEMBERSHIP = 20  # memberships of new rows, given components
     REPLICATE = 21  # replicated data, given a draw
 
-    SPLIT = 22  # split or merge: what is tried, and whether it is accepted
-    SPLIT_ROWS = 23  # which of the two every user gets
-    SPLIT_CODES = 24  # codes of the components concerned
-    GUIDED = 25  # guided birth or death: likewise
+    SPLIT = 22  # split or merge of components: proposal and acceptance
+    SPLIT_ROWS = 23  # which of the two components each user gets
+    SPLIT_CODES = 24  # codes of the changed components
+    GUIDED = 25  # guided birth or death: the same three uses
     GUIDED_ROWS = 26
     GUIDED_CODES = 27
-    RESIDUAL = 28  # residual birth or death: likewise
+    RESIDUAL = 28  # residual birth or death: the same three uses
     RESIDUAL_ROWS = 29
     RESIDUAL_CODES = 30
-    COMPOUND = 31  # birth or death of a compound: likewise
+    COMPOUND = 31  # birth or death of a compound: the same three uses
     COMPOUND_ROWS = 32
     COMPOUND_CODES = 33
-    OWN_COMPONENT = 34  # a row's own component against its other entries: likewise
-    OWN_COMPONENT_ORDER = 35
-    ANCHORED = 36  # split or merge by what fits two rows: likewise
+    OWN_COMPONENT = 34  # birth or death of a row's own component, with other entries of the row
+    OWN_COMPONENT_ORDER = 35  # which other entries are drawn with it
+    ANCHORED = 36  # split or merge guided by two anchor rows: the same three uses
     ANCHORED_ROWS = 37
     ANCHORED_CODES = 38
-    FIRST_ROWS = 39  # rows that a chain of many rows starts with, and the key of what they draw
-    SEARCH = 40  # keys of searches for few errors
+    FIRST_ROWS = 39  # subset of rows that a chain warms up on, and the key of that warm-up
+    SEARCH = 40  # keys of searches for the fewest errors
 
 
 class BirthDeathIndex(IntEnum):
@@ -73,23 +73,23 @@ class BirthDeathIndex(IntEnum):
 
 
 class SplitIndex(IntEnum):
-    """Indices at ``Site.SPLIT`` and ``Site.ANCHORED``: what split and merge draw alike."""
+    """Indices at ``Site.SPLIT``, most of which ``Site.ANCHORED`` shares."""
 
     IS_SPLIT = 0
     FIRST = 1  # the component to split, or the first to merge
-    IS_ANY_PARTNER = 2  # merge: whether any component may be the partner, or only the most alike
-    PARTNER = 3  # merge: which of them
-    SHARES = 2  # split (where there is no partner): three numbers, to whom users go
+    IS_ANY_PARTNER = 2  # merge: whether any component may be the partner, or only the most similar
+    PARTNER = 3  # merge: which component is the partner
+    SHARES = 2  # split (which has no partner): three numbers, the probabilities of users' groups
     DENSITY = 5  # split: density of the new component
-    DECISION = 6  # three numbers: a block of columns, the decision by it, the decision by all
+    DECISION = 6  # three numbers: a block of columns, the decision by it, and by all columns
 
 
 class ExchangeIndex(IntEnum):
-    """Indices at ``Site.SPLIT`` of the finite model, which exchanges instead of splitting."""
+    """Indices at ``Site.SPLIT`` of the finite model, which merges and splits in one move."""
 
     FIRST = 0
     IS_ANY_PARTNER = 1
-    SHARES = 2  # three numbers: as a split's
+    SHARES = 2  # three numbers, as for a split
     PARTNER = 5
     DECISION = 6
     THIRD = 9
@@ -98,7 +98,7 @@ class ExchangeIndex(IntEnum):
 class AnchoredIndex(IntEnum):
     """Further indices at ``Site.ANCHORED``."""
 
-    WINDOW = 4  # which words of columns are looked at
+    WINDOW = 4  # which words of columns the proposal looks at
     ANCHOR = 5
     OTHER_ANCHOR = 6
     DECISION = 7
@@ -112,7 +112,7 @@ class GuidedIndex(IntEnum):
     FIRST = 1
     SECOND = 2
     VICTIM = 3
-    RATES = 4  # four numbers, one for each class of rows
+    RATES = 4  # four numbers, one per class of rows
     DECISION = 8
     DENSITY = 11
 
@@ -126,7 +126,7 @@ class CompoundIndex(IntEnum):
     VICTIM = 2  # death
     RATE_INSIDE = 3
     RATE_OUTSIDE = 4
-    PARTS = 5  # one number for each part, five at most
+    PARTS = 5  # one number per part, five at most
     DECISION = 10
     DENSITY = 13
 
@@ -135,7 +135,7 @@ class ResidualIndex(IntEnum):
     """Indices at ``Site.RESIDUAL``."""
 
     IS_BIRTH = 0
-    SEED = 1  # birth: the row that shows what is left
+    SEED = 1  # birth: the row whose uncovered ones suggest the component
     VICTIM = 1  # death
     DECISION = 2
     DENSITY = 3

@@ -1,11 +1,11 @@
-# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# Compiled by Numba, which checks types itself: mypy's checks that do not apply are switched off.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
-"""Counter-based random numbers: randomness is an address, not a stream.
+"""Counter-based random numbers: each is read at an address, not taken from a sequence.
 
-Every decision of the sampler reads the number at its own address
-``(key, sweep, site, row, index)``. Threads, blocks, devices, workers and restarts
-therefore cannot change the chain, and there is no generator state to save: the
-number of completed sweeps is the state.
+Every decision of the sampler reads the random number at its own address
+``(key, sweep, site, row, index)``. The chain is therefore the same for any number of threads,
+blocks, devices and workers, and after a restart. No generator state has to be saved: the number of
+completed sweeps is enough.
 
 The generator is Philox 4x32-10 (Salmon, Moraes, Dror & Shaw 2011).
 """
@@ -28,7 +28,8 @@ _MASK = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 _MULTIPLIER_0 = np.uint64(0xD2511F53)
 _MULTIPLIER_1 = np.uint64(0xCD9E8D57)
-_TAIL = np.uint64(12)  # of 64 random bits: with more than 52, the largest + 0.5 would round to 1
+# Bits dropped from 64: with more than 52 bits, the largest number + 0.5 would round to 1.
+_TAIL = np.uint64(12)
 _STEP = 2.0**-52
 _WEYL_0 = np.uint64(0x9E3779B9)
 _WEYL_1 = np.uint64(0xBB67AE85)
@@ -40,8 +41,9 @@ def philox(
 ) -> tuple[np.uint64, np.uint64]:
     """Encrypt a counter of four 32-bit words; return the four output words as two pairs.
 
-    All arguments are ``uint64``; the counter words must be below 2**32. Inlined: in a loop over
-    rows the first rounds are the same for all and leave the loop, which halves the time.
+    All arguments are ``uint64``; the counter words must be below 2**32. The function is inlined:
+    in a loop over rows, the compiler computes the first rounds, which are the same for all rows,
+    once before the loop. This halves the time.
     """
     k0 = key & _MASK
     k1 = key >> _HALF
@@ -75,7 +77,7 @@ def fraction(word: np.uint64) -> float:
 def uniform(
     key: np.uint64, sweep: np.uint64, site: np.uint64, row: np.uint64, index: np.uint64
 ) -> float:
-    """Read the number between 0 and 1 at an address."""
+    """Read the random number at an address as a number strictly between 0 and 1."""
     return fraction(uniform64(key, sweep, site, row, index))
 
 
@@ -110,7 +112,7 @@ class Stream(NamedTuple):
         return _bits(self.key, self.sweep, np.uint64(site), np.uint64(row), n)
 
     def uniforms(self, site: int, n: int, row: int = 0) -> NDArray[np.float64]:
-        """Return numbers strictly between 0 and 1, for inverse distribution functions."""
+        """Return ``n`` numbers strictly between 0 and 1, for inverse distribution functions."""
         return _uniforms(self.key, self.sweep, np.uint64(site), np.uint64(row), n)
 
     def permutation(self, site: int, n: int, row: int = 0) -> NDArray[np.intp]:
@@ -119,7 +121,7 @@ class Stream(NamedTuple):
 
 
 def chain_key(seed: int, chain: int = 0) -> np.uint64:
-    """Derive the key of a chain; chains of one seed, and its simulated data, differ in it."""
+    """Derive the key of a chain: different for each chain and for data simulated by that seed."""
     return _derive(Site.CHAIN, seed, chain)
 
 
@@ -129,7 +131,7 @@ def simulation_key(seed: int) -> np.uint64:
 
 
 def start_key(key: np.uint64) -> np.uint64:
-    """Derive the key of what a chain does before its first sweep."""
+    """Derive the key of the random numbers that a chain uses before its first sweep."""
     return Stream(key, np.uint64(0)).bits(Site.FIRST_ROWS, 1, row=1)[0]
 
 

@@ -1,4 +1,4 @@
-"""Threads over ranges of rows: kernels release the interpreter, so that all of them run."""
+"""Threads over ranges of rows: kernels release the GIL, so that threads run in parallel."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ def available_cores() -> int:
 
 
 def n_threads(threads: int | None) -> int:
-    """Return how many threads to use: all cores, if nobody says."""
+    """Return the number of threads to use: all available cores if ``threads`` is None."""
     return available_cores() if threads is None else count("threads", threads, least=1)
 
 
 def parallel_for(
     kernel: Callable[..., Any], n_rows: int, threads: int, *arguments: Any, step: int = 1
 ) -> list[Any]:
-    """Run a kernel on threads, each on one range of rows, the kernel's first two arguments.
+    """Run a kernel on several threads, each of which does one range of rows.
 
-    Ranges are multiples of ``step`` long. Returns the results in the order of the ranges.
+    The kernel's first two arguments are the first row of a range and the row after its last.
+    The length of a range is a multiple of ``step``. Returns the results in the order of the
+    ranges.
     """
     n_steps = -(-n_rows // step)
     n_parts = min(threads, n_steps)
@@ -47,7 +49,7 @@ def parallel_for(
     error = None
     try:
         results[0] = kernel(*ranges[0], *arguments)
-    finally:  # the others write into our arrays: wait for them even if this part failed
+    finally:  # other threads write into our arrays: wait for them even if this part failed
         for _ in range(1, n_parts):
             part, results[part], failed = answers.get()
             error = failed or error
@@ -61,12 +63,12 @@ _queues: dict[tuple[int, int], SimpleQueue[Any]] = {}
 
 
 def _tasks(threads: int, process: int) -> SimpleQueue[Any]:
-    """Return where the threads of this process wait for work; a forked child gets its own.
+    """Return the queue at which the threads of this process wait; a forked child has its own.
 
-    A pool of futures would do the same; a queue wakes a thread in a third of the time, which
-    matters when a kernel takes 0.1 ms.
+    A thread pool with futures would do the same, but a queue wakes a thread in a third of the
+    time, which matters if a kernel takes 0.1 ms.
     """
-    with _starting:  # chains may ask for the first time side by side
+    with _starting:  # several chains may ask for the first time at once
         if (threads, process) not in _queues:
             tasks = _queues[threads, process] = SimpleQueue()
             for _ in range(threads):
@@ -75,7 +77,7 @@ def _tasks(threads: int, process: int) -> SimpleQueue[Any]:
 
 
 def _renew_lock() -> None:
-    global _starting  # noqa: PLW0603 - in a forked child nobody would release it
+    global _starting  # noqa: PLW0603 - a forked child may inherit it locked
     _starting = Lock()
 
 
@@ -88,6 +90,6 @@ def _work(tasks: SimpleQueue[Any]) -> None:
         answers, part, kernel, arguments = tasks.get()
         try:
             answers.put((part, kernel(*arguments), None))
-        except BaseException as error:  # noqa: BLE001 - raised where the work was asked for
+        except BaseException as error:  # noqa: BLE001 - raised again by the calling thread
             answers.put((part, None, error))
-        del answers, kernel, arguments  # hold nobody's arrays while waiting
+        del answers, kernel, arguments  # keep no arrays alive while waiting

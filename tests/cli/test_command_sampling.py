@@ -31,9 +31,9 @@ def test_fit_answers_in_five_lines(run, table):
     assert code == 0
     (how_many, shared, errors, wrong, trust), following = answer_of(out)
     assert how_many.startswith("12 x 9 entries, all known: most probably ")
-    assert shared.startswith("Counting only those that two rows or more have: ")
+    assert shared.startswith("Counting only components that two or more rows have: ")
     assert re.match(r"Outside the components [\d.]+% \(90% between .*; inside [\d.]+% ", errors)
-    assert re.match(r"The components get \d+ of the known entries wrong, [\d.]+% \(90%", wrong)
+    assert re.match(r"\d+ known entries \([\d.]+%\) contradict the components \(90%", wrong)
     assert re.match(r"2 chains of 5 draws, sampled in [\d.]+ s: not to be trusted yet", trust)
     fast = "--chains 2 --warmup 5 --draws 5 --threads 1"
     assert following == f"Nothing was kept. Next: thali fit {table} {fast} --out table.run"
@@ -166,7 +166,7 @@ def test_an_existing_run_is_not_overwritten(run, table, kept):
     code, out, err = run("fit", table, *FAST, "--out", kept)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert (
-        f"exists already and is never overwritten; if it is a run, `thali resume {kept}` goes"
+        f"exists already and is never overwritten; if it is a run, `thali resume {kept}` continues"
         in err
     )
     assert before == {path: path.read_bytes() for path in kept.rglob("*.*") if path.is_file()}

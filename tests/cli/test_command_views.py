@@ -11,6 +11,7 @@ import pytest
 
 import thali
 from thali.posterior.export import factors_of
+from thali.sampler.schedule import MOVES
 
 # What is promised to machines: the type of every value, None where it may be missing.
 NUMBER = {"mean": float, "interval": [float]}
@@ -34,6 +35,7 @@ PROMISED = {
     "wrong_entries": NUMBER | {"share": float},
     "r_hat": {...: float},
     "ess": {...: float},
+    "moves": {...: {"tried": int, "accepted": int}},
     "agree": bool,
     "warning": str,
     "verdict": {"kind": str, "quantities": [str], "advised_draws": int},
@@ -114,7 +116,7 @@ def test_summary_for_people(run, finished, name):
     code, out, err = run("summary", finished / name)
     assert code == 0
     assert err.count("\n") == (name == "differ")
-    answer, probabilities, quantities = out.split("\n\n")
+    answer, probabilities, quantities, moves = out.split("\n\n")
     assert len(answer.splitlines()) == 6
     assert answer.splitlines()[0] == str(finished / name)
     head, *lines = probabilities.splitlines()
@@ -128,6 +130,12 @@ def test_summary_for_people(run, finished, name):
     expected = {"n_components", "spurious", "dropped", "density_what", "wrong_entries"}
     assert {*expected, "density_who" if name == "agree" else "alpha", "log_joint"} <= set(told)
     assert len({len(line) for line in [head, *lines]}) == 1
+    head, *lines = moves.splitlines()
+    assert head.split() == ["move", "tried", "accepted", "share"]
+    acceptance = thali.load(finished / name).acceptance
+    shown = {move: (int(n), int(k)) for move, n, k, _ in map(str.split, lines)}
+    assert shown == acceptance
+    assert set(acceptance) == ({"split_merge", "residual"} if name == "agree" else set(MOVES))
 
 
 def test_summary_into_a_closed_pipe(start, kept):

@@ -13,8 +13,7 @@ from support.host_device import HostDevice, library
 from support.places import needs_compiler
 from thali.bits import Factor, PackedTensor
 from thali.data import BinaryTensor
-from thali.engines import choose
-from thali.engines.choose import LARGE
+from thali.engines.choose import LARGE, choose
 from thali.engines.cpu.engine import CpuEngine
 from thali.engines.gpu import vertical
 from thali.engines.gpu.device import KERNELS, OPTIONS, n_devices, source

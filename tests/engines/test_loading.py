@@ -152,7 +152,7 @@ def test_nobody_transposes_the_matrix_on_the_host(engine, monkeypatch):
 
 def test_the_host_packs_once(monkeypatch):
     """Threads that ask together get the same arrays; what was listed is let go."""
-    monkeypatch.setattr(tensor_module, "_FOR_A_THREAD", 1)
+    monkeypatch.setattr(tensor_module, "_WORDS_PER_THREAD", 1)
     matrix, ones, _ = made((700, 130), "unsorted")
     tensor = PackedTensor.from_tensor(BinaryTensor.from_any(matrix), threads=3)
     assert tensor.listed is not None

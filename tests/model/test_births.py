@@ -9,11 +9,13 @@ from scipy.special import gammaln, logsumexp
 
 from thali.decide import SCALE, fixed
 from thali.model import Noise
-from thali.model.births import birth_tables, move_tables
+from thali.model.births import birth_death_tables, birth_tables
 
 RATE = 0.3
 NOISE = Noise(spurious=0.05, dropped=0.3)
-ODDS = {x: exp(w) for x, w in zip((1, 0), NOISE.weights(), strict=True)}  # covered : uncovered
+ODDS = {
+    x: exp(w) for x, w in zip((1, 0), NOISE.weights().pair(), strict=True)
+}  # covered : uncovered
 DENSITIES = [0.1, 0.5, 0.83]  # (1 - q)^k and q^k agree at 1/2 only
 K = 3
 
@@ -78,12 +80,13 @@ def test_codes(q, x):
 def test_integrated_weights(q):
     """Covering gains less where a row's own components may cover already."""
     tables = birth_tables(RATE, q, NOISE, most_ones=3, n_components=K)
+    weights = tables.weights.of_one_class()
     for k in range(K + 1):
         for x in (0, 1):
             gain = log(ODDS[x]) - log(likelihood((x,), k, q))
-            assert abs(tables.weights[k, 1 - x] - gain * SCALE) <= 1 + 1e-3
-    assert tables.weights[0].tolist() == [int(fixed(w)) for w in NOISE.weights()]
-    assert tables.ceiling == fixed(NOISE.weights()[0])
+            assert abs(weights[k, 1 - x] - gain * SCALE) <= 1 + 1e-3
+    assert weights[0].tolist() == [int(fixed(w)) for w in NOISE.weights().pair()]
+    assert tables.ceiling == fixed(NOISE.weights().pair()[0])
 
 
 @pytest.mark.parametrize("most_ones", [0, 4, 3000])
@@ -103,7 +106,7 @@ def test_length(most_ones, rate, q):
 def test_move():
     """With its own density a component's weight is the sum over densities and codes."""
     grid = np.array(DENSITIES)
-    tables = move_tables(RATE, grid, NOISE, n_components=4)
+    tables = birth_death_tables(RATE, grid, NOISE, n_components=4)
     for row in [(), (1, 1, 0), (0, 0)]:
         exact = np.mean([likelihood(row, 1, q) for q in grid])
         scores = tables.factors @ [1, row.count(1), row.count(0)] / SCALE
@@ -112,7 +115,7 @@ def test_move():
 
 def test_move_codes():
     """The bits of a new component have their posterior for each density."""
-    tables = move_tables(RATE, np.array(DENSITIES), NOISE, n_components=4)
+    tables = birth_death_tables(RATE, np.array(DENSITIES), NOISE, n_components=4)
     for g, q in enumerate(DENSITIES):
         assert fraction(tables.code.plain[g]) == pytest.approx(q)
         for x in (0, 1):
@@ -123,5 +126,5 @@ def test_move_codes():
 
 def test_move_odds():
     """The prior odds of the j-th single-row component are alpha / N / j."""
-    odds = move_tables(RATE, np.array([0.5]), NOISE, n_components=4).odds
+    odds = birth_death_tables(RATE, np.array([0.5]), NOISE, n_components=4).odds
     assert odds[1:] / SCALE == pytest.approx([log(RATE / j) for j in range(1, 6)], abs=1 / SCALE)

@@ -2,15 +2,23 @@
 
 from itertools import product
 from math import exp, log
+from string import Formatter
 
 import numpy as np
 import pytest
 from scipy.integrate import dblquad, quad
 from scipy.stats import beta, binom, kstest
 
-from thali.bits import Confusion
+from thali.bits import Confusion, Counts
 from thali.model import AsPublished, EqualRates, FixedRates, Noise, UnequalRates
 from thali.model.noise import LARGEST_LAMBDA, SMALLEST_RATE, draw_rate
+from thali.model.noise_kinds import NOISE_KINDS
+
+
+def counted(tp, fp, tn, fn):
+    """Return the counts of a table whose rows and columns are all alike."""
+    return Counts(Confusion(tp, fp, tn, fn))
+
 
 # Inverting a distribution function at the midpoints of N strata puts the empirical one at a
 # distance of exactly 1 / (2 N) from it: any excess is an error of the draw.
@@ -18,13 +26,35 @@ N = 500
 MIDPOINTS = (np.arange(N) + 0.5) / N
 BOUND = 0.5 / N
 DEGENERATE = [
-    Confusion(0, 0, 0, 0),
-    Confusion(500, 0, 500, 0),
-    Confusion(0, 500, 0, 500),
-    Confusion(10**9, 0, 10**9, 0),
-    Confusion(0, 10**9, 0, 10**9),
-    Confusion(0, 0, 0, 1),
+    counted(0, 0, 0, 0),
+    counted(500, 0, 500, 0),
+    counted(0, 500, 0, 500),
+    counted(10**9, 0, 10**9, 0),
+    counted(0, 10**9, 0, 10**9),
+    counted(0, 0, 0, 1),
 ]
+
+
+@pytest.mark.parametrize("noise", [Noise(0.1, 0.2), Noise(1e-12, 0.5)])
+def test_entry_probabilities_are_those_of_reading_one(noise):
+    """Both data together have probability one, and small probabilities are not rounded away."""
+    zero, one = noise.entry_probabilities()
+    assert one == pytest.approx([noise.reads_one(covered) for covered in (0, 1)], rel=1e-12)
+    assert np.add(zero, one) == pytest.approx([1.0, 1.0], rel=1e-15)
+    assert (zero[1], one[0]) == (noise.dropped, noise.spurious)
+
+
+@pytest.mark.parametrize("prior", [UnequalRates, EqualRates, FixedRates, AsPublished])
+def test_quantities_of_a_kind_of_noise_are_those_of_its_draws(prior):
+    """Every quantity of a draw is reported once, and the sentence has a field for each."""
+    names = tuple(quantity.name for quantity in Noise.quantities())
+    assert names == Noise._fields
+    kind = prior.kind
+    reported = [name for quantity in kind.quantities for name in quantity.draws]
+    assert sorted(reported) == sorted(names)
+    fields = {field for _, field, _, _ in Formatter().parse(kind.sentence) if field}
+    assert fields == {quantity.name for quantity in kind.quantities}
+    assert NOISE_KINDS[kind.name] is kind
 
 
 def distance(draws, a, b):
@@ -37,20 +67,20 @@ def distance(draws, a, b):
 def test_weights(spurious, dropped):
     """A weight is what the log-likelihood gains when one more entry is covered."""
     noise = Noise(spurious, dropped)
-    before = noise.log_likelihood(Confusion(tp=3, fp=2, tn=5, fn=4))
-    one, zero = Confusion(tp=4, fp=2, tn=5, fn=3), Confusion(tp=3, fp=3, tn=4, fn=4)
-    assert noise.weights() == pytest.approx(
+    before = noise.log_likelihood(counted(tp=3, fp=2, tn=5, fn=4))
+    one, zero = counted(tp=4, fp=2, tn=5, fn=3), counted(tp=3, fp=3, tn=4, fn=4)
+    assert noise.weights().pair() == pytest.approx(
         [noise.log_likelihood(one) - before, noise.log_likelihood(zero) - before]
     )
-    assert noise.weights()[0] > 0 > noise.weights()[1]
+    assert noise.weights().pair()[0] > 0 > noise.weights().pair()[1]
 
 
 def test_log_likelihood():
     """The probability of the data is a product over entries by prediction and datum."""
     by_cell = (1 - 0.4) ** 3 * 0.4**2 * (1 - 0.1) ** 5 * 0.1**4
-    counts = Confusion(tp=3, fp=2, tn=5, fn=4)
+    counts = counted(tp=3, fp=2, tn=5, fn=4)
     assert Noise(0.1, 0.4).log_likelihood(counts) == pytest.approx(log(by_cell))
-    assert Noise(0.1, 1.0).log_likelihood(Confusion(0, 7, 0, 0)) == 0.0  # nothing impossible
+    assert Noise(0.1, 1.0).log_likelihood(counted(0, 7, 0, 0)) == 0.0  # nothing impossible
 
 
 @pytest.mark.parametrize(("a", "b"), [(1, 1), (3, 40), (40, 30), (0.5, 0.5), (900, 50)])
@@ -76,13 +106,13 @@ def test_degenerate_counts(prior, counts):
     for u in product([2.0**-54, 0.5, 1 - 2.0**-53], repeat=2):
         noise = prior.draw(counts, np.array(u))
         assert all(SMALLEST_RATE <= rate <= 0.5 for rate in noise)
-        assert np.isfinite(noise.weights()).all()
+        assert np.isfinite(noise.weights().table).all()
 
 
 def test_unequal_rates_draw():
     """Each rate is drawn from its own errors, its own prior and its own random number."""
     prior = UnequalRates(spurious=(2.0, 3.0), dropped=(1.5, 7.0))
-    counts = Confusion(tp=20, fp=6, tn=30, fn=12)
+    counts = counted(tp=20, fp=6, tn=30, fn=12)
     first = [prior.draw(counts, np.array([u, 0.1])) for u in MIDPOINTS]
     second = [prior.draw(counts, np.array([0.1, u])) for u in MIDPOINTS]
     assert distance([n.spurious for n in first], 2 + 12, 3 + 30) < BOUND + 1e-9
@@ -92,7 +122,7 @@ def test_unequal_rates_draw():
 
 def test_equal_rates_draw():
     """One rate is drawn from all errors."""
-    counts = Confusion(tp=20, fp=6, tn=30, fn=12)
+    counts = counted(tp=20, fp=6, tn=30, fn=12)
     draws = [EqualRates((2.0, 3.0)).draw(counts, np.array([u, 0.1])) for u in MIDPOINTS]
     assert all(noise.spurious == noise.dropped for noise in draws)
     assert distance([n.dropped for n in draws], 2 + 18, 3 + 50) < BOUND + 1e-9
@@ -108,7 +138,7 @@ def test_priors_are_densities():
 
 def test_draws_are_posteriors():
     """Prior times likelihood is proportional to the density that rates are drawn from."""
-    prior, counts = UnequalRates((1.5, 4.0), (2.0, 1.0)), Confusion(tp=20, fp=6, tn=30, fn=12)
+    prior, counts = UnequalRates((1.5, 4.0), (2.0, 1.0)), counted(tp=20, fp=6, tn=30, fn=12)
     density = [
         prior.log_prior(noise)
         + noise.log_likelihood(counts)
@@ -122,20 +152,20 @@ def test_draws_are_posteriors():
 def test_as_published():
     """The published update is the rate of maximum likelihood, cut where that degenerates."""
     prior, uniforms = AsPublished(start=0.3), np.array([0.5, 0.5])
-    rate = prior.draw(Confusion(tp=3, fp=2, tn=5, fn=1), uniforms).spurious
+    rate = prior.draw(counted(tp=3, fp=2, tn=5, fn=1), uniforms).spurious
     grid = np.linspace(0.01, 0.49, 97)
     assert binom.pmf(3, 11, rate) >= binom.pmf(3, 11, grid).max()
-    most = prior.draw(Confusion(10, 0, 10, 0), uniforms)
-    assert most.weights() == pytest.approx((LARGEST_LAMBDA, -LARGEST_LAMBDA))
-    assert prior.draw(Confusion(1, 9, 1, 9), uniforms) == Noise(0.5, 0.5)
-    assert prior.draw(Confusion(0, 0, 0, 0), uniforms) == prior.initial() == Noise(0.3, 0.3)
+    most = prior.draw(counted(10, 0, 10, 0), uniforms)
+    assert most.weights().pair() == pytest.approx((LARGEST_LAMBDA, -LARGEST_LAMBDA))
+    assert prior.draw(counted(1, 9, 1, 9), uniforms) == Noise(0.5, 0.5)
+    assert prior.draw(counted(0, 0, 0, 0), uniforms) == prior.initial() == Noise(0.3, 0.3)
     assert prior.log_prior(most) == 0.0
 
 
 def test_fixed_rates():
     """Known rates stay, whatever the counts."""
     prior = FixedRates(0.1, 0.6)
-    assert prior.initial() == prior.draw(Confusion(1, 2, 3, 4), np.zeros(2)) == Noise(0.1, 0.6)
+    assert prior.initial() == prior.draw(counted(1, 2, 3, 4), np.zeros(2)) == Noise(0.1, 0.6)
     assert prior.log_prior(Noise(0.1, 0.6)) == 0.0
 
 

@@ -129,7 +129,7 @@ def test_reconstruction_shows_blocks(posterior):
     ):
         np.testing.assert_array_equal(shown(ax), expected)
     assert np.isnan(shown(panels[0])).any()
-    assert texts(panels[0].get_legend().get_texts()) == ["not known"]
+    assert texts(panels[0].get_legend().get_texts()) == ["unknown"]
     assert texts(panels[0].get_yticklabels()) == [f"row {i}" for i in rows]
     assert texts(panels[2].get_xticklabels()) == [f"column {i}" for i in columns]
     known = thali.pl.reconstruction(made(tensor=np.eye(*SHAPE)), figure=Figure())
@@ -174,7 +174,7 @@ def test_number_of_components_that_some_rows_have(posterior):
     """None has as many as 13 rows."""
     ax = thali.pl.n_components(posterior, least_users=14, ax=axes())
     assert [bar.get_height() for bar in ax.patches] == [1.0]
-    assert "14 rows or more" in ax.get_xlabel()
+    assert "at least 14 rows" in ax.get_xlabel()
 
 
 def test_traces_show_draws_and_judgement(posterior):
@@ -316,7 +316,7 @@ def test_tensors_are_shown_by_two_of_their_modes():
         (lambda p: thali.pl.membership(p, labels=3), TypeError, "labels=3 were given"),
         (lambda p: thali.pl.membership(p, labels=["a"]), ValueError, "for 40 rows"),
         (lambda p: thali.pl.membership(p, labels=np.eye(40)), ValueError, r"\(40, 40\)"),
-        (lambda p: thali.pl.membership(p, labels=[[]] * 40), TypeError, "told apart"),
+        (lambda p: thali.pl.membership(p, labels=[[]] * 40), TypeError, "cannot be compared"),
         (lambda p: thali.pl.membership(p, order="x"), ValueError, "order='x' was given"),
         (lambda p: thali.pl.membership(p, order="labels"), ValueError, "'labels' .with labels"),
         (lambda p: thali.pl.membership(p, order=[40]), ValueError, "from 0 to 39"),
@@ -347,7 +347,7 @@ def test_matplotlib_is_asked_for_only_when_something_is_drawn():
     """``thali.pl`` can be named without it; drawing says how to install it."""
     code = (
         "import sys; sys.modules['matplotlib'] = None; sys.path.insert(0, 'tests')\n"
-        "import thali; from made import made; thali.pl.membership\n"
+        "import thali; from support.made import made; thali.pl.membership\n"
         "try: thali.pl.n_components(made())\n"
         "except ImportError as error: print(error)"
     )

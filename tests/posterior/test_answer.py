@@ -46,7 +46,7 @@ def test_nothing_there():
     lines = in_words(found)
     assert lines[0] == "5 x 4 entries, all known: most probably 0 components (probability 1.00)."
     assert lines[2] == "Error rates were given: 10.00% spurious ones, 20.00% dropped ones."
-    assert lines[3] == "The components get 0 of the known entries wrong, 0.00%."
+    assert lines[3] == "0 known entries (0.00%) contradict the components."
 
 
 def test_frozen_chains():

@@ -185,7 +185,7 @@ def test_draws_keep_their_numbers_when_some_are_cut_off():
     part = to_datatree(drawn).sel(draw=slice(2, None), chain=[1])
     for a, b in zip(factors_of(part, 1, 4), drawn.factors(1, 4), strict=True):
         np.testing.assert_array_equal(a, b)
-    with pytest.raises(ValueError, match="has chains 1 to 1 and draws 2 to 5; choose of those"):
+    with pytest.raises(ValueError, match="has chains 1 to 1 and draws 2 to 5; choose from those"):
         factors_of(part, 0, 4)
 
 

@@ -10,7 +10,7 @@ from scipy import sparse
 from thali.bits import PackedTensor, Unfolding, pack
 from thali.data import BinaryTensor
 from thali.model import Noise
-from thali.posterior import new_rows
+from thali.posterior import new_row_plan, new_rows
 from thali.posterior.new_rows import Components, log_scores, memberships, predictive
 
 METHODS = ["enumeration", "gibbs"]
@@ -122,10 +122,10 @@ def test_gibbs_moves_between_twins(n_components, monkeypatch):
     row = BinaryTensor.from_any((np.arange(60) < 40).astype(float)[None])
     exact = memberships(row, components, method="enumeration")
     np.testing.assert_allclose(exact[0, :2], 0.5, atol=0.01)
-    numbers = new_rows._numbers
+    numbers = new_row_plan._numbers
     found = []
     for key in range(8):
-        monkeypatch.setattr(new_rows, "_numbers", lambda n, key=key: numbers(n, key))
+        monkeypatch.setattr(new_row_plan, "_numbers", lambda n, key=key: numbers(n, key))
         found.append(memberships(row, components, method="gibbs"))
     np.testing.assert_allclose(np.mean(found, axis=0), exact, atol=0.04)
 
@@ -221,7 +221,7 @@ def test_many_components_use_the_chain(monkeypatch):
     rows = BinaryTensor.from_any(dense)
     results = {m: memberships(rows, components, method=m) for m in METHODS}
     np.testing.assert_array_equal(memberships(rows, components), results["enumeration"])
-    monkeypatch.setattr(new_rows, "MOST_ENUMERATED", 5)
+    monkeypatch.setattr(new_row_plan, "MOST_ENUMERATED", 5)
     np.testing.assert_array_equal(memberships(rows, components), results["gibbs"])
     assert (results["gibbs"] != results["enumeration"]).any()
 
@@ -261,7 +261,7 @@ def test_bad_arguments_are_refused():
         memberships(Unfolding(np.zeros((1, 2), np.uint64), None), components)
     with pytest.raises(ValueError, match=r"odds of shape \(3,\) were given; codes are"):
         memberships(rows, components._replace(odds=np.zeros(3)))
-    with pytest.raises(ValueError, match="odds one finite number a component"):
+    with pytest.raises(ValueError, match="odds one finite number per component"):
         memberships(rows, components._replace(odds=np.array([0.0, np.inf])))
     with pytest.raises(ValueError, match="threads=0 was given"):
         memberships(rows, components, threads=0)

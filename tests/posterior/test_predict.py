@@ -13,9 +13,10 @@ from support.products import make_draw, random_draws, random_tensor
 from thali.bits import PackedTensor
 from thali.data import BinaryTensor
 from thali.engines.cpu.counters import TILE
-from thali.posterior import batches, predict
+from thali.posterior import batches, positions, predict
 from thali.posterior.coverage import SEGMENT
-from thali.posterior.predict import log_scores, predictive, predictive_entries, unknown_entries
+from thali.posterior.positions import unknown_entries
+from thali.posterior.predict import log_scores, predictive, predictive_entries
 
 SEED = st.integers(0, 2**32 - 1)
 SHAPE = st.sampled_from([(5, 70), (70, 3), (3, 600), (3, 66, 4), (4, 2, 65), (2, 3, 2, 5)])
@@ -143,7 +144,7 @@ def test_unknown_entries(shape, share_unknown, block, seed):
     data = random_tensor(shape, np.random.default_rng(seed), share_unknown)
     packed = PackedTensor.from_tensor(BinaryTensor.from_any(data))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(predict, "_BLOCK_POSITIONS", block)
+        patch.setattr(positions, "_BLOCK_POSITIONS", block)
         blocks = list(unknown_entries(packed))
     assert all(len(b) for b in blocks)
     most = np.isnan(data).reshape(shape[0], -1).sum(axis=1).max()
@@ -187,7 +188,7 @@ def test_messages():
     tensor = BinaryTensor.from_any(np.eye(3))
     with pytest.raises(ValueError, match=r"shape \(3, 3\) was given to score draws of shape"):
         log_scores(draws, (3, 4), tensor)
-    with pytest.raises(TypeError, match="a list_iterator was given; draws are passed over more"):
+    with pytest.raises(TypeError, match="a list_iterator was given; draws are traversed more"):
         log_scores(iter(draws), (3, 3), tensor)
     with pytest.raises(ValueError, match=r"a draw of shape \(3, 4\) was given"):
         predictive(draws, (3, 5), slice(None))

@@ -10,7 +10,7 @@ import thali
 from thali import BinaryTensor
 from thali.bits import Factor, PackedTensor
 from thali.model import Noise
-from thali.posterior import replicate
+from thali.posterior import check_statistics, replicate
 from thali.posterior.diagnostics import sample_pairs
 from thali.posterior.replicate import check, default_statistics
 from thali.sampler import State
@@ -132,7 +132,7 @@ def test_default_statistics_are_what_their_names_say(shape):
     expected = {"fraction of ones": np.nanmean(block)}
     for mode, n_rows in enumerate(shape):
         rows = [block.take(i, axis=mode).ravel() for i in range(n_rows)]
-        assert n_rows * (n_rows - 1) // 2 <= replicate.N_PAIRS
+        assert n_rows * (n_rows - 1) // 2 <= check_statistics.N_PAIRS
         overlaps = [np.nanmean(a * b) for a, b in combinations(rows, 2)]
         expected[f"sd of shares, mode {mode}"] = np.std([np.nanmean(row) for row in rows])
         expected[f"mean overlap, mode {mode}"] = np.mean(overlaps)
@@ -143,11 +143,11 @@ def test_default_statistics_are_what_their_names_say(shape):
 def test_overlaps_of_many_rows_are_those_of_the_sampled_pairs(monkeypatch):
     """In as many parts as memory wants."""
     block = simulated((40, 6), seed=4).tensor.astype(float)
-    pairs = sample_pairs(40, replicate.N_PAIRS)
+    pairs = sample_pairs(40, check_statistics.N_PAIRS)
     expected = [(block[i] * block[j]).mean() for i, j in pairs]
     for entries in (1, 70, 10**6):
-        monkeypatch.setattr(replicate, "_PAIR_ENTRIES", entries)
-        np.testing.assert_allclose(replicate._overlaps(block, 0), expected, rtol=1e-12)
+        monkeypatch.setattr(check_statistics, "_PAIR_ENTRIES", entries)
+        np.testing.assert_allclose(check_statistics._overlaps(block, 0), expected, rtol=1e-12)
 
 
 def test_rows_without_known_entries_are_left_out():
@@ -177,7 +177,7 @@ def test_modes_can_be_named():
         [draw_of(data.factors)], pack(data.tensor), n_replicates=2, mode_names=["cells", "genes"]
     )
     assert "sd of overlap, genes" in table.index
-    with pytest.raises(ValueError, match="1 mode_names were given for 2 modes; give one a mode"):
+    with pytest.raises(ValueError, match="1 mode_names were given for 2 modes; give one per mode"):
         default_statistics(2, ["cells"])
 
 

@@ -12,7 +12,7 @@ from thali.model import Model, Noise
 from thali.posterior import Posterior
 from thali.report import write
 from thali.sampler import Schedule, State
-from thali.trace import Draw, Kept, Settings
+from thali.trace import Draw, MemoryStore, Settings
 from thali.trace.run import Names
 
 HOSTILE = "</script><script>window.hit = 1</script>"
@@ -29,7 +29,7 @@ def make(tensor, factors, *, n_draws=30, names=None, modes=None, wobble=0.02):
     rng = np.random.default_rng(7)
     chains = []
     for _ in range(2):
-        chain = Kept(settings)
+        chain = MemoryStore(settings)
         for sweep in range(n_draws):
             users = factors[0] ^ (rng.random(factors[0].shape) < wobble)
             packed = tuple(map(Factor.from_dense, (users, *factors[1:])))

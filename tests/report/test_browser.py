@@ -78,7 +78,7 @@ def expected(posterior, data, row, column):
     """Say what the page must say about an entry, by its place in the data."""
     users, codes, covered = truth(posterior)
     value = data[row, column]
-    told = "unknown" if np.isnan(value) else f"reads {value:.0f}"
+    told = "unknown" if np.isnan(value) else f"observed {value:.0f}"
     by = np.flatnonzero(users[row] & codes[column])
     words = (
         f" by component{'s' if len(by) > 1 else ''} {', '.join(map(str, by))}" if len(by) else ""
@@ -86,7 +86,7 @@ def expected(posterior, data, row, column):
     names = posterior.row_names
     return (
         f"{names[0][row]}{BY}{names[1][column]}: {told}, "
-        f"reconstructed {int(covered[row, column])}{words if len(by) else ''} ("
+        f"reconstructed as {int(covered[row, column])}{words if len(by) else ''} ("
     )
 
 
@@ -336,4 +336,4 @@ def test_tensor_is_drawn_and_told(build, tmp_path, visit):
         page.mouse.move(*centre(page, row, 9 * first + second))
         told = page.locator("#readout").inner_text()
         value = int(data.tensor[row, first, second])
-        assert told.startswith(f"row {row}{BY}{first} · {second}: reads {value}, ")
+        assert told.startswith(f"row {row}{BY}{first} · {second}: observed {value}, ")

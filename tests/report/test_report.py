@@ -167,7 +167,7 @@ def test_numbers_are_those_of_the_answer(odd, odd_page):
         rate = found["noise"][name]
         low, high = (f"{end:.2%}" for end in rate["interval"])
         assert f"<dd>{rate['mean']:.2%}<small>of the entries that " in text
-        assert f"; 90% between {low} and {high}<" in text
+        assert f"; 90% of the draws lie between {low} and {high}<" in text
         assert payload_of(odd_page)[name] == rate["mean"]
         assert f"{rate['mean']:.2%}" != f"{np.median(getattr(odd[0], name)):.2%}"
     wrong = found["wrong_entries"]
@@ -176,7 +176,7 @@ def test_numbers_are_those_of_the_answer(odd, odd_page):
     number = found["n_components"]
     assert (known.number, [known.low, known.high]) == (number["mode"], number["interval"])
     spread = known._replace(probability=0.6, low=3, high=5, verdict=None)
-    assert "is 60%; 90% have between 3 and 5." in details(spread)[0]
+    assert "is 60%; 90% of the draws have between 3 and 5." in details(spread)[0]
 
 
 @pytest.mark.parametrize("noise", ["equal", "as-published"])
@@ -190,7 +190,7 @@ def test_one_rate_is_told_once(noise, tmp_path):
     text = write(posterior, tmp_path / "one.html").read_text("utf-8")
     rate = answer(posterior)["noise"]["flip"]
     assert f"<dt>Flipped entries</dt><dd>{rate['mean']:.2%}<small>of all entries" in text
-    assert ("of all entries; 90% between" in text) == (noise == "equal")
+    assert ("of all entries; 90% of the draws lie between" in text) == (noise == "equal")
     assert "<dt>Spurious ones" not in text
 
 
@@ -205,7 +205,7 @@ def test_verdict_is_on_the_page(build, tmp_path):
     assert "Go on to 400 draws per chain." in told
     assert "resume(" not in text
     assert "draws that cannot be trusted yet" in told
-    assert "<b>sure</b> is their mean over what the point estimate puts into it" in text
+    assert "<b>Certainty</b> is the mean of these probabilities over everything that" in text
 
 
 def test_densities_have_words(build):
@@ -233,7 +233,7 @@ def test_modes_are_called_by_their_names(build, tmp_path):
     text = write(named, tmp_path / "named.html").read_text(encoding="utf-8")
     assert f"8 obs{BY}9 vars: " in text
     assert "obss" not in text
-    assert "DATA read with the same options as then; they are not part of a run." in text
+    assert "Read DATA with the same options as before; a run does not store them." in text
     tensor = thali.simulate((4, 3, 5), 2, spurious=0.05, seed=2)
     plain = build(tensor.tensor, tensor.factors, n_draws=5)
     text = write(plain, tmp_path / "tensor.html").read_text(encoding="utf-8")
@@ -251,7 +251,7 @@ def test_no_components_and_one_chain(tmp_path):
         )
     text = write(posterior, tmp_path / "none.html").read_text(encoding="utf-8")
     assert "0 components, as asked for." in text
-    assert "There is none" in text
+    assert "There are no components" in text
 
 
 def test_many_components_are_folded(build, tmp_path):
@@ -288,9 +288,9 @@ def test_write_refuses_with_a_sentence(odd, tmp_path):
         write(posterior, tmp_path)
     with pytest.raises(FileNotFoundError, match="is not a folder; make it first"):
         write(posterior, tmp_path / "nowhere" / "report.html")
-    with pytest.raises(TypeError, match="the path of a file is needed"):
+    with pytest.raises(TypeError, match="give the path of a file"):
         write(posterior, 3)
-    with pytest.raises(TypeError, match="title=3 was given; a text is needed"):
+    with pytest.raises(TypeError, match="title=3 was given; give a text"):
         write(posterior, tmp_path / "report.html", title=3)
     with pytest.raises(OSError, match="could not be written"):
         write(posterior, tmp_path / ("x" * 300))

@@ -6,7 +6,6 @@ import pytest
 from support import compare, mutants
 from support.chains import NO_MOVES
 from thali.bits import Factor, PackedTensor
-from thali.bits.words import count_ones
 from thali.data import BinaryTensor
 from thali.model import Beta, Gamma, Model, PerComponent, UnequalRates
 from thali.sampler import Schedule, State, Target, step
@@ -113,9 +112,7 @@ def chain_samples(n, model, kind, blocks, seed=3, **moves):
         tensor = PackedTensor.from_tensor(
             BinaryTensor(x & KNOWN, ~KNOWN, ("row", "column"), (None, None))
         )
-        most = int(count_ones(tensor.unfoldings[0].ones).max())
-        engine = target.engine.load(tensor)
-        target = target._replace(tensor=tensor, engine=engine, most_ones=most)
+        target = target._replace(engine=target.engine.load(tensor))
     return out
 
 
@@ -168,7 +165,7 @@ def test_geweke_with_moves(move, n):
 def test_geweke_rejects_a_wrong_ratio(move, monkeypatch):
     """The same test, at the same length, rejects a move with a wrong acceptance ratio.
 
-    Most are slow here: test_moves.py rejects all of them quickly, by enumeration.
+    Most are slow here: tests/sampler/moves rejects all of them quickly, by enumeration.
     """
     mutants.wrong_ratio(move)(monkeypatch.setattr)
     sampled = chain_samples(3_000, MODEL, "parallel", 2, **{move: 3})

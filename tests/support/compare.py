@@ -110,6 +110,18 @@ def rejects(ks, Fs, P, n_batches=N_BATCHES, level=LEVEL):
     return _exceeds(z_scores(ks, Fs, P, n_batches), n_batches, level)
 
 
+def assert_rejected(draw, n_sweeps):
+    """A mistake is seen by the comparison: in a quarter of the sweeps, or else in all of them.
+
+    ``draw(n)`` returns what a chain of n sweeps draws, and the exact answer.
+    """
+    for n in (n_sweeps // 4, n_sweeps):
+        ks, Fs, P = draw(n)
+        if rejects(ks, Fs, P):
+            return
+    raise AssertionError(f"largest |z| is only {max_abs_z(ks, Fs, P):.1f}")
+
+
 def assert_matches(ks, Fs, P, n_batches=N_BATCHES, level=LEVEL):
     """Fail, naming the worst summaries, if `rejects` holds."""
     _assert_within(z_scores(ks, Fs, P, n_batches), n_batches, level)

@@ -8,7 +8,7 @@ from thali.model import Model, Noise
 from thali.posterior import Posterior
 from thali.sampler import Schedule, State
 from thali.trace import Draw, Settings
-from thali.trace.draws import Kept
+from thali.trace.draws import MemoryStore
 from thali.trace.run import Names
 
 SHAPE = (40, 30)
@@ -61,7 +61,7 @@ def made(
     settings = Settings(SHAPE, Model(), Schedule(warmup=10), 1, n_chains, max(1, n_draws))
     chains = []
     for chain in range(n_chains):
-        kept = Kept(settings)
+        kept = MemoryStore(settings)
         kept.draws = [draw(chain, i, drop(chain, i), scale) for i in range(n_draws)]
         chains.append(kept)
     return Posterior(settings, packed, Names(labelled.mode_names, row_names), chains)

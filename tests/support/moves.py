@@ -87,10 +87,4 @@ def assert_exact(problem, move, kind="parallel"):
 def assert_wrong_ratio_is_rejected(mistake, move, patch):
     """The same comparison fails when the proposal is left out of the acceptance ratio."""
     mutants.wrong_ratio(mistake)(patch)
-    assert_rejected(compared(FIXED, 8_000, **{move: 4}))
-
-
-def assert_rejected(drawn):
-    """Say by how much, if it is not."""
-    z = compare.max_abs_z(*drawn)
-    assert compare.rejects(*drawn), f"largest |z| is only {z:.1f}"
+    compare.assert_rejected(lambda n: compared(FIXED, n, **{move: 4}), 8_000)

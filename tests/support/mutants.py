@@ -170,7 +170,7 @@ def forgotten_prior(patch):
     """Entries drawn from the likelihood alone."""
     edits = [("log_odds(prior[component],", "log_odds(np.int64(0),")]
     patch(
-        module("thali.engines.cpu.engine"),
+        module("thali.engines.cpu.draw_rows"),
         "horizontal",
         mutate("thali.engines.cpu.horizontal", edits),
     )

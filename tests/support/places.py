@@ -3,7 +3,8 @@
 import pytest
 
 from support.host_device import HostDevice, compiler
-from thali.engines.cpu.engine import FORMS, CpuEngine
+from thali.engines.cpu.draw_rows import FORMS
+from thali.engines.cpu.engine import CpuEngine
 from thali.engines.gpu.device import n_devices
 from thali.engines.gpu.engine import GpuEngine
 

@@ -17,9 +17,11 @@ from thali.bits import PackedTensor
 from thali.data import BinaryTensor
 from thali.errors import TraceDamaged, TraceMismatch
 from thali.model import Beta, FixedRates, Gamma, PerComponent, UnequalRates
-from thali.sampler import Schedule
+from thali.sampler import Schedule, Target, chain
+from thali.sampler.schedule import MOVES
+from thali.streams import chain_key
 from thali.trace import Run, Settings
-from thali.trace.files import only_writer
+from thali.trace.files import only_writer, read_arrays, write_arrays
 
 pytestmark = pytest.mark.filterwarnings("ignore::thali.errors.NotConverged")
 
@@ -33,6 +35,7 @@ def same(left, right):
     for one, other in zip(left, right, strict=True):
         assert one.log_joint == other.log_joint
         assert one.log_likelihood == other.log_likelihood
+        assert dict(one.moves) == dict(other.moves)
         a, b = one.state, other.state
         assert (a.noise, a.alpha, a.covered, a.sweep) == (b.noise, b.alpha, b.covered, b.sweep)
         for p, q in zip(a.densities, b.densities, strict=True):
@@ -74,9 +77,6 @@ def test_a_stored_run_reads_back_and_continues_exactly(case, tmp_path):
 def test_each_chain_is_the_chain_run_alone():
     """Neither the other chains nor the threads change a chain."""
     four = thali.sample(DATA, **SHORT | {"chains": 4}, threads=3)
-    from thali.sampler import Target, chain
-    from thali.streams import chain_key
-
     target = Target.prepare(DATA, schedule=Schedule(warmup=12), threads=1)
     for number in range(4):
         states = [state for state, _ in chain(chain_key(5, number), target, 30)][13::2]
@@ -85,6 +85,42 @@ def test_each_chain_is_the_chain_run_alone():
             assert drawn.noise == state.noise
             for f, g in zip(drawn.factors, state.factors, strict=True):
                 np.testing.assert_array_equal(f.words, g.words)
+
+
+def test_acceptance_is_that_of_the_sweeps_since_the_draw_before(tmp_path):
+    """Tries and acceptances of thinned sweeps are added up; those of the warm-up do not count."""
+    stored = thali.sample(DATA, **SHORT, out=tmp_path / "run", threads=1)
+    target = Target.prepare(DATA, schedule=Schedule(warmup=12), threads=1)
+    totals = dict.fromkeys(MOVES, (0, 0))
+    for number in range(2):
+        sweeps = [info.moves for _, info in chain(chain_key(5, number), target, 30)][12:]
+        for draw in range(9):
+            both = sweeps[2 * draw : 2 * draw + 2]
+            expected = {n: tuple(np.sum([moves[n] for moves in both], axis=0)) for n in MOVES}
+            assert dict(thali.load(tmp_path / "run").draw(number, draw).moves) == expected
+            totals = {n: tuple(np.add(totals[n], expected[n])) for n in MOVES}
+    assert stored.acceptance == {n: pair for n, pair in totals.items() if pair[0]}
+    assert sum(accepted for _, accepted in stored.acceptance.values()) > 0
+
+
+def test_runs_that_counted_no_moves_are_read_and_continued(tmp_path):
+    """Earlier versions did not store acceptance: there is none, until new draws have some."""
+    thali.sample(DATA, **SHORT, out=tmp_path / "run")
+    digests = {}
+    for path in sorted((tmp_path / "run").glob("chain-*/draws-*.npz")):
+        arrays = read_arrays(path)
+        digests[path.parent] = write_arrays(
+            path, {k: v for k, v in arrays.items() if not k.startswith("move")}
+        )
+    for folder, digest in digests.items():
+        arrays = read_arrays(folder / "state.npz")
+        arrays["digests"] = np.frombuffer(digest, np.uint8)[None]
+        write_arrays(
+            folder / "state.npz", {k: v for k, v in arrays.items() if not k.startswith("move")}
+        )
+    assert thali.load(tmp_path / "run").acceptance == {}
+    more = thali.resume(tmp_path / "run", draws=11)
+    assert more.acceptance["split_merge"][0] == 2 * 2 * 2 * 5  # chains, draws, sweeps, tries
 
 
 def test_names_and_data_survive(tmp_path):

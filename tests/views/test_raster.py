@@ -130,7 +130,7 @@ def test_no_more_than_a_chunk_is_unpacked(case, monkeypatch):
         ([[0]], [0], (1, 1), "row_order"),
         ([0], [0], (0, 1), "shape=0 was given"),
         ([0], [0], (1, 1.5), "shape=1.5 was given"),
-        ([0], [0], 5, "shape=5 was given; two numbers"),
+        ([0], [0], 5, "shape=5 was given; give a tuple of two numbers"),
         ([0], [0], (1, 2, 3), "two numbers"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Stage 2: packed words. Data, factors and their Boolean products, 64 entries a word."""
+"""Stage 2: data, factors and their Boolean products in packed form, 64 entries per word."""
 
 from thali.bits.codes import inner_mode, khatri_rao
 from thali.bits.counts import Confusion, Counts, Totals

@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 def inner_mode(shape: Sequence[int], skip: int) -> int:
     """Return the mode whose rows lie next to each other in an unfolding.
 
-    It is the longest of the remaining modes (the last of equals): only this one is padded to
-    whole words, so padding is least.
+    It is the longest of the remaining modes (the last one if several are longest). Only this mode
+    is padded to whole words, so choosing the longest keeps the padding small.
     """
     return max((m for m in range(len(shape)) if m != skip), key=lambda m: (shape[m], m))
 
 
 def outer_modes(shape: Sequence[int], skip: int) -> list[int]:
-    """Return the remaining modes of an unfolding, outermost first, without the inner one."""
+    """Return the other modes of an unfolding's columns, outermost first, without the inner one."""
     inner = inner_mode(shape, skip)
     return [m for m in range(len(shape)) if m not in (skip, inner)]
 
 
 @jit
 def _spread(outer: NDArray[np.bool_], inner: Words, out: Words) -> None:
-    """Copy a component's inner words wherever its outer bit is on."""
+    """Copy a component's inner words to every outer position where its bit is on."""
     width = inner.shape[1]
     for component in range(outer.shape[0]):
         for o in range(outer.shape[1]):
@@ -47,15 +47,16 @@ def _spread(outer: NDArray[np.bool_], inner: Words, out: Words) -> None:
 def khatri_rao(factors: Sequence[Factor], skip: int) -> Factor:
     """Combine all factors but one into packed codes.
 
-    Column ``(d, m, …)`` of the unfolding is switched on by component ``l`` iff every other
-    factor has a one there; for a matrix this is the other factor itself, and nothing is copied.
+    Component ``l`` has column ``(d, m, …)`` of the unfolding if and only if every other factor has
+    a one at ``l``: at row ``d`` of the first, row ``m`` of the second, and so on. For a matrix the
+    codes are the other factor itself, which is not copied.
 
     Parameters
     ----------
     factors
         One factor per mode.
     skip
-        The mode being updated.
+        The mode that is updated, whose factor is left out.
 
     Returns
     -------

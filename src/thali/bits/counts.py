@@ -1,4 +1,4 @@
-"""Counts of known entries: what the likelihood knows of the data."""
+"""Counts of known entries, on which the likelihood depends."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ if TYPE_CHECKING:
 
 
 class Confusion(NamedTuple):
-    """Known entries by prediction and datum: positive means predicted one."""
+    """Numbers of known entries by prediction and datum; positive means predicted one."""
 
-    tp: int
-    fp: int
-    tn: int
-    fn: int
+    tp: int  # covered ones
+    fp: int  # covered zeros
+    tn: int  # uncovered zeros
+    fn: int  # uncovered ones
 
 
 class Counts:
-    """Known entries by class of their row, class of their column, prediction and datum (eq. 3).
+    """Numbers of known entries by class of row and column, prediction and datum (eq. 3).
 
-    Entries of one pair of classes share their error rates. Today every row and every column is of
-    the same class, so that the total says it all.
+    Entries with the same class of row and class of column share their error rates. At present all
+    rows are of one class and all columns are of one class, so the total is all there is.
     """
 
     __slots__ = ("total",)
@@ -31,27 +31,30 @@ class Counts:
     def __init__(self, total: Confusion) -> None:
         self.total = total
 
+    def __repr__(self) -> str:
+        return f"Counts({self.total})"
+
     @property
     def table(self) -> Index:
-        """``(n_row_classes, n_column_classes, 4)``, the last as in :class:`Confusion`."""
+        """``(n_row_classes, n_column_classes, 4)``, the last axis as in :class:`Confusion`."""
         return np.array([[self.total]], np.int64)
 
 
 class Totals(NamedTuple):
-    """What is known of the data without looking at them again."""
+    """Sums over the data, computed once."""
 
     shape: tuple[int, ...]
     n_known: int
     n_ones: int
-    most_ones: int  # of any row of the first mode
+    most_ones: int  # largest number of ones in a row of the first mode
 
     def n_columns(self, mode: int) -> int:
-        """Return how many entries a row of a mode has: the product of the other modes' lengths."""
+        """Return the number of entries per row of a mode: the product of the other lengths."""
         product = 1
         for other, length in enumerate(self.shape):
             product *= 1 if other == mode else length
         return product
 
     def confusion(self, tp: int, fp: int) -> Confusion:
-        """Complete the counts of covered ones and covered zeros."""
+        """Return all four counts, given the covered ones and covered zeros."""
         return Confusion(tp, fp, self.n_known - self.n_ones - fp, self.n_ones - tp)

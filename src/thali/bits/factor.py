@@ -26,19 +26,19 @@ class Handle(Protocol):
 class Factor:
     """One binary factor, ``(n_rows, n_components)``, with one line of words per component.
 
-    Packing along the rows makes a component contiguous: adding, dropping and reordering
-    components are row operations on ``words``, and for a matrix the packed factor *is* the
-    codes that update the other mode.
+    A component is contiguous because the rows are packed: to add, drop or reorder components
+    means to add, drop or reorder lines of ``words``. For a matrix, the packed factor of one mode
+    *is* the codes that update the other mode.
 
     Parameters
     ----------
     words
-        ``(n_components, n_words)``; None if only a device has them: they are then copied to the
-        host when somebody asks for them.
+        ``(n_components, n_words)``; None if they are on a device only, from where they are copied
+        to the host when they are first needed.
     n_rows
-        Number of rows, the meaningful bits of a line.
+        Number of rows: the number of meaningful bits per line.
     handle
-        The same lines on the device of an engine, which need not travel there again.
+        The same lines on the device of an engine, so that they need not be copied there again.
     """
 
     __slots__ = ("_words", "handle", "n_rows")
@@ -50,7 +50,7 @@ class Factor:
         self.handle = handle
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Factor, (self.words, self.n_rows)  # a device's memory stays where it is
+        return Factor, (self.words, self.n_rows)  # device memory is not pickled
 
     def __repr__(self) -> str:
         return f"Factor(n_rows={self.n_rows}, n_components={self.n_components})"
@@ -91,7 +91,7 @@ class Factor:
         return np.ascontiguousarray(unpack(self.words, self.n_rows).T)
 
     def sizes(self) -> Index:
-        """Count the rows of every component."""
+        """Return the number of rows of every component."""
         sizes: Index = count_ones(self.words)
         return sizes
 
@@ -106,11 +106,11 @@ class Factor:
         return Factor(np.concatenate([self.words, words]), self.n_rows)
 
     def put(self, components: Index, words: Words) -> Factor:
-        """Put other packed components in the place of some."""
+        """Replace some components by other packed components."""
         changed = self.words.copy()
         changed[components] = words
         return Factor(changed, self.n_rows)
 
     def on_host(self) -> Factor:
-        """Return the factor without its copy on a device, which is then free to be dropped."""
+        """Return the factor without its copy on a device, so that the copy can be freed."""
         return self if self.handle is None else Factor(self.words, self.n_rows)

@@ -27,17 +27,17 @@ from thali.threads import n_threads, parallel_for
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_BLOCK_ENTRIES = 1 << 24  # entries packed at a time: 16 MB of Booleans
+_BLOCK_ENTRIES = 1 << 24  # number of entries packed at a time: 16 MB of Booleans
 
-_FOR_A_THREAD = 1 << 17  # words that are worth one: a megabyte
+_WORDS_PER_THREAD = 1 << 17  # least work that pays for a thread: a megabyte
 
 
 class Unfolding(NamedTuple):
-    """A tensor as packed rows of one mode.
+    """A tensor unfolded into the packed rows of one mode.
 
-    Columns run over the remaining modes in C order, the longest one innermost and padded to
-    whole words (:func:`thali.bits.inner_mode`). Padding and unknown entries are zero in both
-    arrays.
+    Columns run over the remaining modes in C order, except that the longest mode is innermost and
+    padded to whole words (:func:`thali.bits.inner_mode`). Padding and unknown entries are zero in
+    both arrays.
     """
 
     ones: Words
@@ -45,21 +45,21 @@ class Unfolding(NamedTuple):
 
 
 class Unfoldings(Sequence[Unfolding]):
-    """The unfoldings of a tensor; those of a matrix are made when they are first asked for.
+    """The unfoldings of a tensor; those of a matrix are made when they are first needed.
 
-    An engine that packs the listed entries itself, or that turns rows into columns itself, spares
-    the host that work: nobody else reads a matrix's second unfolding.
+    An engine may pack the listed entries itself, or transpose a matrix itself. The host then never
+    does that work, because only engines read the second unfolding of a matrix.
 
     Parameters
     ----------
     shape
-        Of the tensor.
+        Shape of the tensor.
     made
-        Those that are packed already, from the first mode on.
+        The unfoldings that are packed already, from the first mode on.
     listed
-        The entries of a sparse matrix, ones and unknown, if not even the first is packed.
+        The ones and the unknown entries of a sparse matrix of which no unfolding is packed yet.
     threads
-        Threads that make them.
+        Number of threads that make the unfoldings.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Unfoldings(Sequence[Unfolding]):
         return type(self), (self._shape, made)
 
     def put(self, first: Unfolding) -> None:
-        """Take the first unfolding from who packed it; the listed entries are no longer held."""
+        """Store the first unfolding, which the caller has packed, and drop the listed entries."""
         with self._lock:
             self._made.setdefault(0, first)
             self.listed = None
@@ -100,14 +100,14 @@ class Unfoldings(Sequence[Unfolding]):
             ones, unknown = listed
             known = None if unknown is None else _pack_known(unknown, 0, self.threads)
             self.put(Unfolding(_pack_mode(ones, 0, self.threads), known))
-        with self._lock:  # chains on threads may ask for it together
+        with self._lock:  # chains on several threads may ask for it at once
             if mode not in self._made:
                 self._made[mode] = _transpose(self._made[0], self._shape[1], self.threads)
         return self._made[mode]
 
 
 class PackedTensor(NamedTuple):
-    """A binary tensor packed once per mode: at most 2 bits an entry of a known matrix."""
+    """A binary tensor packed once per mode: 2 bits per entry of a fully known matrix."""
 
     shape: tuple[int, ...]
     unfoldings: Sequence[Unfolding]
@@ -119,7 +119,7 @@ class PackedTensor(NamedTuple):
         """Pack a labelled tensor in blocks of rows; sparse input is never made dense.
 
         Rows that are packed already are used as they are, without a copy. A sparse matrix is
-        packed when its bits are first asked for, by an engine that is loaded, say.
+        packed when its bits are first needed, such as when an engine loads the data.
         """
         shape, ones, unknown = tensor.shape, tensor.ones, tensor.unknown
         counts = (tensor.n_known, tensor.n_ones)
@@ -136,7 +136,7 @@ class PackedTensor(NamedTuple):
     def from_unfolding(
         cls, shape: tuple[int, ...], first: Unfolding, threads: int | None = None
     ) -> PackedTensor:
-        """Complete the unfolding of the first mode to all; beyond matrices it is made dense."""
+        """Make all unfoldings from the first one; a tensor of more than two modes is unpacked."""
         for words in first:
             if words is not None and words.shape != (shape[0], row_words(shape, 0)):
                 msg = f"packed data of shape {words.shape} do not belong to a tensor of {shape}."
@@ -155,49 +155,49 @@ class PackedTensor(NamedTuple):
         return cls(shape, Unfoldings(shape, made, threads=threads), n_known, n_ones)
 
     def totals(self, threads: int | None = None) -> Totals:
-        """Count what the sampler wants to know of the data as a whole."""
+        """Return the sums over the data that the sampler needs."""
         most_ones = int(_sizes(self.unfoldings[0].ones, threads).max())
         return Totals(self.shape, self.n_known, self.n_ones, most_ones)
 
     def of_rows(self, rows: Index, threads: int | None = None) -> PackedTensor:
-        """Return the tensor of some rows of the first mode."""
+        """Return a tensor with some of the rows of the first mode."""
         ones, known = self.unfoldings[0]
         first = Unfolding(ones[rows], None if known is None else known[rows])
         return PackedTensor.from_unfolding((len(rows), *self.shape[1:]), first, threads)
 
     @property
     def listed(self) -> tuple[Pattern, Pattern | None] | None:
-        """The ones and the unknown entries of a sparse matrix that nobody has packed yet."""
+        """The ones and the unknown entries of a sparse matrix that is not packed yet, or None."""
         return getattr(self.unfoldings, "listed", None)
 
     @property
     def has_mask(self) -> bool:
-        """Whether the unfoldings say which entries are known."""
+        """Whether the unfoldings have a mask of the known entries."""
         listed = self.listed
         return (self.unfoldings[0].known if listed is None else listed[1]) is not None
 
     @property
     def sizes(self) -> tuple[tuple[int, int], ...]:
-        """Rows of each unfolding, and words of a row."""
+        """Number of rows and words per row of each unfolding."""
         return tuple((n, row_words(self.shape, mode)) for mode, n in enumerate(self.shape))
 
     @property
     def nbytes(self) -> int:
-        """Memory of all unfoldings, once they are made."""
+        """Number of bytes of all unfoldings once they are made."""
         return (8 + 8 * self.has_mask) * sum(n * width for n, width in self.sizes)
 
     def put(self, first: Unfolding) -> None:
-        """Take the first unfolding from who packed the listed entries."""
+        """Store the first unfolding, which the caller has packed from the listed entries."""
         assert isinstance(self.unfoldings, Unfoldings)
         self.unfoldings.put(first)
 
     def confusion(self, tp: int, fp: int) -> Confusion:
-        """Complete the counts of covered ones and covered zeros."""
+        """Return all four counts, given the covered ones and covered zeros."""
         return Confusion(tp, fp, self.n_known - self.n_ones - fp, self.n_ones - tp)
 
 
 def unfold_back(words: Words, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    """Return packed rows of the first mode's unfolding as a dense tensor of those rows."""
+    """Return a dense tensor, given packed rows of the first mode's unfolding."""
     inner, outer = inner_mode(shape, 0), outer_modes(shape, 0)
     width = n_words(shape[inner])
     lengths = [shape[m] for m in outer]
@@ -207,18 +207,18 @@ def unfold_back(words: Words, shape: tuple[int, ...]) -> NDArray[np.bool_]:
 
 
 def row_words(shape: tuple[int, ...], mode: int) -> int:
-    """Return how many words a row of an unfolding has."""
+    """Return the number of words per row of an unfolding."""
     n_outer = int(np.prod([shape[m] for m in outer_modes(shape, mode)]))
     return n_outer * n_words(shape[inner_mode(shape, mode)])
 
 
 def _transpose(first: Unfolding, n_columns: int, threads: int | None) -> Unfolding:
-    """Return the unfolding of a matrix's second mode."""
+    """Return the unfolding of the second mode of a matrix, given the first one."""
 
     def transposed(words: Words) -> Words:
         out = np.zeros((n_columns, n_words(len(words))), np.uint64)
-        # Eight tiles are a cache line of the result: no two threads write the same.
-        step = WORD * max(8, _FOR_A_THREAD // (WORD * words.shape[1]))
+        # Eight tiles are a cache line of the result: no two threads write to the same line.
+        step = WORD * max(8, _WORDS_PER_THREAD // (WORD * words.shape[1]))
         parallel_for(transpose_rows, len(words), n_threads(threads), words, out, step=step)
         return out
 
@@ -233,7 +233,7 @@ def _sizes(words: Words, threads: int | None) -> Index:
         sizes: Index = count_ones(words[lo:hi])
         return sizes
 
-    step = max(1, _FOR_A_THREAD // words.shape[1])
+    step = max(1, _WORDS_PER_THREAD // words.shape[1])
     return np.concatenate(parallel_for(some_rows, len(words), n_threads(threads), step=step))
 
 
@@ -265,13 +265,13 @@ def _pack_listed(pattern: Pattern, threads: int | None) -> Words:
     def some_rows(lo: int, hi: int) -> None:
         set_bits(words, lo, indptr[lo : hi + 1], indices)
 
-    step = max(1, _FOR_A_THREAD // width)
+    step = max(1, _WORDS_PER_THREAD // width)
     parallel_for(some_rows, len(words), n_threads(threads), step=step)
     return words
 
 
 def _pack_known(unknown: Entries, mode: int, threads: int | None) -> Words:
-    """Pack the known entries, where some are unknown."""
+    """Pack the mask of known entries, given the unknown ones."""
     if isinstance(unknown, np.ndarray):
         return _pack_mode(~unknown, mode, threads)
     words = ~_pack_mode(unknown, mode, threads)

@@ -1,6 +1,6 @@
-# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# Compiled by Numba, which checks types itself: mypy's checks that do not apply are switched off.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
-"""Packed words: 64 entries in a ``uint64``, the lowest bit first."""
+"""Packed words: 64 entries in a ``uint64``, the first entry in the lowest bit."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _ctpop(_context: Any, _word: Any) -> Any:
 
 
 def popcount(word: np.uint64) -> np.uint64:
-    """Count the ones of a word (one instruction when compiled)."""
+    """Return the number of ones in a word (one instruction when compiled)."""
     return np.uint64(int(word).bit_count())
 
 
@@ -60,7 +60,7 @@ def _compiled_popcount(word):  # type: ignore[no-untyped-def]  # noqa: ANN001, A
 
 @jit
 def set_bits(words: Words, first_row: int, indptr: Index, indices: Index) -> None:
-    """Switch on the listed columns of consecutive rows (compressed sparse rows)."""
+    """Set the bits of the listed columns of consecutive rows (compressed sparse rows)."""
     for row in range(indptr.shape[0] - 1):
         for k in range(indptr[row], indptr[row + 1]):
             column = indices[k]
@@ -69,7 +69,7 @@ def set_bits(words: Words, first_row: int, indptr: Index, indices: Index) -> Non
 
 @jit
 def count_ones(words: Words) -> Index:
-    """Count the ones of every row of a two-dimensional array of words."""
+    """Return the number of ones in every row of a two-dimensional array of words."""
     counts = np.zeros(words.shape[0], np.int64)
     for row in range(words.shape[0]):
         total = _ZERO
@@ -81,13 +81,13 @@ def count_ones(words: Words) -> Index:
 
 @jit
 def lowest(word: np.uint64) -> int:
-    """Return the position of the lowest bit of a word that has some."""
+    """Return the position of the lowest bit that is on; the word must not be zero."""
     return np.int64(popcount((word & (~word + _ONE)) - _ONE))
 
 
 @jit
 def first_bit(words: Words) -> int:
-    """Return the position of the lowest bit of a line; -1 if there is none."""
+    """Return the position of the first bit of a line that is on; -1 if none is."""
     for w in range(words.shape[0]):
         if words[w] != _ZERO:
             return w * WORD + lowest(words[w])
@@ -113,7 +113,7 @@ def list_bits(words: Words) -> Index:
 
 @jit
 def earlier_twins(words: Words) -> Index:
-    """Count, for every line, the earlier lines that equal it."""
+    """Return, for every line, the number of earlier lines that are equal to it."""
     twins = np.zeros(words.shape[0], np.int64)
     for line in range(words.shape[0]):
         for earlier in range(line):
@@ -146,7 +146,7 @@ def transpose64(square: Words) -> None:
 
 @jit
 def transpose_rows(lo: int, hi: int, words: Words, out: Words) -> None:
-    """Turn some packed rows, from a multiple of 64 on, into words of their columns."""
+    """Transpose rows ``lo … hi-1``, where ``lo`` is a multiple of 64, into words of columns."""
     n_columns = out.shape[0]
     square = np.empty(WORD, np.uint64)
     for tile in range(lo // WORD, (hi + WORD - 1) // WORD):
@@ -166,14 +166,14 @@ def transpose_rows(lo: int, hi: int, words: Words, out: Words) -> None:
 
 @jit
 def transpose(words: Words, n_columns: int) -> Words:
-    """Turn packed rows into packed columns.
+    """Transpose packed rows into packed columns.
 
     Parameters
     ----------
     words
-        ``(n_rows, n_words)`` with ``n_columns`` meaningful bits a row.
+        ``(n_rows, n_words)`` with ``n_columns`` meaningful bits per row.
     n_columns
-        Number of rows of the result; padding beyond it must be zero.
+        Number of columns, which are the rows of the result; padding must be zero.
 
     Returns
     -------
@@ -191,7 +191,7 @@ def transpose(words: Words, n_columns: int) -> Words:
 
 @jit
 def gather_bits(words: Words, positions: Index) -> Words:
-    """Take the bits at some positions of every line, packed anew."""
+    """Return the bits at some positions of every line as packed lines."""
     out = np.zeros((words.shape[0], (positions.shape[0] + WORD - 1) // WORD), np.uint64)
     for line in range(words.shape[0]):
         for i in range(positions.shape[0]):

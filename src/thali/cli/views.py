@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -144,30 +145,31 @@ def _load(run: Path) -> Posterior:
 
 
 def _lines(run: Path, found: dict[str, Any]) -> list[str]:
+    from thali.model.noise_kinds import NOISE_KINDS  # noqa: PLC0415 - --help must stay fast
     from thali.posterior.answer import in_words  # noqa: PLC0415
 
     lines = [f"{run}", *in_words(found), "", "components  probability"]
     for value, share in found["n_components"]["pmf"].items():
         lines.append(f"{value:>10}  {share:>11.3f}  {'#' * round(40 * share)}".rstrip())
     quantities = {"n_components": found["n_components"]}
-    for name in ("spurious", "dropped", "flip"):
-        if name in found["noise"]:
-            quantities[name] = found["noise"][name]
+    drawn_as = {}  # names of the noise's quantities in the diagnostics
+    for quantity in NOISE_KINDS[found["noise"]["kind"]].quantities:
+        quantities[quantity.name] = found["noise"][quantity.name]
+        drawn_as[quantity.name] = quantity.draws
     if found["alpha"] is not None:
         quantities["alpha"] = found["alpha"]
     for name, density in found["density"].items():
         quantities[f"density_{name}"] = density
     quantities["wrong_entries"] = found["wrong_entries"]
+    shown = {*quantities, *chain.from_iterable(drawn_as.values())}
     for name in found["r_hat"]:
-        if name not in quantities and not (
-            "flip" in quantities and name in ("spurious", "dropped")
-        ):
+        if name not in shown:
             quantities[name] = {"mean": None, "interval": [None, None]}
     width = max(map(len, quantities))
     lines += ["", f"{'quantity':<{width}}{'mean':>12}{'5%':>12}{'95%':>12}{'R-hat':>8}{'ESS':>8}"]
     for name, quantity in quantities.items():
         numbers = (quantity["mean"], *quantity["interval"])
-        source = "spurious" if name == "flip" else name
+        source = drawn_as.get(name, (name,))[0]
         r_hat, ess = found["r_hat"].get(source), found["ess"].get(source)
         cells = [*(_cell(number, 12, ".4g") for number in numbers)]
         cells += [_cell(r_hat, 8, ".2f"), _cell(ess, 8, ".0f")]

@@ -1,6 +1,5 @@
-"""Stage 3b: the machines that hold the data and answer the sampler."""
+"""Stage 3b: engines, which hold the data and compute for the sampler."""
 
 from thali.engines.base import Births, Cover, Engine, RowUpdate
-from thali.engines.choose import choose
 
-__all__ = ["Births", "Cover", "Engine", "RowUpdate", "choose"]
+__all__ = ["Births", "Cover", "Engine", "RowUpdate"]

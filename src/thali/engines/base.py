@@ -1,7 +1,7 @@
-"""What an engine does: the border between the sampler and the data.
+"""The interface of an engine, which separates the sampler from the data.
 
-The sampler never looks at data. It asks an engine, which computes where the data lie: on the
-threads of this machine or on a GPU. Engines differ in where they compute, never in what.
+The sampler never reads the data itself. It asks an engine, which computes where the data are: on
+the threads of this machine or on a GPU. All engines compute exactly the same results.
 """
 
 from __future__ import annotations
@@ -21,73 +21,73 @@ if TYPE_CHECKING:
 
 
 class RowUpdate(NamedTuple):
-    """A work order: draw entries of some rows of one mode's factor.
+    """A work order: draw the entries of some rows of one mode's factor.
 
-    Scores are integers (:mod:`thali.decide`), made on the host, so that every engine takes the
-    same decisions.
+    The host makes the scores, which are integers (:mod:`thali.decide`), so that every engine takes
+    the same decisions.
     """
 
     mode: int
-    rows: Any  # a part of `partition`, or row numbers in increasing order; None for all rows
-    codes: Factor  # what a component of the other modes covers, components in visiting order
-    is_held: NDArray[np.bool_]  # components that keep their value
-    weights: Weights  # what covering an entry gains, as integers
-    singles: Any  # of `order_components`: each row's integrated single-row components, or None
+    rows: Any  # a block from `partition`, or increasing row numbers; None for all rows
+    codes: Factor  # columns of each component, with the components in visiting order
+    is_held: NDArray[np.bool_]  # components whose entries are not drawn
+    weights: Weights  # gain by covering an entry, as integers
+    singles: Any  # number of integrated single-row components per row, as in `Block`; or None
     prior: NDArray[np.int64]  # prior log odds of each component
     stream: Stream
     site: int
 
 
 class Cover(NamedTuple):
-    """Some of the components, as far as they cover the rows of one mode."""
+    """Components, and which of them count as covering the rows of one mode."""
 
-    codes: Factor  # columns of every component
-    users: Factor  # its rows
-    is_counted: NDArray[np.bool_]  # which components cover; the others are left out
+    codes: Factor  # columns of each component
+    users: Factor  # rows of each component
+    is_counted: NDArray[np.bool_]  # components that count; the others are ignored
 
 
 class Births(NamedTuple):
     """New single-row components of the rows of a work order."""
 
     lines: tuple[Words, ...]  # one per mode: (n_births, n_words)
-    covered: tuple[int, int]  # ones and zeros that these rows now cover, new components included
+    covered: tuple[int, int]  # ones and zeros covered in these rows, also by new components
 
 
 class BirthDeaths(NamedTuple):
     """Births and deaths of single-row components, at most one per row."""
 
     births: Births
-    density: Index  # which of the tabulated densities each birth has
-    has_died: NDArray[np.bool_]  # for every component
+    density: Index  # number of each birth's density in the table
+    has_died: NDArray[np.bool_]  # whether each component has died
 
 
 class Block(NamedTuple):
-    """The components in the order they are visited, as a block of rows sees them."""
+    """The components in the order of visits, classified with respect to a block of rows."""
 
     order: Index
-    factors: tuple[Factor, ...]
-    sizes: Index  # users of each component
-    is_held: NDArray[np.bool_]  # nobody outside the block uses it
-    is_single: NDArray[np.bool_]  # it has one user, who is in the block
-    singles: Any  # for every row of the block: how many components of its own were left out
+    factors: tuple[Factor, ...]  # with the components in that order
+    sizes: Index  # number of users of each component
+    is_held: NDArray[np.bool_]  # components without a user outside the block
+    is_single: NDArray[np.bool_]  # components with a single user, which is in the block
+    singles: Any  # number of single-row components that were left out, per row of the block
 
 
 class Engine(Protocol):
-    """Where the data are, and all that looks at them."""
+    """Holds the data and does all computations that read them."""
 
-    totals: Totals  # of the data that are loaded
-    can_scan: bool  # whether it can update one row after another, as serial schedules do
+    totals: Totals  # sums over the loaded data
+    can_scan: bool  # whether the engine can update rows one after another (serial schedule)
 
     # --- data -------------------------------------------------------------------------------
 
     def load(self, tensor: PackedTensor) -> Engine:
-        """Return an engine like this one that has the data; this one is not changed."""
+        """Return an engine like this one with the data loaded; this one is not changed."""
 
     def of_rows(self, rows: Index) -> Engine:
         """Return an engine with some rows of the first mode of the data."""
 
     def serve_chains(self, n_chains: int) -> int:
-        """Divide the threads among chains; return how many chains run side by side."""
+        """Divide the threads among chains; return how many chains run in parallel."""
 
     # --- updates of a factor ----------------------------------------------------------------
 
@@ -95,18 +95,18 @@ class Engine(Protocol):
         """Carry out a work order; return the factor and the ones and zeros newly covered."""
 
     def partition(self, stream: Stream, n_blocks: int) -> Sequence[Any]:
-        """Divide the rows of the first mode at random into blocks, whatever the state.
+        """Divide the rows of the first mode at random into blocks, independent of the state.
 
-        The engine decides how it represents a block: the sampler only hands it back.
+        The engine chooses the representation of a block; the sampler only passes it back.
         """
 
     def order_components(
         self, stream: Stream, number: int, factors: tuple[Factor, ...], rows: Any, *,
         is_integrated: bool,
     ) -> Block:  # fmt: skip
-        """Order the components at random and classify them as a block of rows sees them.
+        """Order the components at random and classify them with respect to a block of rows.
 
-        Components of a single row are left out, and counted for each row, if integrated.
+        If ``is_integrated``, components of a single row of the block are left out and counted.
         """
 
     def reorder(self, factors: tuple[Factor, ...], order: Index) -> tuple[Factor, ...]:
@@ -135,31 +135,31 @@ class Engine(Protocol):
         *,
         is_integrated: bool,
     ) -> tuple[tuple[Factor, ...], tuple[int, int]]:
-        """Do the serial schedule's pass over the rows; return what they cover."""
+        """Update all rows one after another; return the factors and the covered ones and zeros."""
 
     # --- questions about the data -----------------------------------------------------------
 
     def count(self, mode: int, rows: Index | None, codes: Factor, factor: Factor) -> Index:
-        """Count covered ones and covered zeros of rows: ``(n_rows, 2)``."""
+        """Count the covered ones and covered zeros per row: ``(n_rows, 2)``."""
 
     def count_by_class(
         self, mode: int, rows: tuple[int, int], cover: Cover, classes: Words
     ) -> Index:
-        """Count free ones and zeros of a range of rows by class of columns.
+        """Count the free ones and zeros per row of a range and per class of columns.
 
-        Free is what is known and not covered. Returns ``(n_rows, n_classes, 2)``.
+        An entry is free if it is known and not covered. Returns ``(n_rows, n_classes, 2)``.
         """
 
     def count_in_window(self, rows: Index, window: slice, cover: Cover, classes: Words) -> Index:
-        """Count as :meth:`count_by_class`, any rows of the first mode, in a window of columns.
+        """Count as :meth:`count_by_class`, for any rows of the first mode and some columns.
 
-        ``window`` are words of columns, as many as the classes have.
+        ``window`` is a range of words of columns, as long as the words of the classes.
         """
 
     def free_in_window(self, rows: Index, window: slice, cover: Cover) -> tuple[Words, Words]:
-        """Return the free entries of a few rows of the first mode, and all their ones.
+        """Return the free entries and all ones of a few rows of the first mode, in some columns.
 
-        ``window`` are words of columns. Both results are ``(n_rows, n_words)``, packed.
+        ``window`` is a range of words of columns. Both results are packed, ``(n_rows, n_words)``.
         """
 
     # --- work that needs no data ------------------------------------------------------------
@@ -167,4 +167,4 @@ class Engine(Protocol):
     def over_rows(
         self, kernel: Callable[..., Any], n_rows: int, *arguments: Any, step: int
     ) -> list[Any]:
-        """Run a compiled function over ranges of rows, its first two arguments."""
+        """Run a compiled function whose first two arguments are a range of rows, on threads."""

@@ -1,4 +1,4 @@
-"""Which engine computes: the one that was named, or the one that suits the data."""
+"""The choice of the engine: by name, or by the size of the data."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ log = logging.getLogger("thali")
 ENGINES = ("auto", "cpu", "gpu")
 
 LARGE = 1 << 24
-"""Entries from which ``"auto"`` takes the GPU. Here a sweep on an H200 takes three quarters of the
-time of the 16 cores beside it, at 268 million a third (``benchmarks/gpu.py --crossover``)."""
+"""Number of entries from which ``"auto"`` uses the GPU. At this size, a sweep on an H200 takes
+three quarters of the time that it takes on the 16 cores of the same machine; at 268 million
+entries, a third (``benchmarks/gpu.py --crossover``)."""
 
 
 def choose(
     name: str = "auto", threads: int | None = None, n_entries: int = 0, *, is_serial: bool = False
 ) -> Engine:
-    """Return the engine of that name; "auto" chooses once and logs its choice.
+    """Return the engine of that name; ``"auto"`` logs which engine it chose.
 
-    A GPU is chosen if there is one and the data are large enough to gain from it.
+    It chooses the GPU if there is one and the data are large enough to be faster there.
     """
     if name not in ENGINES:
         allowed = ", ".join(map(repr, ENGINES))

@@ -1,4 +1,4 @@
-"""What every engine on this machine does on the host: work over rows, and looks at single rows."""
+"""What every engine does on the host: work on threads, and questions about a few rows."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from thali.engines.base import Cover
 
 NOTHING = np.zeros((0, 0), np.uint64)
-"""Stands for the known entries where all are known."""
+"""Stands for the mask of known entries if all entries are known."""
 
 _MIN_WORK = 1 << 15
-"""Words of work below which a second thread costs more than it saves (about 40 microseconds)."""
+"""Words of work below which a second thread costs more (about 40 microseconds) than it saves."""
 
 
 class HostRows:
-    """The part of an engine that reads the host's copy of the data.
+    """The part of an engine that reads the copy of the data on the host.
 
-    Looks at a few rows, or at a narrow window of columns, are quick anywhere; an engine whose data
-    lie elsewhere may answer them there instead.
+    To read a few rows, or a narrow window of columns, is fast on any machine. An engine with a
+    copy of the data on a device may do it there instead.
     """
 
     tensor: PackedTensor
@@ -38,7 +38,7 @@ class HostRows:
         self.threads = n_threads(threads)
 
     def hold(self, tensor: PackedTensor) -> None:
-        """Take the data, which are not copied."""
+        """Keep a reference to the data, which are not copied."""
         self.tensor = tensor
         self.totals = tensor.totals(self.threads)
         self._first = self.unfolding(0)
@@ -51,11 +51,11 @@ class HostRows:
     def over_rows(
         self, kernel: Callable[..., Any], n_rows: int, *arguments: Any, step: int
     ) -> list[Any]:
-        """Run a compiled function over ranges of rows, its first two arguments."""
+        """Run a compiled function whose first two arguments are a range of rows, on threads."""
         return parallel_for(kernel, n_rows, self.threads, *arguments, step=step)
 
     def count_in_window(self, rows: Index, window: slice, cover: Cover, classes: Words) -> Index:
-        """Count free ones and zeros by class of columns in a window of words of columns."""
+        """Count the free ones and zeros per row and class of columns in a window of columns."""
         counts = np.empty((len(rows), len(classes), 2), np.int64)
         self.share_work(
             count_free_in_window, len(rows), len(rows) * classes.size * 4, rows, window.start,
@@ -65,7 +65,7 @@ class HostRows:
         return counts
 
     def free_in_window(self, rows: Index, window: slice, cover: Cover) -> tuple[Words, Words]:
-        """Return the free entries of a few rows, and their ones, in a window of columns."""
+        """Return the free entries and all ones of a few rows in a window of columns."""
         codes = cover.codes.words
         at, stop, _ = window.indices(codes.shape[1])
         free, has = np.empty((2, len(rows), stop - at), np.uint64)
@@ -78,13 +78,13 @@ class HostRows:
     def share_work(
         self, kernel: Callable[..., Any], n_rows: int, work: int, *arguments: Any, step: int = 1
     ) -> list[Any]:
-        """Run a kernel over ranges of rows: on all threads if there are enough words of work."""
+        """Run a kernel over ranges of rows, on all threads if there is enough work for them."""
         threads = self.threads if work >= _MIN_WORK else 1
         return parallel_for(kernel, n_rows, threads, *arguments, step=step)
 
 
 def lines_of_births(owners: Index, codes: Words, n_rows: int) -> tuple[Words, Words]:
-    """Return new components of a matrix as lines of both modes: each is used by one row."""
+    """Return the new single-row components of a matrix as packed lines of both modes."""
     lines = np.zeros((len(owners), n_words(n_rows)), np.uint64)
     one = np.uint64(1)
     lines[np.arange(len(owners)), owners >> 6] = one << (owners & 63).astype(np.uint64)

@@ -1,4 +1,4 @@
-"""Stage 3a: the model as formulas on counts. Knows no engine and no chain."""
+"""Stage 3a: the model as formulas on counts. It depends on no engine and no chain."""
 
 from thali.model.model import Model
 from thali.model.noise import AsPublished, EqualRates, FixedRates, Noise, UnequalRates

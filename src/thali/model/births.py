@@ -1,12 +1,12 @@
-# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# Compiled by Numba, which checks types itself: mypy's checks that do not apply are switched off.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
-"""Single-row components of a row: how many, and what is in them (eq. 6 to 8).
+"""Single-row components of a row: their number and their codes (eq. 6 to 8).
 
-A row owns k components of its own with unknown codes. Of a column, all k are off with
-probability (1 - q)^k; a covered or unknown entry does not care; an uncovered one contributes
-a factor that depends on the datum alone. So the number of uncovered ones and zeros of the row
-decides everything. The tables made here hold the logarithms, in the integers of
-:mod:`thali.decide`; engines only add and compare.
+A row owns k components that no other row uses, with unknown codes. All k of them are off in a
+column with probability (1 - q)^k. A covered or unknown entry does not depend on them, and an
+uncovered entry contributes a factor that depends on the datum alone. The numbers of uncovered ones
+and zeros of the row are therefore all that is needed. The tables made here hold the logarithms in
+the integers of :mod:`thali.decide`; engines only add and compare.
 """
 
 from __future__ import annotations
@@ -30,47 +30,47 @@ NEGLIGIBLE = 38.0
 
 
 class CodeTables(NamedTuple):
-    """Thresholds for the bits of new codes, for each of G densities."""
+    """Thresholds for drawing the bits of new codes, for each of G densities."""
 
-    cover: NDArray[np.uint64]  # (G, K, 2): at least one of k covers an uncovered one, zero
-    first: NDArray[np.uint64]  # (G, K): the next is on, given that one of the m left is
+    cover: NDArray[np.uint64]  # (G, K, 2): at least one of k covers an uncovered one or zero
+    first: NDArray[np.uint64]  # (G, K): the next bit is on, given that one of the last m is
     plain: NDArray[np.uint64]  # (G,): the density
 
 
 class BirthDeathTables(NamedTuple):
-    """What an engine needs to try the birth or death of one single-row component."""
+    """Tables with which an engine tries the birth or death of one single-row component."""
 
-    factors: NDArray[np.int64]  # (G, 3): log prior of a density; log factor of a one, a zero
-    odds: NDArray[np.int64]  # odds[j]: log of alpha / N / j
+    factors: NDArray[np.int64]  # (G, 3): log prior of a density; log factors of a one and a zero
+    odds: NDArray[np.int64]  # odds[j]: log of alpha / (N j)
     code: CodeTables
 
 
 class BirthTables(NamedTuple):
-    """Everything an engine needs to draw the single-row components of any row at once."""
+    """Tables with which an engine draws all single-row components of a row at once."""
 
-    number: NDArray[np.int64]  # (K, 3): log prior of k; log factor of an uncovered one, zero
+    number: NDArray[np.int64]  # (K, 3): log prior of k; log factors of an uncovered one and zero
     ceiling: np.int64  # log factor of an uncovered one for infinitely many components
-    weights: Weights  # what covering an entry gains, by the number that is integrated out
+    weights: Weights  # gain by covering an entry, by number of integrated components
     code: CodeTables
 
 
 def birth_tables(
     rate: float, density: float, noise: Noise, most_ones: int, n_components: int
 ) -> BirthTables:
-    """Tabulate the single-row components.
+    """Make the tables for drawing all single-row components of a row at once.
 
     Parameters
     ----------
     rate
-        Expected number a priori, alpha / N.
+        Prior mean of the number of single-row components of a row, alpha / N.
     density
         Density q of the codes.
     noise
         Error rates.
     most_ones
-        Largest number of ones of any row: the table is long enough for it.
+        Largest number of ones in a row; the table is long enough for such a row.
     n_components
-        Number of components now: no row can own more.
+        Current number of components; no row can own more.
     """
     w1, w0 = noise.weights().pair()
     logs, cover, first = _tabulate(rate, density, w1, w0, most_ones, n_components + 1)
@@ -86,13 +86,13 @@ def birth_tables(
 def birth_death_tables(
     rate: float, densities: NDArray[np.float64], noise: Noise, n_components: int
 ) -> BirthDeathTables:
-    """Tabulate births and deaths when every component has its own, equally likely density."""
+    """Make the tables of births and deaths for densities that are equally likely a priori."""
     w1, w0 = noise.weights().pair()
     q = densities
     ones, zeros = np.log1p(q * np.expm1(w1)), np.log1p(q * np.expm1(w0))
     count = np.stack([np.full(len(q), -np.log(len(q))), ones, zeros], axis=1)
     own = np.arange(n_components + 2)
-    cover = np.zeros((len(q), 2, 2))  # one component: the row k = 1 is all that is used
+    cover = np.zeros((len(q), 2, 2))  # there is one component, so only k = 1 is used
     cover[:, 1, 0] = q / (np.exp(-w1) * (1.0 - q) + q)
     cover[:, 1, 1] = q / (np.exp(-w0) * (1.0 - q) + q)
     return BirthDeathTables(
@@ -106,14 +106,14 @@ def birth_death_tables(
 def _tabulate(
     rate: float, density: float, w1: float, w0: float, most_ones: int, least: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Compute the logarithms and probabilities behind the tables, as far as they matter."""
+    """Compute the logarithms and probabilities of the tables, up to a negligible tail."""
     room = max(64, 2 * least)
-    table = np.empty((room, 6))  # log prior, log factor of a one, a zero; cover of both; first
+    table = np.empty((room, 6))  # log prior, log factors of a one and a zero, cover (2), first
     best = -np.inf
     k = 0
     while True:
         log_prior = k * np.log(rate) - math.lgamma(k + 1.0)
-        # A row of ones only has the heaviest tail: zeros speak against more components.
+        # A row of ones only has the heaviest tail: zeros make more components less likely.
         if k >= least and k > rate and log_prior + most_ones * w1 < best - NEGLIGIBLE:
             break
         if k == room:

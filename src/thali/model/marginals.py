@@ -1,9 +1,10 @@
-# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# Compiled by Numba, which checks types itself: mypy's checks that do not apply are switched off.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
-"""Codes summed out: what columns say about who uses a component, whatever is in it.
+"""The marginal likelihood of the users of some components, with their codes summed out.
 
-Given who uses some components and all that the others cover, the bits of these components are
-independent over columns. A column's marginal likelihood is a sum over the patterns of its bits.
+Given the users of these components and everything that the other components cover, the bits of
+the codes are independent between columns. The marginal likelihood of a column is a sum over the
+patterns of its bits.
 """
 
 from __future__ import annotations
@@ -22,35 +23,35 @@ if TYPE_CHECKING:
     from thali.bits import Index, Words
 
 _NEGLIGIBLE = 40.0
-"""Terms so much below the largest do not change a double."""
+"""Terms whose logarithm is this far below the largest do not change a double."""
 
 _ONE = np.uint64(1)
 
 
 class Marginal(NamedTuple):
-    """The bits of some components in every column, weighed by prior and likelihood (eq. 17).
+    """The patterns of some components' bits per column, by prior and likelihood (eq. 17).
 
-    Pattern p of a column has bit i on where component i has the column.
+    Bit i of a column's pattern is on if component i has the column.
     """
 
-    counts: Index  # (n_columns, n_classes, 2): free ones and zeros of classes of rows
-    members: Index  # (n_components,): the classes that use a component, bit c for class c
-    densities: NDArray[np.float64]  # (n_components,): prior probabilities of a bit
-    weights: tuple[float, float]  # what covering a one and a zero gains
+    counts: Index  # (n_columns, n_classes, 2): free ones and zeros per class of rows
+    members: Index  # (n_components,): classes that use each component, bit c for class c
+    densities: NDArray[np.float64]  # (n_components,): prior probability of a bit
+    weights: tuple[float, float]  # gains by covering a one and by covering a zero
 
     def gain(self, other: Marginal) -> float:
-        """Return the log marginal likelihood of this over another's, of the same columns."""
+        """Return by how much the log marginal likelihood exceeds another's, same columns."""
         return float(_gain(self.counts, *self[1:3], other.members, other.densities, *self.weights))
 
     def draw(self, uniforms: NDArray[np.float64]) -> Words:
-        """Draw the bits of the components: packed, ``(n_components, n_words)``."""
+        """Draw the bits of the components; return them packed, ``(n_components, n_words)``."""
         codes: Words = _draw(self.counts, self.members, self.densities, *self.weights, uniforms)
         return codes
 
 
 @jit
 def _patterns(members: Index, densities: NDArray[np.float64]) -> tuple[Index, NDArray[np.float64]]:
-    """Return the set of classes that every pattern covers, and its log prior probability."""
+    """Return the classes that each pattern covers, and its log prior probability."""
     n = members.shape[0]
     covers, prior = np.zeros(1 << n, np.int64), np.zeros(1 << n)
     for pattern in range(1 << n):
@@ -68,10 +69,10 @@ def _weigh(
     counts: Index, covers: Index, prior: NDArray[np.float64], w1: float, w0: float,
     column: int, gains: NDArray[np.float64], out: NDArray[np.float64],
 ) -> float:  # fmt: skip
-    """Fill in the log weights of a column's patterns; return the largest.
+    """Compute the log weights of a column's patterns; return the largest.
 
-    A pattern gains what it gains without its first component, and the classes of rows that this
-    one alone covers.
+    The gain of a pattern is the gain without its first component, plus that of the classes of
+    rows that only this component covers.
     """
     gains[0] = 0.0
     out[0] = prior[0]
@@ -96,7 +97,7 @@ def _weigh(
 def _total(
     counts: Index, members: Index, densities: NDArray[np.float64], w1: float, w0: float
 ) -> float:
-    """Return the log marginal likelihood of all columns, relative to covering nothing."""
+    """Return the log marginal likelihood of all columns, relative to no cover."""
     covers, prior = _patterns(members, densities)
     gains, weights = np.empty(prior.shape[0]), np.empty(prior.shape[0])
     total = 0.0

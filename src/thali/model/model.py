@@ -1,4 +1,4 @@
-"""The whole model in one value: what a chain samples from."""
+"""The whole model in one value: the priors whose posterior a chain samples."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _NOISE: dict[str, type[UnequalRates | EqualRates | AsPublished]] = {
 
 
 class Priors(NamedTuple):
-    """The prior of every unknown of a tensor of known arity."""
+    """The prior of every unknown, for a tensor of given arity."""
 
     noise: NoisePrior
-    buffet: Buffet | None  # None when the number of components is fixed
+    buffet: Buffet | None  # None if the number of components is fixed
     densities: tuple[DensityPrior | None, ...]  # one per mode; None for the mode of the buffet
 
 
@@ -33,19 +33,22 @@ class Model:
     Parameters
     ----------
     n_components
-        None lets an Indian buffet process on the first mode infer the number; an integer fixes
-        it and gives every factor independent entries.
+        None infers the number by an Indian buffet process on the first mode; an integer fixes the
+        number, and all factors then have independent entries.
     noise
-        ``"unequal"`` (default), ``"equal"``, ``"as-published"`` (not a posterior: for comparison
-        with the paper), or one of the classes behind them with other priors, or
-        :class:`~thali.model.FixedRates`.
+        Error rates: ``"unequal"`` (default), ``"equal"`` or ``"as-published"`` (no sampling from
+        the posterior, only for comparison with the paper). To choose the prior, give a
+        :class:`~thali.model.UnequalRates`, :class:`~thali.model.EqualRates` or
+        :class:`~thali.model.AsPublished`; to fix the rates, a :class:`~thali.model.FixedRates`.
     alpha
-        Concentration of the buffet: a number, or a :class:`~thali.model.Gamma` prior.
+        Concentration of the Indian buffet process: a number, or a :class:`~thali.model.Gamma`
+        prior.
     density
-        Prior of the entries of the other factors: a number (fixed), a
-        :class:`~thali.model.Beta` (one unknown density a factor) or
-        :class:`~thali.model.PerComponent`; or a tuple of those, one for each mode that has a
-        density (all modes if ``n_components`` is given, else all but the first).
+        Prior of the entries of the other factors: a number (a fixed density), a
+        :class:`~thali.model.Beta` (one unknown density per factor) or a
+        :class:`~thali.model.PerComponent` (one unknown density per component); or a tuple with
+        one of those per mode that has a density (all modes if ``n_components`` is given, else all
+        but the first).
 
     Examples
     --------
@@ -74,7 +77,7 @@ class Model:
         return self.n_components is not None
 
     def priors(self, arity: int) -> Priors:
-        """Return the prior of every unknown of a tensor of that arity."""
+        """Return the prior of every unknown, for a tensor of that arity."""
         n = arity if self.is_finite else arity - 1
         given = self.density if isinstance(self.density, tuple) else (self.density,) * n
         if len(given) != n:

@@ -1,6 +1,6 @@
-"""Bit flips: error rates, their priors, and what they say about counts.
+"""Bit flips: the error rates, their priors and the likelihood of counts.
 
-An entry that no component covers reads one with probability ``spurious`` (e0), a covered one
+An entry that no component covers reads one with probability ``spurious`` (e0). A covered entry
 reads zero with probability ``dropped`` (e1). Everything here is a formula on counts.
 """
 
@@ -9,42 +9,50 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from math import exp, log, sqrt
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.special import betainc, betaincinv, betaln
 
 from thali.checks import probability, shape_parameters
+from thali.model.noise_kinds import AS_PUBLISHED, DROPPED, EQUAL, FIXED, SPURIOUS, UNEQUAL
 from thali.model.weights import Weights
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Counts
+    from thali.model.noise_kinds import NoiseKind, NoiseQuantity
 
 SMALLEST_RATE = 1e-12
-"""Rates are kept this far from zero, so that scores fit the grid; no data tell the difference."""
+"""Rates are kept this far from zero, so that scores stay finite; no data show the difference."""
 
 LARGEST_LAMBDA = 20.0
-"""Where the closed form of the paper is cut when there are no errors at all."""
+"""Largest log odds of the closed form of the paper, used if there are no errors at all."""
 
 
 class Noise(NamedTuple):
     """The two error rates of a state.
 
-    The sampler and the posterior ask a noise model for no more than this: what covering an entry
-    gains, how probable the data are, and with which probability an entry reads one.
+        The sampler and the posterior need only four things of a noise model: the gain by covering an
+    entry, the likelihood, the probability that an entry reads one, and the names of its
+    quantities.
     """
 
     spurious: float
     dropped: float
+
+    @classmethod
+    def quantities(cls) -> tuple[NoiseQuantity, ...]:
+        """Return the description of each quantity, in the order of the values."""
+        return SPURIOUS, DROPPED
 
     def weights(self) -> Weights:
         """Return the log-likelihood gained by covering an uncovered entry (eq. 4)."""
         return _weights(self)
 
     def rounded_weights(self) -> tuple[float, float]:
-        """Return what covering a one and a zero gains, as engines decide with it."""
+        """Return the gains by covering a one and a zero, rounded as engines use them."""
         return _rounded_weights(self)
 
     def log_likelihood(self, counts: Counts) -> float:
@@ -59,11 +67,18 @@ class Noise(NamedTuple):
         return sum(n * log(p) for n, p in terms if n)
 
     def reads_one(self, covered: Any) -> Any:
-        """Return the probability that an entry reads one, given that it is covered.
+        """Return the probability that an entry reads one, given whether it is covered.
 
         ``covered`` may be a Boolean, a probability, or an array of either.
         """
         return self.spurious + covered * (1.0 - self.dropped - self.spurious)
+
+    def entry_probabilities(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Return P(datum | covered), indexed by the datum and then by whether it is covered.
+
+        Small probabilities are exact, other than one minus the probability of the other datum.
+        """
+        return (1.0 - self.spurious, self.dropped), (self.spurious, 1.0 - self.dropped)
 
 
 @lru_cache(maxsize=16)
@@ -80,12 +95,13 @@ def _rounded_weights(noise: Noise) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class UnequalRates:
-    """Two unknown rates, each ``Beta(a, b)`` cut to (0, 1/2). The default.
+    """Two unknown rates, each with a ``Beta(a, b)`` prior truncated to (0, 1/2). The default.
 
-    Cutting at 1/2 keeps a covered one attractive and a covered zero costly, and removes the
-    mirror image in which every bit is inverted.
+    With rates below 1/2, covering a one always raises the likelihood and covering a zero always
+    lowers it. This excludes the mirror image in which every bit is inverted.
     """
 
+    kind: ClassVar[NoiseKind] = UNEQUAL
     spurious: tuple[float, float] = (1.0, 1.0)
     dropped: tuple[float, float] = (1.0, 1.0)
     start: float = 0.35
@@ -116,8 +132,9 @@ class UnequalRates:
 
 @dataclass(frozen=True)
 class EqualRates:
-    """One unknown rate for both kinds of error, ``Beta(a, b)`` cut to (0, 1/2)."""
+    """One unknown rate for both errors, with a ``Beta(a, b)`` prior truncated to (0, 1/2)."""
 
+    kind: ClassVar[NoiseKind] = EQUAL
     prior: tuple[float, float] = (1.0, 1.0)
     start: float = 0.35
 
@@ -145,6 +162,7 @@ class EqualRates:
 class FixedRates:
     """Known error rates."""
 
+    kind: ClassVar[NoiseKind] = FIXED
     spurious: float
     dropped: float
 
@@ -163,7 +181,7 @@ class FixedRates:
         return Noise(self.spurious, self.dropped)
 
     def draw(self, counts: Counts, uniforms: NDArray[np.float64]) -> Noise:  # noqa: ARG002
-        """Return the rates, whatever the counts."""
+        """Return the fixed rates; the counts do not matter."""
         return self.initial()
 
     def log_prior(self, noise: Noise) -> float:  # noqa: ARG002
@@ -173,13 +191,15 @@ class FixedRates:
 
 @dataclass(frozen=True)
 class AsPublished:
-    """The closed-form update of Rukat & Yau (2018). Not a sampler of the posterior.
+    """The closed-form update of Rukat & Yau (2018), which does not sample the posterior.
 
-    Every sweep sets both rates to their maximum-likelihood value: a stochastic EM step, kept
-    for comparison with published results. No errors would give an infinite log odds, more
-    errors than hits a negative one; both are cut (0 to ``LARGEST_LAMBDA``).
+    Every sweep sets both rates to their maximum-likelihood value. This is a step of stochastic EM,
+    kept for comparison with published results. The log odds would be infinite without errors and
+    negative with more errors than correct entries, so they are limited to the range from 0 to
+    ``LARGEST_LAMBDA``.
     """
 
+    kind: ClassVar[NoiseKind] = AS_PUBLISHED
     start: float = 0.35
 
     def __post_init__(self) -> None:
@@ -206,22 +226,22 @@ NoisePrior: TypeAlias = UnequalRates | EqualRates | FixedRates | AsPublished
 
 
 def draw_rate(a: float, b: float, uniform: float) -> float:
-    """Draw from Beta(a, b) cut to (0, 1/2), by inverting the distribution function."""
-    # Ten standard deviations below 1/2, all mass is there, to the last digit.
+    """Draw from Beta(a, b) truncated to (0, 1/2), by inverting the distribution function."""
+    # If the mean is ten standard deviations below 1/2, all mass is below 1/2 to the last digit.
     is_far = b - a > 10.0 * sqrt(a + b)
     below = 1.0 if is_far else float(betainc(a, b, 0.5))
     if below > 1e-290:
         rate = float(betaincinv(a, b, uniform * below))
     else:
-        # Nearly all mass lies above 1/2 (first sweeps only) and the distribution function
-        # underflows. There the log density is linear below 1/2 with slope 2 (a - b), up to
-        # (a + b) / (a - b)^2 / 2 where the mass is: below one in a thousand.
+        # Nearly all mass lies above 1/2 (in the first sweeps only), and the distribution function
+        # underflows. Below 1/2 the log density is then linear with slope 2 (a - b); the error of
+        # this where the mass is, (a + b) / (a - b)^2 / 2, is below one in a thousand.
         rate = 0.5 + log(uniform) / (2.0 * (a - b))
     return min(max(rate, SMALLEST_RATE), 0.5)
 
 
 def _log_density(rate: float, a: float, b: float) -> float:
-    """Return the log density of Beta(a, b) cut to (0, 1/2)."""
+    """Return the log density of Beta(a, b) truncated to (0, 1/2)."""
     return (a - 1.0) * log(rate) + (b - 1.0) * log(1.0 - rate) - _log_normaliser(a, b)
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from thali.bits import Factor, Index
 
 LARGEST_ALPHA = 1e4
-"""A fixed concentration beyond this means more components than anybody has rows."""
+"""Upper bound of a fixed concentration: more would mean more components than rows."""
 
 SMALLEST_DENSITY = 1e-9
 """Drawn densities are kept this far from 0 and 1, so that their log odds are finite."""
@@ -40,14 +40,14 @@ def harmonic(n: int) -> float:
 
 @dataclass(frozen=True)
 class Gamma:
-    """A Gamma prior of the concentration, by shape and rate.
+    """A Gamma prior of the concentration, given by shape and rate.
 
-    With shape 1, the number of components is geometric a priori: each further one divides its
-    probability by 1 + rate / H_N, where H_N is about the log of the number of rows. By default
-    that is about 18 for 200 rows, 8 for a million: a component must earn its place. A buffet
-    expects as many components of a single row as its concentration says, and noisy data say
-    little against them: with rate 1, in 200 rows of 30% errors, one such component in three
-    data sets is more probable than none.
+    With shape 1, the prior of the number of components is geometric: each further component
+    divides the probability by 1 + rate / H_N, where H_N is about the log of the number of rows. By
+    default this divisor is about 18 for 200 rows and about 8 for a million rows, so the data have
+    to support every component. The concentration is also the expected number of components of a
+    single row, against which noisy data say little: with rate 1, 200 rows and 30% errors, one such
+    component is more probable than none in one of three data sets.
     """
 
     shape: float = 1.0
@@ -85,7 +85,7 @@ class Buffet:
         return max(float(drawn), 1e-300)
 
     def expected(self, alpha: float, n_rows: int) -> float:
-        """Return the number of components at which a concentration is what is expected."""
+        """Return the number of components for which ``alpha`` is the expected concentration."""
         prior = self.concentration
         rate = prior.rate if isinstance(prior, Gamma) else 0.0
         return alpha * (rate + harmonic(n_rows))
@@ -102,7 +102,7 @@ class Buffet:
 def log_buffet(sizes: Index, n_rows: int, alpha: float) -> float:
     """Return the log prior density of used components of given sizes (eq. 5).
 
-    Identical components are not discounted here: see :func:`log_repeats`.
+    The term for identical components is left out: see :func:`log_repeats`.
     """
     rates = gammaln(n_rows - sizes + 1.0) + gammaln(sizes) - lgamma(n_rows + 1.0)
     n = len(sizes)
@@ -110,9 +110,10 @@ def log_buffet(sizes: Index, n_rows: int, alpha: float) -> float:
 
 
 def log_repeats(factors: Sequence[Factor], densities: Sequence[NDArray[np.float64]]) -> float:
-    """Return the log of the product of mult! over distinct components: they have no labels.
+    """Return the log of the product of n! over distinct components that occur n times.
 
-    A component's own density, where it has one, is part of it.
+    Components have no labels, so identical ones can be permuted. Components with densities of
+    their own are identical only if their densities are equal, too.
     """
     twins = earlier_twins(factors[0].words)
     if not twins.any():  # no two components with the same users
@@ -123,7 +124,7 @@ def log_repeats(factors: Sequence[Factor], densities: Sequence[NDArray[np.float6
 
 
 def stick_odds(sizes: Index, n_rows: int, uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Draw the Beta-process weights of used components; return their log odds.
+    """Draw the Beta-process weights of the used components; return their log odds.
 
     ``mu_l ~ Beta(m_l, N - m_l + 1)`` (P5). The smaller of mu and 1 - mu is computed directly,
     so that neither loses digits.
@@ -212,7 +213,7 @@ class Fixed:
         n_rows: int,  # noqa: ARG002
         uniforms: NDArray[np.float64],  # noqa: ARG002
     ) -> NDArray[np.float64]:
-        """Return the density, whatever the counts."""
+        """Return the fixed density; the counts do not matter."""
         return np.array(self.density)
 
     def log_prior(self, density: NDArray[np.float64]) -> float:  # noqa: ARG002
@@ -222,10 +223,10 @@ class Fixed:
 
 @dataclass(frozen=True)
 class PerComponent:
-    """An unknown density for every component: components of different size.
+    """One unknown density per component, for components of different sizes.
 
-    The prior is a Beta distribution on ``n_values`` equally likely quantiles. A finite grid
-    keeps the birth of a component a matter of counts (eq. 13).
+    The prior is a Beta distribution, represented by ``n_values`` equally likely quantiles. On a
+    finite grid, the birth of a component depends on counts only (eq. 13).
     """
 
     a: float = 1.0
@@ -251,7 +252,7 @@ class PerComponent:
     def draw(
         self, sizes: Index, n_rows: int, uniforms: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Draw every component's density given its number of ones."""
+        """Draw the density of every component given its number of ones."""
         scores = sizes[:, None] * np.log(self.grid) + (n_rows - sizes[:, None]) * np.log1p(
             -self.grid
         )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Simulated(NamedTuple):
-    """Data with the truth behind them."""
+    """Simulated data, and the factors from which they were drawn."""
 
     tensor: NDArray[np.bool_] | NDArray[np.float64]  # Boolean; with NaN if entries are unknown
     factors: tuple[NDArray[np.bool_], ...]  # one per mode, (n_rows, n_components)
@@ -32,8 +32,8 @@ class Simulated(NamedTuple):
 def balanced_density(n_components: int, arity: int = 2) -> float:
     """Return the density of the factors that makes half of the noise-free entries one.
 
-    A component covers an entry with probability ``p ** arity``; the entry is zero with
-    probability ``(1 - p ** arity) ** n_components``.
+    With density ``p``, a component covers an entry with probability ``p ** arity``; the entry is
+    zero with probability ``(1 - p ** arity) ** n_components``.
     """
     count("n_components", n_components, least=1)
     return float((1.0 - 0.5 ** (1.0 / n_components)) ** (1.0 / arity))
@@ -55,20 +55,23 @@ def simulate(
     Parameters
     ----------
     shape
-        Length of every mode.
+        Length of each mode.
     n_components
         Number of components; all factors then have independent entries. None draws the first
-        factor from an Indian buffet process with concentration ``alpha``.
+        factor from an Indian buffet process, which needs ``alpha``.
+    alpha
+        Concentration of the Indian buffet process.
     density
-        Probability of a one in the factors: a number, one a mode, or ``"balanced"``, which makes
-        half of the noise-free entries one. By default balanced if ``n_components`` is given, else
-        one half.
+        Probability of a one in the factors: a number, one number per mode, or ``"balanced"``,
+        which makes half of the noise-free entries one. The default is balanced if
+        ``n_components`` is given, else one half.
     spurious, dropped
-        Probability that an uncovered entry reads one, and a covered one zero; equal by default.
+        Probability that an uncovered entry reads one, and probability that a covered entry reads
+        zero; ``dropped`` equals ``spurious`` by default.
     unknown
         Fraction of entries that are unknown (NaN).
     seed
-        Same seed, same data.
+        Seed of the random numbers; the same seed gives the same data.
 
     Returns
     -------
@@ -152,7 +155,7 @@ def _draw_factors(
         density = balanced_density(max(count("n_components", n_components), 1), len(shape))
     each = list(density) if isinstance(density, Iterable) else [density] * len(shape)
     if len(each) != len(shape):
-        msg = f"density has {len(each)} entries for {len(shape)} modes; give one a mode, or one."
+        msg = f"density has {len(each)} entries for {len(shape)} modes; give one per mode, or one."
         raise ValueError(msg)
     densities = [probability("density", value) for value in each]
     if n_components is None:
@@ -177,7 +180,7 @@ def _draw_bernoulli(
 
 
 def _draw_buffet(stream: Stream, n_rows: int, alpha: float | None) -> NDArray[np.bool_]:
-    """Let customers come in one after another: popular dishes first, then new ones."""
+    """Draw one customer after another: first the dishes of earlier customers, then new ones."""
     alpha = positive("alpha", alpha)
     dishes: list[NDArray[np.bool_]] = []
     for row in range(n_rows):

@@ -1,4 +1,4 @@
-"""What it gains to cover an entry, by class of its row and class of its column."""
+"""The gain in log-likelihood by covering an entry, by class of row and class of column."""
 
 from __future__ import annotations
 
@@ -11,27 +11,28 @@ if TYPE_CHECKING:
 
 
 class Weights(NamedTuple):
-    """Log-likelihood gained by covering an entry (eq. 4).
+    """The gain in log-likelihood by covering an entry (eq. 4).
 
-    Entries of one pair of classes share their error rates; today every row and every column is of
-    the same class. A row may have single-row components that are integrated out: covering an
-    entry then gains less, the less the more there are.
+    Entries with the same class of row and class of column share their error rates; at present all
+    rows are of one class and all columns are of one class. If a row has single-row components that
+    are integrated out, covering an entry gains less: the more such components, the smaller the
+    gain.
     """
 
     table: NDArray[Any]
-    """``(n_row_classes, n_column_classes, n_integrated + 1, 2)``: of a one and of a zero; real
-    numbers, or the integers of :mod:`thali.decide`."""
+    """``(n_row_classes, n_column_classes, n_integrated + 1, 2)``: weights of a one and of a zero,
+    as real numbers or as the integers of :mod:`thali.decide`."""
 
     def fixed(self) -> Weights:
-        """Return the weights in the integers that engines decide with."""
+        """Return the weights as the integers that engines use."""
         return Weights(fixed(self.table))
 
     def rounded(self) -> Weights:
-        """Return the weights as real numbers that are what engines decide with."""
+        """Return the weights as real numbers, rounded as engines use them."""
         return Weights(fixed(self.table) / SCALE)
 
     def of_one_class(self) -> NDArray[Any]:
-        """Return the weights, ``(n_integrated + 1, 2)``, where all rows and columns are alike."""
+        """Return the weights, ``(n_integrated + 1, 2)``, if there is one class of each."""
         if self.table.shape[:2] != (1, 1):
             msg = (
                 f"weights of {self.table.shape[0]} classes of rows and {self.table.shape[1]} of "
@@ -42,6 +43,6 @@ class Weights(NamedTuple):
         return weights
 
     def pair(self) -> tuple[float, float]:
-        """Return the weights of a one and a zero, where all entries are alike."""
+        """Return the weights of a one and a zero if all rows and columns are of one class."""
         one, zero = self.of_one_class()[0].tolist()
         return one, zero

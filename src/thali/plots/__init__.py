@@ -1,10 +1,10 @@
 """Pictures of a posterior, with Matplotlib (needs ``thali[plot]``); public as ``thali.pl``.
 
-Every function takes a :class:`~thali.Posterior` and returns the Axes it drew on. Give it ``ax``
-(or ``figure`` where there are several Axes) to draw on one of yours: then nothing else is touched.
-Without, a new figure is made with ``pyplot``, as ArviZ, scanpy and pandas do: notebooks show it by
-themselves, scripts with ``plt.show()``. No function shows, saves or closes a figure, or changes a
-setting.
+Every function takes a :class:`~thali.Posterior` and returns the Axes that it drew on. To draw on
+existing Axes, pass them as ``ax`` (or pass a ``figure`` to functions that draw on several Axes);
+nothing else is touched then. Otherwise, the function makes a new figure with ``pyplot``, as ArviZ,
+scanpy and pandas do: notebooks show it automatically, scripts with ``plt.show()``. No function
+shows, saves or closes a figure, or changes a setting of Matplotlib.
 """
 
 from thali.plots.chains import n_components, traces

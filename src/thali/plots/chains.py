@@ -20,28 +20,28 @@ if TYPE_CHECKING:
     from thali.posterior import Posterior
     from thali.views import Quantity
 
-_LABEL_POINTS = 16.0  # what a number of up to three digits needs along the axis
+_LABEL_POINTS = 16.0  # room along the axis for a number of up to three digits
 _MARKERS = "osD^vP"
 
 
 def n_components(posterior: Posterior, *, least_users: int = 1, ax: Axes | None = None) -> Axes:
     """Draw the posterior of the number of components: bars for all draws, marks for each chain.
 
-    Marks far from the top of their bar tell that chains disagree.
+    If marks are far from the top of their bar, the chains disagree.
 
     Parameters
     ----------
     posterior
         A :class:`~thali.Posterior`.
     least_users
-        Count only components that so many rows have.
+        Count only components that at least this many rows have.
     ax
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     ax
-        Where it was drawn.
+        The Axes with the picture.
 
     Examples
     --------
@@ -75,11 +75,11 @@ def n_components(posterior: Posterior, *, least_users: int = 1, ax: Axes | None 
     ax.set_xticks(shown.values[::step])
     ax.set_xlim(shown.values[0] - 0.9, shown.values[-1] + 0.9)
     ax.set_ylim(0.0, min(1.0, 1.08 * max(shown.probability.max(), shown.of_chains.max())))
-    least = "" if least_users == 1 else f"\nthat {least_users} rows or more have"
+    least = "" if least_users == 1 else f"\nthat at least {least_users} rows have"
     ax.set_xlabel(f"number of components{least}")
     ax.set_ylabel("probability")
     ax.spines[["top", "right"]].set_visible(False)
-    handles, texts = ax.get_legend_handles_labels()  # bars come last of all
+    handles, texts = ax.get_legend_handles_labels()  # Matplotlib lists the bars last
     ax.legend(
         [handles[-1], *handles[:-1]],
         [texts[-1], *texts[:-1]],
@@ -94,23 +94,23 @@ def n_components(posterior: Posterior, *, least_users: int = 1, ax: Axes | None 
 def traces(
     posterior: Posterior, *, figure: Figure | SubFigure | None = None
 ) -> NDArray[np.object_]:
-    """Draw what the chains drew, in quantities for which components need no labels.
+    """Draw traces of quantities that do not depend on the numbering of the components.
 
-    Chains that agree look like one band. Titles give R-hat (1 where chains agree) and ESS, the
-    number of independent draws that the draws are worth; a title is red where one of them speaks
-    against the chains.
+    The lines of chains that agree form one band. Each title gives R-hat, which is 1 if the chains
+    agree, and the effective sample size (ESS): the number of independent draws that are as
+    informative as the draws of the chains. A title is red if one of the two is insufficient.
 
     Parameters
     ----------
     posterior
         A :class:`~thali.Posterior`.
     figure
-        A figure, or part of one, to draw on; a new one by default.
+        Figure or SubFigure to draw on; a new figure by default.
 
     Returns
     -------
     axes
-        One-dimensional array, a quantity each.
+        One-dimensional array with one Axes per quantity.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def traces(
         quantity
         for i, (_, quantity) in enumerate(found)
         if not any(np.array_equal(quantity.values, q.values) for _, q in found[:i])
-    ]  # one rate for both kinds of errors is drawn once
+    ]  # if both kinds of errors have the same rate, draw it once
     n_columns = min(2, len(shown))
     n_rows = -(-len(shown) // n_columns)
     figure = a_figure(figure, (8.0, 0.5 + 1.55 * n_rows))
@@ -173,6 +173,6 @@ def _trace(ax: Axes, quantity: Quantity) -> None:
 
 
 def _has_layout(figure: Figure | SubFigure) -> bool:
-    """Tell whether a legend can be put outside of the Axes, which an engine must make room for."""
+    """Tell whether the figure's layout engine can make room for a legend outside the Axes."""
     engine = figure.figure.get_layout_engine()
     return engine is not None and engine.adjust_compatible is False

@@ -1,4 +1,4 @@
-"""Labels of rows: what is known of them, as a strip of colours beside a map."""
+"""Labels of rows, such as cell types, drawn as a strip of colours beside a map."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ if TYPE_CHECKING:
 
     from thali.bits import Index
 
-_STRIP = 0.035  # of the map's width
+_STRIP = 0.035  # width of the strip, relative to the map
 _MOST_IN_LEGEND = 20
 
 
 class Labels(NamedTuple):
-    """A label a row; code -1 where there is none."""
+    """One label per row; the code of a row without a label is -1."""
 
     codes: NDArray[np.int64]
     categories: list[str]
 
     @classmethod
     def read(cls, labels: Any, n_rows: int) -> Labels:
-        """Read a sequence; categories of pandas keep their order, others are sorted."""
+        """Read a sequence of labels; pandas categories keep their order, others are sorted."""
         import pandas as pd  # noqa: PLC0415 - heavy
 
         if isinstance(labels, str) or not hasattr(labels, "__len__"):
             msg = (
-                f"labels={labels!r} were given; one label a row is needed, as a list, array or "
-                "Series; give those."
+                f"labels={labels!r} were given; give one label per row, as a list, array or "
+                "Series."
             )
             raise TypeError(msg)
         is_flat = getattr(labels, "ndim", 1) == 1
         if not is_flat or len(labels) != n_rows:
             shape = getattr(labels, "shape", (len(labels),))
             msg = (
-                f"labels of shape {tuple(shape)} were given for {n_rows} rows; one label a row is "
-                "needed; give those."
+                f"labels of shape {tuple(shape)} were given for {n_rows} rows; give one label "
+                "per row."
             )
             raise ValueError(msg)
         try:
             known = pd.Categorical(labels)
         except TypeError as error:
             msg = (
-                f"labels that cannot be told apart were given ({error}); allowed are strings, "
-                "numbers and other plain values; convert them."
+                f"labels that cannot be compared were given ({error}); convert them to strings, "
+                "numbers or other plain values."
             )
             raise TypeError(msg) from None
         return cls(
@@ -57,14 +57,15 @@ class Labels(NamedTuple):
         )
 
     def colours(self) -> list[str]:
-        """Return a colour a category; neighbours differ."""
+        """Return one colour per category; consecutive categories have different colours."""
         return [COLOURS[i % len(COLOURS)] for i in range(len(self.categories))]
 
 
 def draw_strip(ax: Axes, labels: Labels, rows: Index) -> None:
-    """Draw the labels of rows left of a map, and say which colour is which.
+    """Draw the labels of rows as a strip left of a map, and name its colours.
 
-    Labels that are one run of rows each are written beside their run; others get a legend.
+    If the rows of each label are adjacent, labels are written beside their rows; otherwise they
+    are listed in a legend.
     """
     from matplotlib.colors import to_rgb  # noqa: PLC0415 - optional
     from matplotlib.patches import Patch  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Maps of the components: who has them, what is in them, and which overlap."""
+"""Maps of the components: the rows that have them, their columns, and their overlap."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from thali.bits import Index
     from thali.posterior import Posterior
 
-_BAR_POINTS = 120.0  # length of a scale
+_BAR_POINTS = 120.0  # length of a colour bar
 _NOTHING = "The point estimate has no components."
 _ORDERS = ("labels", "seriation", "data")
-_ROOM_FOR_LINES = 6.0  # points that a cell needs to have lines around it
-_ROOM_FOR_COUNTS = 18.0  # points that a cell needs for a number of up to three digits
-_ROOM_FOR_SIZES = 20.0  # for two of them
+_ROOM_FOR_LINES = 6.0  # height in points from which on cells are separated by lines
+_ROOM_FOR_COUNTS = 18.0  # points that a cell needs to show a number of up to three digits
+_ROOM_FOR_SIZES = 20.0  # points that a cell needs to show two such numbers
 
 
 def membership(
@@ -50,27 +50,28 @@ def membership(
 ) -> Axes:
     """Draw which rows have which components: the posterior mean of the first factor.
 
-    Components are those of the point estimate, followed through all draws
-    (:meth:`thali.Posterior.align`); a cell is the share of draws that have the component, and
-    the row in it.
+    The components are those of the point estimate, matched with those of all draws
+    (:meth:`thali.Posterior.align`). A cell shows the share of draws in which the row has the
+    component.
 
     Parameters
     ----------
     posterior
         A :class:`~thali.Posterior`.
     labels
-        What is known of the rows, one a row, such as cell types: shown as a strip of colours
-        beside the map. The model has not seen them.
+        One label per row, such as its cell type, shown as a strip of colours beside the map. The
+        model does not use them.
     order
-        ``"labels"`` (default if there are labels), ``"seriation"`` (default if not: rows with the
-        same components side by side), ``"data"``, or row numbers.
+        Order of the rows: ``"labels"`` (sorted by label; the default if there are labels),
+        ``"seriation"`` (rows with the same components are adjacent; the default otherwise),
+        ``"data"`` (as in the data), or an array of row numbers.
     ax
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     ax
-        Where the map was drawn. The strip is an inset of it.
+        The Axes with the map; the strip of labels is an inset of these Axes.
 
     Examples
     --------
@@ -92,11 +93,11 @@ def membership(
         return say(ax, _NOTHING)
     columns = views.component_order(posterior)
     _map(ax, shown.probabilities[0][np.ix_(rows, columns)], "probability")
-    told = names(posterior, 0, rows) if are_named else None
-    # Labels, if there are some, take the left side.
+    row_names = names(posterior, 0, rows) if are_named else None
+    # If there are labels, they are on the left, and the names of rows are on the right.
     ax.yaxis.set_tick_params(labelleft=given is None, labelright=given is not None)
     ax.yaxis.set_label_position("left" if given is None else "right")
-    if not name_places(ax, "y", told):
+    if not name_places(ax, "y", row_names):
         ax.set_ylabel(f"{word(posterior, 0)} ({len(rows)})")
     _name_components(ax, [views.titles(posterior)[k] for k in columns])
     if given is not None:
@@ -111,24 +112,24 @@ def components(
     mode: int = 1,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw what is in the components: the posterior mean of another factor.
+    """Draw which columns belong to which components: the posterior mean of another factor.
 
     Parameters
     ----------
     posterior
         A :class:`~thali.Posterior`.
     n_top
-        Show only the columns that are among the ``n_top`` most probable of a component. By
-        default all if these are at most 60, otherwise the top 8.
+        Show only columns that are among the ``n_top`` most probable of some component. By
+        default, all columns are shown if there are at most 60, and otherwise the top 8.
     mode
-        The mode whose rows are shown.
+        The mode whose rows are the columns.
     ax
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     ax
-        Where it was drawn: a line for every column, named.
+        The Axes with the map, which has one named line per column.
 
     Examples
     --------
@@ -160,17 +161,18 @@ def components(
         ax.set_title(f"top {n_top} of each component", fontsize="small", loc="left")
     users = shown.factors[0].sizes()[columns]
     is_roomy = place_points(ax, "x", len(columns)) >= _ROOM_FOR_COUNTS
-    told = [f"{k}\n({n})" if is_roomy else str(k) for k, n in zip(columns, users, strict=True)]
-    ax.set_xticks(range(len(columns)), told, fontsize="small")
-    ax.set_xlabel("component (its rows)" if is_roomy else "component")
+    texts = [f"{k}\n({n})" if is_roomy else str(k) for k, n in zip(columns, users, strict=True)]
+    ax.set_xticks(range(len(columns)), texts, fontsize="small")
+    ax.set_xlabel("component\n(number of rows)" if is_roomy else "component")
     return ax
 
 
 def overlap(posterior: Posterior, *, mode: int = 1, ax: Axes | None = None) -> Axes:
     """Draw which components overlap: in rows below the diagonal, in columns above it.
 
-    A cell's colour is the Jaccard index (what both have, as a share of what one of them has), its
-    number what both have; on the diagonal, how many rows and columns a component has.
+    The colour of a cell is the Jaccard index of two components: the number of rows (or columns)
+    that both have, divided by the number that at least one of them has. The number in the cell
+    counts those that both have. The diagonal shows how many rows and columns a component has.
 
     Parameters
     ----------
@@ -179,12 +181,12 @@ def overlap(posterior: Posterior, *, mode: int = 1, ax: Axes | None = None) -> A
     mode
         The mode whose rows are the columns.
     ax
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     ax
-        Where it was drawn.
+        The Axes with the picture.
 
     Examples
     --------
@@ -197,7 +199,7 @@ def overlap(posterior: Posterior, *, mode: int = 1, ax: Axes | None = None) -> A
     (3, 3)
     """
     order = views.component_order(checked(posterior))
-    told = [views.titles(posterior, mode=mode)[k] for k in order]
+    titles = [views.titles(posterior, mode=mode)[k] for k in order]
     side = max(2.2, 0.42 * len(order))
     ax = one_axes(ax, (side + 2.8, side + 0.9))
     if not len(order):
@@ -207,16 +209,16 @@ def overlap(posterior: Posterior, *, mode: int = 1, ax: Axes | None = None) -> A
     table = np.where(np.tri(len(order), dtype=bool), below, above)
     np.fill_diagonal(table, np.nan)
     image = _map(ax, table, "Jaccard index")
-    image.set_cmap(probability_map().with_extremes(bad=(0.0, 0.0, 0.0, 0.0)))  # the diagonal
+    image.set_cmap(probability_map().with_extremes(bad=(0.0, 0.0, 0.0, 0.0)))  # diagonal
     _write_counts(ax, [both.shared[m][np.ix_(order, order)] for m in (0, mode)], table)
-    name_places(ax, "y", told)
+    name_places(ax, "y", titles)
     name_places(ax, "x", [str(k) for k in order])
     ax.set_xlabel("component\nshared rows below the diagonal, shared columns above")
     return ax
 
 
 def _map(ax: Axes, table: NDArray[np.float64], words: str) -> AxesImage:
-    """Draw a table of numbers from 0 to 1, with its scale."""
+    """Draw a table of numbers from 0 to 1, with a colour bar."""
     image = ax.imshow(
         table, cmap=probability_map(), vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest"
     )
@@ -233,7 +235,7 @@ def _map(ax: Axes, table: NDArray[np.float64], words: str) -> AxesImage:
 
 
 def _name_components(ax: Axes, titles: list[str]) -> None:
-    """Write titles upright if they have words, numbers as they are."""
+    """Write the titles of components, vertically if they contain words."""
     has_words = any(":" in title for title in titles)
     ax.set_xticks(
         range(len(titles)),
@@ -245,7 +247,7 @@ def _name_components(ax: Axes, titles: list[str]) -> None:
 
 
 def _write_counts(ax: Axes, shared: list[Index], table: NDArray[np.float64]) -> None:
-    """Write into the cells how many rows or columns are shared, where there is room."""
+    """Write the number of shared rows or columns into each cell, if there is room."""
     room = min(place_points(ax, "x", len(table)), place_points(ax, "y", len(table)))
     if room < _ROOM_FOR_COUNTS:
         return
@@ -260,7 +262,7 @@ def _write_counts(ax: Axes, shared: list[Index], table: NDArray[np.float64]) -> 
 
 
 def _among_the_top(rows: Index, p: NDArray[np.float64], n_top: int) -> Index:
-    """Keep, in their order, rows that are among the most probable of some component."""
+    """Keep only rows that are among the most probable of some component, in their order."""
     best = np.argsort(-p, axis=0, kind="stable")[:n_top]
     is_top = np.zeros(p.shape, np.bool_)
     np.put_along_axis(is_top, best, True, axis=0)
@@ -278,8 +280,8 @@ def _row_order(
     if isinstance(order, str):
         if order not in _ORDERS or (order == "labels" and labels is None):
             msg = (
-                f"order={order!r} was given; allowed are 'labels' (with labels), 'seriation', "
-                "'data' and row numbers; choose one."
+                f"order={order!r} was given; give 'labels' (with labels), 'seriation', 'data' "
+                "or an array of row numbers."
             )
             raise ValueError(msg)
         if order == "data":
@@ -293,8 +295,8 @@ def _row_order(
     is_index = given.ndim == 1 and given.size > 0 and given.dtype.kind in "iu"
     if not is_index or not 0 <= given.min() <= given.max() < n_rows:
         msg = (
-            f"order of shape {given.shape} and type {given.dtype} was given; allowed are row "
-            f"numbers from 0 to {n_rows - 1}, 'labels', 'seriation' and 'data'; choose one."
+            f"order of shape {given.shape} and type {given.dtype} was given; give row numbers "
+            f"from 0 to {n_rows - 1}, 'labels', 'seriation' or 'data'."
         )
         raise ValueError(msg)
     return given.astype(np.int64)

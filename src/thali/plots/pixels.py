@@ -35,26 +35,28 @@ _TITLES = ("data", "reconstruction", "residual")
 def reconstruction(
     posterior: Posterior, *, mode: int = 1, figure: Figure | SubFigure | None = None
 ) -> NDArray[np.object_]:
-    """Draw data, reconstruction and what is left, with structure laid side by side.
+    """Draw the data, their reconstruction and the residual side by side.
 
-    The reconstruction is the probability that some component covers an entry, the residual the
-    data less that: red where ones are not explained, blue where ones were expected. Grey is not
-    known. Rows and columns are in the order of :func:`thali.views.seriate`; where there are more
-    than pixels, a pixel is the mean of a block.
+    The reconstruction is the probability that some component covers an entry. The residual is the
+    data minus the reconstruction: red where ones are not explained, blue where ones were expected
+    but zeros observed. Unknown entries are grey. Rows and columns are in the order of
+    :func:`thali.views.seriate`. If there are more of them than pixels, each pixel shows the mean
+    over a block.
 
     Parameters
     ----------
     posterior
         A :class:`~thali.Posterior`.
     mode
-        The mode whose rows are the columns; over all others is averaged.
+        The mode whose rows are the columns of the picture. All other modes but the first are
+        averaged over.
     figure
-        A figure, or part of one, to draw on; a new one by default.
+        Figure or SubFigure to draw on; a new figure by default.
 
     Returns
     -------
     axes
-        The three Axes.
+        Array of three Axes: data, reconstruction and residual.
 
     Examples
     --------
@@ -78,11 +80,11 @@ def reconstruction(
     _draw(axes, shown, is_exact=is_exact)
     for ax, title in zip(axes, _TITLES, strict=True):
         ax.set_title(title, fontsize="medium")
-        told = names(posterior, mode, columns) if are_columns_named and is_exact else None
-        if not name_places(ax, "x", told, rotation=90.0):
+        column_names = names(posterior, mode, columns) if are_columns_named and is_exact else None
+        if not name_places(ax, "x", column_names, rotation=90.0):
             ax.set_xlabel(f"{word(posterior, mode)} ({len(columns)})")
-    told = names(posterior, 0, rows) if are_named and is_exact else None
-    if not name_places(axes[0], "y", told):
+    row_names = names(posterior, 0, rows) if are_named and is_exact else None
+    if not name_places(axes[0], "y", row_names):
         axes[0].set_ylabel(f"{word(posterior, 0)} ({len(rows)})")
     for ax in axes[1:]:
         ax.tick_params(labelleft=False)
@@ -92,9 +94,10 @@ def reconstruction(
 
 
 def _draw(axes: NDArray[np.object_], shown: Blocks, *, is_exact: bool) -> None:
-    """Draw the three maps, the first two with one scale."""
+    """Draw the three maps; the first two share one colour bar."""
     most = 1.0 if is_exact else _most(shown)
-    # Scales take some of the pixels: blocks are smoothed by the user's setting, entries are not.
+    # The colour bars take room from the maps, so blocks may not match the pixels exactly: they are
+    # interpolated as the user's settings say. Single entries are not interpolated.
     interpolation = "nearest" if is_exact else None
     scale: dict[str, Any] = {"aspect": "auto", "interpolation": interpolation}
     probabilities = scale | {"cmap": probability_map(), "vmin": 0.0, "vmax": most}
@@ -107,12 +110,12 @@ def _draw(axes: NDArray[np.object_], shown: Blocks, *, is_exact: bool) -> None:
         plain_frame(ax)
         ax.set_xticks([])
     place: dict[str, Any] = {"location": "bottom", "pad": 0.02}
-    small_bar(image, list(axes[:2]), "share of ones, and its expectation", shrink=0.3, **place)
-    small_bar(residual, [axes[2]], "data less reconstruction", shrink=0.6, **place)
+    small_bar(image, list(axes[:2]), "share of ones: observed and expected", shrink=0.3, **place)
+    small_bar(residual, [axes[2]], "data minus reconstruction", shrink=0.6, **place)
 
 
 def _most(shown: Blocks) -> float:
-    """Return the end of the scale for means, which may all be far below 1: rounded up to 0.1."""
+    """Return the upper end of the scale for means, which may be far below 1, in steps of 0.1."""
     values = np.concatenate([shown.data[~np.isnan(shown.data)], shown.prediction.ravel()])
     return float(np.clip(np.ceil(10.0 * np.quantile(values, 0.995)) / 10.0, 0.1, 1.0))
 
@@ -121,7 +124,7 @@ def _explain_grey(ax: Axes) -> None:
     from matplotlib.patches import Patch  # noqa: PLC0415 - optional
 
     ax.legend(
-        handles=[Patch(color=UNKNOWN, label="not known")],
+        handles=[Patch(color=UNKNOWN, label="unknown")],
         loc="lower left",
         bbox_to_anchor=(0.0, 1.0),
         borderaxespad=0.2,

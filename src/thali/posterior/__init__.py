@@ -1,4 +1,4 @@
-"""Stage 5: what was drawn means: alignment, summaries, predictions, diagnostics."""
+"""Stage 5: the meaning of the draws: alignment, summaries, predictions and diagnostics."""
 
 from thali.posterior.posterior import Posterior
 

@@ -1,4 +1,4 @@
-"""Components followed through the draws, by matching each draw to one reference."""
+"""Follow components through the draws by matching each draw to one reference."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from thali.bits import Factor, Index
 
 UNMATCHED_COST = 0.5
-"""What it costs to leave a component of the reference, or of a draw, without a partner."""
+"""Cost of leaving a component, of the reference or of a draw, without a partner."""
 
 
 class Alignment(NamedTuple):
@@ -35,10 +35,11 @@ class Alignment(NamedTuple):
 
     @property
     def probabilities(self) -> tuple[NDArray[np.float64], ...]:
-        """Shares of *all* draws in which a row has the component, per mode.
+        """Share of *all* draws in which a row has the component, per mode.
 
-        A component without a partner in a draw has no rows there: a row of 0.7 in the draws with
-        a partner, three quarters of all, is 0.525. What plots, reports and tables show.
+        In a draw without a partner, no row has the component. If three quarters of the draws have
+        a partner, and a row has it in 0.7 of those, the share is 0.525. Plots, reports and tables
+        show these shares.
         """
         return tuple(
             np.where(self.matched > 0.0, means, 0.0) * self.matched for means in self.means
@@ -48,34 +49,34 @@ class Alignment(NamedTuple):
 def align(draws: Iterable[Sequence[Factor]], reference: Sequence[Factor]) -> Alignment:
     """Average the components of a reference over draws, whatever their order and number.
 
-    A component must have the same rows, not the same position, to be the same. What finds no
-    partner is counted, not hidden: a component of the reference by ``matched``, one of a draw by
-    ``unmatched``. One pass over the draws.
+    Components are matched by the rows that they have, not by their position. Those without a
+    partner are counted, not hidden: components of the reference by ``matched``, components of a
+    draw by ``unmatched``. The function passes over the draws once.
 
     Parameters
     ----------
     draws
-        The factors of each draw, one a mode; the number of components may vary.
+        The factors of each draw, one per mode; the number of components may vary.
     reference
-        The factors that the draws are matched to, best those of the point estimate.
+        The factors that the draws are matched to, ideally those of the point estimate.
 
     Returns
     -------
     alignment
-        In the order of the reference's components.
+        Averages in the order of the reference's components.
 
     Raises
     ------
     ValueError
-        If there are no draws, or their rows are not those of the reference.
+        If there are no draws, or their numbers of rows differ from those of the reference.
 
     Notes
     -----
     The distance of two components is the mean over modes of the Jaccard distance of their ones
     (0 if both have none). The assignment minimizes the sum of the distances of partners and of
     1/2 for each component without one. Two components that share a row in any mode have a
-    distance below 1 and so are better matched than both left alone: read ``matched`` together
-    with ``similarity``.
+    distance below 1, so matching them costs less than leaving both without a partner: read
+    ``matched`` together with ``similarity``.
 
     Examples
     --------
@@ -112,7 +113,7 @@ def align(draws: Iterable[Sequence[Factor]], reference: Sequence[Factor]) -> Ali
         raise ValueError(msg)
     n_matched = np.array([len(s) for s in similarities], np.int64)
     divisor = np.where(n_matched > 0, n_matched, np.nan)
-    # Exactly rounded sums do not depend on the order of the draws either.
+    # Exactly rounded sums do not depend on the order of the draws, either.
     return Alignment(
         tuple(
             np.ascontiguousarray((count[:, : f.n_rows] / divisor[:, None]).T)
@@ -139,15 +140,15 @@ def match(
 
     Notes
     -----
-    A pair changes the total by its distance less twice the cost of no partner. Pairs that do not
-    lower it count as zero and are dropped afterwards: the dummies with which the textbook pads
-    the table are not needed.
+    Matching a pair changes the total by its distance minus twice the cost of having no partner.
+    Pairs that do not lower the total are entered as zero and discarded afterwards, so the table
+    need not be padded with dummy components.
     """
     from scipy.optimize import linear_sum_assignment  # noqa: PLC0415 - slow to import
 
     distances = jaccard(reference, factors)
-    # Of several best assignments the solver's choice depends on the order of the components;
-    # sorting them by content makes it a function of the draw alone.
+    # If several assignments are best, the solver's choice depends on the order of the
+    # components; sorting them by content makes it a function of the draw alone.
     order = sorted(
         range(factors[0].n_components),
         key=lambda component: [f.words[component].tobytes() for f in factors],
@@ -161,7 +162,7 @@ def match(
 
 
 def jaccard(left: Sequence[Factor], right: Sequence[Factor]) -> NDArray[np.float64]:
-    """Return the distance of every component of one draw to every one of another.
+    """Return the distance of every component of one draw to every component of another.
 
     Examples
     --------

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import thali
-from thali.model import AsPublished, EqualRates, FixedRates
+from thali.model.noise_kinds import NOISE_KINDS
 from thali.posterior.verdict import judge
 from thali.sentences import PYTHON
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 INTERVAL = (0.05, 0.95)
 """Quantiles between which 90% of the draws lie."""
 
-_KINDS = {AsPublished: "as-published", EqualRates: "equal", FixedRates: "fixed"}
-
 
 def answer(
     posterior: Posterior, face: Face = PYTHON, words: Mapping[str, str] | None = None
@@ -35,40 +33,43 @@ def answer(
     Parameters
     ----------
     posterior
-        With at least one draw.
+        Posterior with at least one draw.
     face, words
-        How ``warning`` says what to do, and what it calls quantities, by name: by default as in
-        Python.
+        Interface whose commands ``warning`` recommends, and the phrases it uses for quantities,
+        by name. By default, ``warning`` is written for users of Python.
 
     Returns
     -------
     answer
-        Every quantity has a ``mean`` and an ``interval`` with 90% of the draws; what is not
-        defined (R-hat of three draws, the time of a run of an earlier version) is None.
+        Every quantity has a ``mean`` and an ``interval`` with 90% of the draws. A value that is
+        not defined (R-hat of three draws, the duration of a run of an earlier version) is None.
 
         ``shape``, ``modes``, ``observed``, ``ones``
-            Of the data: rows of each mode and their names, known entries, ones among them.
+            Shape of the data, names of the modes, number of known entries and of ones.
         ``chains``, ``draws``, ``asked``, ``warmup``, ``seed``
-            Chains, draws that all of them have, draws asked for, sweeps before them.
+            Number of chains, draws that every chain has, draws per chain that were requested,
+            sweeps of warm-up, and the seed.
         ``n_components``, ``shared_components``
-            ``mode``, ``mean``, ``interval`` and ``pmf`` of all components, and of those that two
-            rows or more have.
+            ``mode``, ``mean``, ``interval`` and ``pmf`` of the number of components, and of the
+            number of components that two or more rows have.
         ``noise``
-            ``kind``, and the rates ``spurious`` and ``dropped``, or ``flip`` where both are one.
+            ``kind``, and the quantities of the noise: the rates ``spurious`` and ``dropped``, or
+            ``flip`` if the model has one rate for both.
         ``alpha``, ``density``
-            Of the buffet (None if the number of components was fixed); by name of the mode.
+            Concentration of the buffet (None if the number of components was fixed), and
+            densities by name of the mode.
         ``wrong_entries``
-            Known entries that a draw's components get wrong: also their ``share``.
+            Number of known entries that contradict the components of a draw, and their ``share``.
         ``r_hat``, ``ess``
-            By quantity. An R-hat without bound (chains that do not move) is None as well.
+            Diagnostics by quantity. An infinite R-hat (of chains that do not move) is None, too.
         ``moves``
-            By name of the move of whole components: how often it was ``tried`` and ``accepted``
-            while draws counted, in all chains together.
+            How often each move of whole components was ``tried`` and ``accepted`` after the
+            warm-up, in all chains together, by name of the move.
         ``agree``, ``warning``, ``verdict``
-            Whether nothing speaks against the chains; what does, in words, and as ``kind``,
-            ``quantities`` and ``advised_draws`` (per chain to go on to).
+            Whether the chains pass all diagnostics; if not, the reason as a text, and as
+            ``kind``, ``quantities`` and ``advised_draws`` (the advised total per chain).
         ``wall_seconds``, ``version``
-            Of sampling, all sessions together; of thali.
+            Duration of sampling, all sessions together, and the version of thali.
 
     Examples
     --------
@@ -119,7 +120,7 @@ def answer(
 
 
 def in_words(found: dict[str, Any]) -> list[str]:
-    """Say an answer in five lines of English.
+    """Express an answer in five lines of English.
 
     Parameters
     ----------
@@ -153,7 +154,7 @@ def _numbers(table: pd.Series[float]) -> dict[str, Any]:
 
 
 def _quantity(draws: NDArray[Any]) -> dict[str, Any]:
-    """Return mean and interval of what exists in some draws at least (NaN where it does not)."""
+    """Return mean and interval of a quantity; draws without it are NaN and do not count."""
     there = draws[np.isfinite(draws)]
     if not there.size:
         return {"mean": None, "interval": [None, None]}
@@ -162,15 +163,12 @@ def _quantity(draws: NDArray[Any]) -> dict[str, Any]:
 
 
 def _noise(posterior: Posterior) -> dict[str, Any]:
-    prior = type(posterior.settings.model.priors(len(posterior.shape)).noise)
-    kind = _KINDS.get(prior, "unequal")
-    if kind in ("equal", "as-published"):
-        return {"kind": kind, "flip": _quantity(posterior.spurious)}
-    return {
-        "kind": kind,
-        "spurious": _quantity(posterior.spurious),
-        "dropped": _quantity(posterior.dropped),
+    kind = posterior.settings.model.priors(len(posterior.shape)).noise.kind
+    drawn = {
+        quantity.name: _quantity(posterior.noise[quantity.draws[0]])
+        for quantity in kind.quantities
     }
+    return {"kind": kind.name, **drawn}
 
 
 def _finite(value: Any) -> float | None:
@@ -183,47 +181,39 @@ def _finite(value: Any) -> float | None:
 def _how_many(found: dict[str, Any]) -> str:
     shape, known = found["shape"], found["observed"]
     are_known = "all known" if known == prod(shape) else f"{known} of them known"
-    told = f"{' x '.join(map(str, shape))} entries, {are_known}"
+    data = f"{' x '.join(map(str, shape))} entries, {are_known}"
     number = found["n_components"]
     if found["alpha"] is None:
-        return f"{told}: explained by {_components(number['mode'])}, as asked."
-    return f"{told}: most probably {_components(number['mode'])} ({_how_sure(number)})."
+        return f"{data}: explained by {_components(number['mode'])}, as asked."
+    return f"{data}: most probably {_components(number['mode'])} ({_how_sure(number)})."
 
 
 def _shared(found: dict[str, Any]) -> str:
     number = found["shared_components"]
     return (
-        f"Counting only those that two rows or more have: {_components(number['mode'])} "
+        f"Counting only components that two or more rows have: {_components(number['mode'])} "
         f"({_how_sure(number)})."
     )
 
 
 def _errors(found: dict[str, Any]) -> str:
     noise = found["noise"]
-    if noise["kind"] == "as-published":
-        return (
-            f"Entries are flipped at a rate of {noise['flip']['mean']:.2%}, set as published: "
-            "this is not a posterior."
-        )
-    if noise["kind"] == "equal":
-        return f"Entries are flipped at a rate of {_rate(noise['flip'])}."
-    if noise["kind"] == "fixed":
-        return (
-            f"Error rates were given: {noise['spurious']['mean']:.2%} spurious ones, "
-            f"{noise['dropped']['mean']:.2%} dropped ones."
-        )
-    return (
-        f"Outside the components {_rate(noise['spurious'])} of the entries read one by error; "
-        f"inside {_rate(noise['dropped'])} read zero."
-    )
+    kind = NOISE_KINDS[noise["kind"]]
+    rates = {
+        quantity.name: _rate(noise[quantity.name], has_interval=kind.has_interval)
+        for quantity in kind.quantities
+    }
+    return kind.sentence.format(**rates)
 
 
 def _wrong(found: dict[str, Any]) -> str:
     wrong = found["wrong_entries"]
     low, high = (f"{end:.0f}" for end in wrong["interval"])
     spread = "" if low == high else f" (90% between {low} and {high})"
-    told = f"The components get {wrong['mean']:.0f} of the known entries wrong"
-    return f"{told}, {wrong['share']:.2%}{spread}."
+    n_wrong = f"{wrong['mean']:.0f}"
+    entries = "known entry" if n_wrong == "1" else "known entries"
+    contradict = "contradicts" if n_wrong == "1" else "contradict"
+    return f"{n_wrong} {entries} ({wrong['share']:.2%}) {contradict} the components{spread}."
 
 
 def _trust(found: dict[str, Any]) -> str:
@@ -244,14 +234,17 @@ def _components(number: int) -> str:
 
 
 def _how_sure(number: dict[str, Any]) -> str:
-    told = f"probability {number['pmf'][str(number['mode'])]:.2f}"
+    probability = f"probability {number['pmf'][str(number['mode'])]:.2f}"
     low, high = number["interval"]
-    return told if low == high else f"{told}; 90% between {low} and {high}"
+    return probability if low == high else f"{probability}; 90% between {low} and {high}"
 
 
-def _rate(rate: dict[str, Any]) -> str:
+def _rate(rate: dict[str, Any], *, has_interval: bool) -> str:
+    mean = f"{rate['mean']:.2%}"
+    if not has_interval:
+        return mean
     low, high = rate["interval"]
-    return f"{rate['mean']:.2%} (90% between {low:.2%} and {high:.2%})"
+    return f"{mean} (90% between {low:.2%} and {high:.2%})"
 
 
 def _duration(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""Passes over draws: what is laid out for the kernels, checked, and shared between threads."""
+"""Passes over draws: draws are checked and laid out in batches for the compiled code."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 _BATCH_DRAWS = 64
 _BATCH_WORDS = 1 << 22
-"""Words of codes laid out at a time, 32 MB, if these are less than 64 draws."""
+"""Words of codes after which a batch ends (32 MB), even if it has fewer than 64 draws."""
 
 
 class Batch(NamedTuple):
-    """Some draws one after another; draw ``d`` has components ``starts[d]:starts[d + 1]``."""
+    """Consecutive draws; draw ``d`` has the components ``starts[d]:starts[d + 1]``."""
 
     codes: Words  # (n_components of all draws, n_words)
-    members: Words  # (n_components of all draws, ceil(n_rows / 64)): who uses a code
+    members: Words  # (n_components of all draws, ceil(n_rows / 64)): the rows that use a code
     starts: Index  # (n_draws + 1,)
-    rates: NDArray[np.float64]  # (n_draws, 2): spurious and dropped
+    probabilities: NDArray[np.float64]  # (n_draws, 2, 2): P(datum | covered) of the noise
 
     @property
     def n_draws(self) -> int:
@@ -44,8 +44,8 @@ class Batch(NamedTuple):
 def batches(draws: Iterable[Draw], mode: int, rows: Index) -> Iterator[Batch]:
     """Lay out draws for passes over some rows of a mode.
 
-    All batches but the last hold a multiple of eight draws, so that which draws are summed
-    together depends on nothing but their order.
+    All batches but the last hold a multiple of eight draws, so the order of the draws alone
+    determines which of them are summed together.
     """
     held: list[tuple[Words, Words, Noise]] = []
     size = 0
@@ -62,13 +62,14 @@ def batches(draws: Iterable[Draw], mode: int, rows: Index) -> Iterator[Batch]:
 
 
 def _batch(held: list[tuple[Words, Words, Noise]]) -> Batch:
-    codes, members, rates = zip(*held, strict=True)
+    codes, members, noises = zip(*held, strict=True)
     starts = np.cumsum([0, *map(len, codes)])
-    return Batch(np.concatenate(codes), np.concatenate(members), starts, np.array(rates))
+    probabilities = np.array([noise.entry_probabilities() for noise in noises])
+    return Batch(np.concatenate(codes), np.concatenate(members), starts, probabilities)
 
 
 def row_numbers(rows: slice | ArrayLike, n_rows: int) -> Index:
-    """Return rows as numbers; a slice or integers that are rows."""
+    """Return the row numbers that a slice or a list of integers selects."""
     if isinstance(rows, slice):
         return np.arange(n_rows)[rows]
     try:
@@ -86,13 +87,13 @@ def row_numbers(rows: slice | ArrayLike, n_rows: int) -> Index:
 
 
 def unfolded_width(shape: tuple[int, ...], mode: int) -> int:
-    """Return the words of a row of a mode's unfolding."""
+    """Return the number of words per row of a mode's unfolding."""
     n_outer = prod(shape[m] for m in outer_modes(shape, mode))
     return n_outer * n_words(shape[inner_mode(shape, mode)])
 
 
 def checked(draws: Iterable[Draw], shape: tuple[int, ...]) -> Iterator[Draw]:
-    """Pass draws on, if they have that shape."""
+    """Yield the draws, and refuse those of another shape."""
     for draw in draws:
         given = tuple(f.n_rows for f in draw.state.factors)
         if given != shape:
@@ -105,10 +106,10 @@ def checked(draws: Iterable[Draw], shape: tuple[int, ...]) -> Iterator[Draw]:
 
 
 def check_passes(draws: Iterable[Draw]) -> None:
-    """Refuse draws that can be passed over only once."""
+    """Refuse draws that can be traversed only once."""
     if isinstance(draws, Iterator):
         msg = (
-            f"a {type(draws).__name__} was given; draws are passed over more than once; give a "
+            f"a {type(draws).__name__} was given; draws are traversed more than once; give a "
             "list of them."
         )
         raise TypeError(msg)

@@ -1,12 +1,12 @@
 # Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
-"""What draws cover, in compiled code.
+"""The entries that draws cover, counted and summed in compiled code.
 
-Some draws at a time are laid one after another: packed codes, members and starts, as in
-:class:`thali.posterior.batches.Batch`. A kernel passes over the rows and combines the codes of the
-components that each draw gives a row. Covers of eight
-draws are handled together: as eight one-bit numbers to count, or as the bits of a byte, which
-looks up the sum of eight numbers.
+Draws come in batches of packed codes, members and starts
+(:class:`thali.posterior.batches.Batch`). A kernel passes over the rows and combines the codes of
+the components that a row has in each draw. The results of eight draws are handled together: as
+eight one-bit numbers that are counted, or as the bits of a byte, by which a table gives the sum of
+eight numbers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from thali.bits import Index, Words
 
 GROUP = 8
-"""Draws handled together: their covers of an entry make a byte."""
+"""Draws handled together: whether each covers an entry is a bit of a byte."""
 
 SEGMENT = 8 * TILE
 """Words of a row for which the components of a draw are looked up once."""
@@ -51,7 +51,8 @@ def _cover_row(
 ) -> None:
     """Combine the codes of the components ``first:last`` that have a row.
 
-    ``n`` words from ``at`` on go to ``s``, a tile to a line; lines are ``stride`` words apart.
+    ``n`` words from ``at`` on are written to ``s``, one line per tile; lines are ``stride`` words
+    apart.
     """
     word = row >> 6
     shift = np.uint64(row & 63)
@@ -82,7 +83,7 @@ def _cover_group(
     s: Words,
     stride: int,
 ) -> None:
-    """Cover a row by eight draws, a line of each tile; draws beyond the last cover nothing."""
+    """Cover a row by eight draws, one line per draw and tile; missing draws cover nothing."""
     n_draws = starts.shape[0] - 1
     for j in range(GROUP):
         begin = starts[min(first + j, n_draws)]
@@ -94,10 +95,10 @@ def _cover_group(
 def count_covers(
     lo: int, hi: int, codes: Words, members: Words, starts: Index, planes: Words
 ) -> None:
-    """Add the draws that cover each entry to bit-sliced counters.
+    """Count the draws that cover each entry in bit-sliced counters.
 
-    One thread per range of rows; a segment of words at a time, so that its counters stay in the
-    cache while the draws pass. ``planes`` is ``(n_rows, n_planes, n_words)``.
+    One thread per range of rows. Each handles a segment of words at a time, whose counters stay
+    in the cache for all draws. ``planes`` is ``(n_rows, n_planes, n_words)``.
     """
     width, n_planes = codes.shape[1], planes.shape[1]
     stride = (GROUP + n_planes) * TILE
@@ -127,7 +128,7 @@ def count_covers(
 def sum_counts(
     lo: int, hi: int, codes: Words, members: Words, starts: Index, planes: Words
 ) -> Index:
-    """Return, for every draw, how many entries of rows it covers and the sum of their counts.
+    """Return how many entries each draw covers in some rows, and the sum of their counts.
 
     One thread per range of rows. The result is ``(n_draws, 2)``.
     """
@@ -166,22 +167,22 @@ def add_values(
     ones: Words,
     sums: NDArray[np.float64],
 ) -> None:
-    """Add to every entry of rows what each draw gives it.
+    """Add the value that each draw gives to every entry of some rows.
 
-    One thread per range of rows; a byte has the covers of an entry by eight draws.
+    One thread per range of rows. A byte holds whether each of eight draws covers an entry.
 
     Parameters
     ----------
     lo, hi
-        The rows.
+        Range of the rows.
     codes, members, starts
-        A batch.
+        Batch of draws.
     tables
         ``(n_groups, 2, 256)``: the sum over eight draws by datum and byte.
     ones
-        The data, one line a row; without lines every datum is one.
+        Packed data, one line per row; if there are no lines, every datum is taken to be one.
     sums
-        ``(n_rows, 64 * n_words)``, with padding.
+        Sums to add to, ``(n_rows, 64 * n_words)``, with padding.
     """
     width = codes.shape[1]
     has_data = ones.shape[0] > 0
@@ -218,24 +219,24 @@ def add_entry_values(
     table: NDArray[np.float64],
     sums: NDArray[np.float64],
 ) -> None:
-    """Add to listed entries what each of eight draws gives them.
+    """Add the value that each of eight draws gives to listed entries.
 
-    One thread per range of entries; the components of a row in eight draws lie together.
+    One thread per range of entries. The components of a row in eight draws are adjacent.
 
     Parameters
     ----------
     lo, hi
-        The entries.
+        Range of the entries.
     lines
         ``(n_rows of all modes, n_words, 8)``: the components of a row in eight draws.
     firsts
-        Where the rows of each mode begin.
+        First line of each mode.
     positions
-        ``(n_entries, arity)``.
+        ``(n_entries, arity)`` row numbers.
     table
         ``(256,)``: the sum over the draws by byte.
     sums
-        ``(n_entries,)``.
+        Sums to add to, ``(n_entries,)``.
     """
     shared = np.zeros(GROUP, np.uint64)
     for entry in range(lo, hi):
@@ -262,7 +263,7 @@ def sum_logs(
     n_draws: int,
     out: NDArray[np.float64],
 ) -> None:
-    """Sum over the known entries of each row the logarithm of a mean over draws."""
+    """Sum the logarithm of the mean over draws, over the known entries of each row."""
     for row in range(lo, hi):
         total = 0.0
         for w in range(known.shape[1]):
@@ -277,7 +278,7 @@ def sum_logs(
 
 @jit
 def overlaps(left: Words, right: Words) -> Index:
-    """Count the ones that every line of one array shares with every line of another."""
+    """Count the ones that each line of one array shares with each line of another."""
     out = np.zeros((left.shape[0], right.shape[0]), np.int64)
     for i in range(left.shape[0]):
         for j in range(right.shape[0]):
@@ -290,7 +291,7 @@ def overlaps(left: Words, right: Words) -> Index:
 
 @jit
 def add_bits(words: Words, line: int, counts: Index) -> None:
-    """Add the bits of a line of words to counts, one a bit."""
+    """Add each bit of a line of words to its own count."""
     for w in range(words.shape[1]):
         word = words[line, w]
         for i in range(WORD):

@@ -1,8 +1,8 @@
-"""Quantities without labels, their R-hat and how many independent draws they are worth.
+"""R-hat and effective sample size of quantities that do not depend on component labels.
 
-Components have no names, and their number changes: component 3 of one draw has nothing to do with
-component 3 of the next. What is compared here does not depend on their order: numbers of
-components, rates, densities, and how many components two rows share.
+Components have no labels, and their number changes: component 3 of one draw has nothing to do with
+component 3 of the next. The quantities compared here do not depend on the order of the
+components: their number, rates, densities, and how many components two rows share.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from thali.bits.words import gather_bits, unpack
 from thali.checks import count
 from thali.errors import require
+from thali.model import Noise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -25,46 +26,46 @@ if TYPE_CHECKING:
     from thali.bits import Factor, Index
 
 MAX_R_HAT = 1.05
-"""Beyond this the chains disagree.
+"""Largest R-hat at which the chains are said to agree.
 
 Vehtari et al. (2021) ask for 1.01. But R-hat of four perfect chains, with m effective draws each,
 exceeds sqrt(1 + 3 / m) one time in a hundred (an F distribution with 7 degrees of freedom): 1.06
-at the least m accepted here, 1.01 only from m = 150 on. 1.05 is no luck, and says that the chains'
-means scatter by a third of the posterior's standard deviation."""
+at the smallest m accepted here, 1.01 only from m = 150 on. An R-hat above 1.05 is not due to
+chance; it means that the chains' means scatter by a third of the posterior's standard
+deviation."""
 
 MIN_ESS_PER_CHAIN = 25
 """Effective draws per chain below which averages, and R-hat itself, are too uncertain.
 
 An average over 4 x 25 draws has a standard error of a tenth of the posterior's standard deviation.
-Vehtari et al. (2021) ask for 100 per chain, which serves tail quantiles too."""
+Vehtari et al. (2021) ask for 100 per chain, which also suffices for tail quantiles."""
 
 MIN_DRAWS = 4
 """Draws per chain from which R-hat is defined: two in each half."""
 
 _TAILS = (0.05, 0.95)
-_ROUNDING = 1e6  # R-hat beyond this: chains that do not move, of variance 0 up to rounding
+_ROUNDING = 1e6  # a larger R-hat is that of chains that do not move: variance 0 up to rounding
 _COLUMNS = ("mean", "sd", "r_hat", "ess_bulk", "ess_tail")
 WORDS = {
     "n_components": "the number of components",
     "log_joint": "the log joint density",
     "log_likelihood": "the log likelihood",
     "co_membership": "which rows share components",
-    "spurious": "the rate of spurious ones",
-    "dropped": "the rate of dropped ones",
+    **{quantity.name: quantity.phrase for quantity in Noise.quantities()},
     "alpha": "the concentration alpha",
 }
-"""What quantities are called in a sentence, by name."""
+"""Phrases for quantities within a sentence, by name."""
 
 
 def sample_pairs(n_rows: int, n_pairs: int = 20) -> Index:
     """Choose pairs of different rows, evenly spaced among all pairs.
 
-    No randomness: the same rows are compared in every chain, run and report.
+    The choice is not random: the same rows are compared in every chain, run and report.
 
     Parameters
     ----------
     n_rows, n_pairs
-        Rows to choose from, and how many pairs; all of them if there are fewer.
+        Number of rows to choose from, and number of pairs; all pairs if there are fewer.
 
     Returns
     -------
@@ -94,9 +95,9 @@ def co_membership(draws: Iterable[Sequence[Factor]], pairs: Index, mode: int = 0
     Parameters
     ----------
     draws
-        The factors of every draw, one a mode; traversed once.
+        The factors of every draw, one per mode; traversed once.
     pairs, mode
-        ``(n_pairs, 2)`` rows of a mode, and which mode.
+        ``(n_pairs, 2)`` row numbers, and the mode that the rows belong to.
 
     Returns
     -------
@@ -105,7 +106,7 @@ def co_membership(draws: Iterable[Sequence[Factor]], pairs: Index, mode: int = 0
 
     Notes
     -----
-    Unpacked, an entry is ``(factor[i] & factor[j]).sum()``.
+    For an unpacked factor, an entry is ``(factor[i] & factor[j]).sum()``.
 
     Examples
     --------
@@ -138,21 +139,22 @@ def diagnose(quantities: Mapping[str, NDArray[Any]]) -> pd.DataFrame:
     Parameters
     ----------
     quantities
-        Arrays ``(n_chains, n_draws)`` by name; or ``(n_chains, n_draws, n_members)`` for a family,
-        of which the worst counts.
+        Arrays ``(n_chains, n_draws)`` by name; or ``(n_chains, n_draws, n_members)`` for a family
+        of quantities, which is as good as its worst member.
 
     Returns
     -------
     table
         One row per quantity, with ``mean``, ``sd``, ``r_hat``, ``ess_bulk`` and ``ess_tail``. A
-        quantity that never changes says nothing: R-hat 1, no effective draws (NaN). One that
-        changes in no chain, but differs between chains, has an infinite R-hat. Fewer than 4 draws,
-        or draws in which the quantity does not exist (NaN), give NaN. A family has the largest
-        R-hat and the smallest effective draws of its members, and their average mean and sd.
+        quantity that never changes carries no information: its R-hat is 1, its effective sample
+        size NaN. One that changes in no chain, but differs between chains, has an infinite R-hat.
+        With fewer than 4 draws, or draws in which the quantity does not exist (NaN), diagnostics
+        are NaN. A family has the largest R-hat and the smallest effective sample size of its
+        members, and their average mean and sd.
 
     Notes
     -----
-    One chain is cut in two, which are then compared, and split, like two chains.
+    A single chain is cut into two halves, which are compared, and split again, like two chains.
 
     References
     ----------
@@ -175,12 +177,12 @@ def diagnose(quantities: Mapping[str, NDArray[Any]]) -> pd.DataFrame:
 
 
 def in_words(name: Any) -> str:
-    """Return what a quantity is called in a sentence."""
+    """Return the phrase for a quantity within a sentence."""
     return WORDS.get(str(name), str(name))
 
 
 def _family(name: str, values: NDArray[Any]) -> tuple[float, ...]:
-    """Return the row of a quantity, or of the worst of a family."""
+    """Return the row of a quantity, or of the worst member of a family."""
     if values.ndim not in (2, 3) or not values.size:
         msg = (
             f"quantity {name!r} has shape {values.shape}; allowed are (chains, draws) and "
@@ -198,24 +200,24 @@ def _family(name: str, values: NDArray[Any]) -> tuple[float, ...]:
 
 
 def _row(chains: NDArray[np.float64]) -> tuple[float, ...]:
-    """Return mean, sd, R-hat and effective draws in the bulk and the tails."""
+    """Return mean, sd, R-hat and effective sample size in the bulk and the tails."""
     n_chains, n_draws = chains.shape
     finite = chains[np.isfinite(chains)]
     mean = float(finite.mean()) if finite.size else nan
     sd = float(finite.std(ddof=1)) if finite.size > 1 else nan
     if finite.size < chains.size or n_draws < MIN_DRAWS:
         return mean, sd, nan, nan, nan
-    # The library answers these two with NaN, infinity or 1e15, depending on rounding.
+    # For these two cases the library returns NaN, infinity or 1e15, depending on rounding.
     if (chains == chains[0, 0]).all():
         return mean, 0.0, 1.0, nan, nan
-    if (chains == chains[:, :1]).all():  # frozen: a chain is worth one draw
+    if (chains == chains[:, :1]).all():  # no chain moves: each is worth one draw
         return mean, sd, inf, float(n_chains), float(n_chains)
     stats = require("arviz_stats.base", extra="bayes").array_stats
     several = chains
     if n_chains == 1 and n_draws >= 2 * MIN_DRAWS:
         half = n_draws // 2
         several = np.stack([chains[0, :half], chains[0, -half:]])
-    # A folded quantity may be constant where the quantity is not (0 / 0): it then does not count.
+    # A folded quantity may be constant although the quantity is not (0 / 0); it is then ignored.
     with np.errstate(divide="ignore", invalid="ignore"):
         r_hat = float(stats.rhat(several, method="rank")) if len(several) > 1 else nan
         bulk = float(stats.ess(chains, method="bulk"))

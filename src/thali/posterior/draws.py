@@ -1,4 +1,4 @@
-"""The draws of all chains, as arrays and one by one."""
+"""Access to the draws of all chains, as arrays and one by one."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from thali.checks import is_integer
 from thali.errors import InvalidValue
+from thali.model import Noise
 from thali.sampler.schedule import MOVES
 from thali.sentences import Resume
 from thali.trace.draws import Scalars
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Draws:
-    """What was drawn, without a word on what it means.
+    """Draws of all chains, without any interpretation.
 
     Examples
     --------
@@ -48,7 +49,7 @@ class Draws:
         self.n_draws = min(map(len, chains))
 
     def __iter__(self) -> Iterator[Draw]:
-        """Go through all draws, chain after chain."""
+        """Iterate over all draws, chain after chain."""
         for draws in self._chains:
             yield from islice(draws, self.n_draws)
 
@@ -64,29 +65,36 @@ class Draws:
 
     @property
     def n_components(self) -> NDArray[np.int64]:
-        """Number of components of every draw."""
+        """Number of components in every draw."""
         return self._scalars.n_components
 
     @property
+    def noise(self) -> dict[str, NDArray[np.float64]]:
+        """Draws of the quantities that describe the noise, by name."""
+        columns = np.moveaxis(self._scalars.noise, -1, 0)
+        names = (quantity.name for quantity in Noise.quantities())
+        return dict(zip(names, columns, strict=True))
+
+    @property
     def spurious(self) -> NDArray[np.float64]:
-        """Probability that an entry no component covers reads one."""
-        return self._scalars.noise[:, :, 0]
+        """Probability that an entry that no component covers reads one."""
+        return self.noise["spurious"]
 
     @property
     def dropped(self) -> NDArray[np.float64]:
-        """Probability that an entry some component covers reads zero."""
-        return self._scalars.noise[:, :, 1]
+        """Probability that an entry that some component covers reads zero."""
+        return self.noise["dropped"]
 
     @property
     def alpha(self) -> NDArray[np.float64]:
-        """Concentration of the buffet (zero where the number of components is fixed)."""
+        """Concentration of the buffet (zero if the number of components is fixed)."""
         return self._scalars.alpha
 
     @property
     def densities(self) -> tuple[NDArray[np.float64] | None, ...]:
-        """Density of each mode's factor; None for the mode of the buffet, which has none.
+        """Density of each mode's factor; None for the mode of the buffet, which has no density.
 
-        Where every component has its own density, their mean: components have no labels.
+        If every component has its own density, this is their mean, as components have no labels.
         """
         priors = self.settings.model.priors(len(self.shape)).densities
         return tuple(
@@ -96,7 +104,7 @@ class Draws:
 
     @property
     def log_joint(self) -> NDArray[np.float64]:
-        """Log density of data and everything drawn."""
+        """Log joint density of the data and all unknowns."""
         return self._scalars.log_joint
 
     @property
@@ -106,16 +114,17 @@ class Draws:
 
     @property
     def error(self) -> NDArray[np.float64]:
-        """Share of known entries that a draw's components get wrong."""
+        """Share of the known entries that contradict the components of a draw."""
         covered = self._scalars.covered
         wrong = self.tensor.n_ones - covered[:, :, 0] + covered[:, :, 1]
         return wrong / self.tensor.n_known
 
     @property
     def acceptance(self) -> dict[str, tuple[int, int]]:
-        """How often every move of whole components was tried and accepted, while draws counted.
+        """How often each move of whole components was tried and accepted after the warm-up.
 
-        Only the moves that were tried; empty for runs of earlier versions, which did not count.
+        Moves that were never tried are left out. Empty for runs of earlier versions, which did
+        not count moves.
         """
         totals = self._scalars.moves.sum(axis=(0, 1)).tolist()
         both = zip(MOVES, totals, strict=True)
@@ -123,11 +132,11 @@ class Draws:
 
     @property
     def wall_seconds(self) -> float:
-        """Seconds that sampling took, all sessions together; NaN for runs that did not note it."""
+        """Duration of sampling in seconds, all sessions together; NaN if it was not recorded."""
         return float(np.max([chain.wall_seconds for chain in self._chains]))
 
     def draw(self, chain: int, draw: int) -> Draw:
-        """Return one draw: the packed state and its log densities.
+        """Return one draw: its packed state and its log densities.
 
         Examples
         --------
@@ -141,12 +150,12 @@ class Draws:
         return self._chains[chain][draw]
 
     def factors(self, chain: int, draw: int) -> tuple[NDArray[np.bool_], ...]:
-        """Return the factors of one draw, one a mode.
+        """Return the factors of one draw, one per mode.
 
         Parameters
         ----------
         chain, draw
-            Which draw.
+            Number of the chain, and of the draw within the chain, from 0.
 
         Returns
         -------

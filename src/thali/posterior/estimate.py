@@ -1,4 +1,4 @@
-"""One draw to stand for all: the one with the least expected loss."""
+"""Point estimate: the draw with the smallest expected loss."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
     from thali.trace import Draw
 
 _BLOCK_WORDS = 1 << 23
-"""Words of counters at a time, 64 MB: every block of rows is two passes over the draws."""
+"""Words of counters held at a time, 64 MB; each block of rows takes two passes over the draws."""
 
-_FEWEST_PLANES = 3  # what adding eight numbers at once needs
+_FEWEST_PLANES = 3  # adding eight numbers at once needs three binary digits
 
 
 class PointEstimate(NamedTuple):
-    """The draw with the least expected loss, and how it fits the data."""
+    """The draw with the smallest expected loss, and how it fits the data."""
 
     draw: int  # position among all draws, chain after chain
     expected_loss: float
     factors: tuple[Factor, ...]
     confusion: Confusion  # of the known entries
-    error: float  # fraction of known entries that it predicts wrongly
+    error: float  # share of known entries that it predicts wrongly
 
 
 def point_estimate(
@@ -54,38 +54,39 @@ def point_estimate(
 ) -> PointEstimate:
     """Choose the draw whose product is closest to the products of all draws.
 
-    Other than a mean it is a product of few components; other than the draw of highest density
-    it is typical. All entries count, known or not.
+    Unlike a mean, it is a product of few components; unlike the draw of highest density, it is
+    typical. All entries count, whether known or not.
 
     Parameters
     ----------
     draws
-        Draws that can be passed over more than once.
+        Draws that can be traversed more than once.
     tensor
-        The data, which only describe the chosen draw.
+        The data. They only serve to describe the fit of the chosen draw.
     missed, false
-        Loss of a one that is not predicted, and of a predicted one that is none.
+        Loss of predicting zero where the entry is one, and one where it is zero.
     modal
-        Choose only among draws with the most frequent number of components (of equally frequent
-        numbers the smallest).
+        Choose only among draws with the most frequent number of components; if several numbers
+        are equally frequent, the smallest of them.
     threads
-        Default: the cores this process may use. The result does not depend on it.
+        Number of threads; by default, the number of cores that this process may use. The result
+        does not depend on it.
 
     Returns
     -------
     estimate
-        Of equally good draws the first.
+        The chosen draw; if several are equally good, the first of them.
 
     Raises
     ------
     ValueError
-        If there are no draws, their shape is not the tensor's, or a loss is not positive.
+        If there are no draws, their shape differs from the tensor's, or a loss is not positive.
 
     Notes
     -----
-    With P the fraction of draws that cover an entry and f whether this draw does, the loss is
+    Let P be the fraction of draws that cover an entry, and f whether this draw does. The loss is
     the sum over entries of ``missed * P * (1 - f) + false * (1 - P) * f``. It is computed from
-    counts, in exact arithmetic, so ties are ties on every machine.
+    counts in exact arithmetic, so ties are the same on every machine.
 
     Examples
     --------
@@ -124,14 +125,14 @@ def point_estimate(
             parallel_for(count_covers, len(rows), workers, *batch[:3], planes)
         if modal:
             is_candidate = sizes == np.bincount(sizes).argmax()
-        # Every draw's cover counts once in the counters, so their sum is that of all covers.
+        # Each counter is the number of draws that cover an entry, so their sum is the total.
         n_covers += _sum(planes)
         parts = [
             sum(parallel_for(sum_counts, len(rows), workers, *batch[:3], planes))
             for batch in batches(compress(draws, is_candidate), mode, rows)
         ]
         of_blocks.append(np.concatenate(parts))
-    # Missed are the covers by other draws that this one lacks, false its own that others lack.
+    # Missed: entries that other draws cover and this one does not. False: the reverse.
     losses = [
         Fraction(missed) * (n_covers - a) + Fraction(false) * (n_draws * c - a)
         for c, a in np.sum(of_blocks, axis=0).tolist()
@@ -145,9 +146,9 @@ def point_estimate(
 
 
 def row_mode(shape: tuple[int, ...]) -> int:
-    """Choose the mode whose rows are passed over: codes long enough to fill tiles, but no longer.
+    """Choose the mode whose rows are traversed: its codes should fill tiles, but be no longer.
 
-    The loss is the same for all. Longer modes as rows mean shorter codes.
+    The loss is the same for every mode. The longer the chosen mode, the shorter its codes.
     """
     widths = {mode: unfolded_width(shape, mode) for mode in range(len(shape))}
     long_enough = [mode for mode, width in widths.items() if width >= TILE]
@@ -157,14 +158,14 @@ def row_mode(shape: tuple[int, ...]) -> int:
 
 
 def _blocks(shape: tuple[int, ...], mode: int, n_planes: int) -> Iterator[Index]:
-    """Cut the rows of a mode so that the counters of a block are bounded."""
+    """Cut the rows of a mode into blocks, so that the memory for counters is bounded."""
     step = max(1, _BLOCK_WORDS // (n_planes * unfolded_width(shape, mode)))
     for start in range(0, shape[mode], step):
         yield np.arange(start, min(start + step, shape[mode]))
 
 
 def _noting(draws: Iterable[Draw], sizes: Index) -> Iterator[Draw]:
-    """Pass draws on and note their numbers of components."""
+    """Yield the draws, and record their numbers of components."""
     for i, draw in enumerate(draws):
         sizes[i] = draw.state.n_components
         yield draw

@@ -1,9 +1,9 @@
-"""The posterior for ArviZ, xarray and disk: a tree of labelled arrays.
+"""Export of the posterior as a tree of labelled arrays, for ArviZ, xarray and files.
 
 Groups follow the conventions of ArviZ: ``posterior`` (quantities that can be compared between
 draws), ``sample_stats``, ``observed_data`` and ``constant_data``. The factors have a group of
-their own: their components have no labels, so that averages by position mean nothing, and
-functions that summarize the posterior shall not try.
+their own: components have no labels, so averages by position are meaningless, and functions that
+summarize the group ``posterior`` must not compute them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from thali.posterior.posterior import Posterior
 
 MOST_DENSE = 1 << 22
-"""Entries up to which the data are exported dense (a byte each, four with unknown ones)."""
+"""Entries up to which data are exported dense (1 byte per entry, 4 if some are unknown)."""
 
 _DRAW = ("chain", "draw")
 _TAKEN = (*_DRAW, "component", "byte", "tensor", "ones_bits", "known_bits")
@@ -43,39 +43,42 @@ def to_datatree(posterior: Posterior, *, factors: bool = True, data: bool = True
     posterior
         A :class:`~thali.posterior.Posterior`.
     factors
-        Whether to include the factors, a bit an entry: ``n_chains * n_draws * n_components *
-        n_rows / 8`` bytes a mode, in memory.
+        Whether to include the factors, one bit per entry. They take ``n_chains * n_draws *
+        n_components * n_rows / 8`` bytes of memory per mode.
     data
         Whether to include the data.
 
     Returns
     -------
     tree
-        With the groups
+        Tree with the following groups:
 
         ``posterior``
-            ``(chain, draw)``: ``n_components``, ``spurious``, ``dropped``, ``alpha`` if the
-            number of components is inferred, ``density_<mode>`` for modes that have one.
+            ``(chain, draw)``: ``n_components``, the quantities of the noise (``spurious`` and
+            ``dropped``), ``alpha`` if the number of components is inferred, and
+            ``density_<mode>`` for modes that have a density.
         ``sample_stats``
             ``(chain, draw)``: ``lp`` (log joint density), ``log_likelihood_total`` and ``sweep``.
-            Not ``log_likelihood``, which ArviZ would take for one value an entry.
+            ``log_likelihood`` is avoided: ArviZ expects one value per entry under that name.
         ``factors``
-            ``factor_<mode>_bits``, ``(chain, draw, component, byte_<mode>)``: eight rows a byte,
+            ``factor_<mode>_bits``, ``(chain, draw, component, byte_<mode>)``: eight rows per byte,
             the lowest bit first, padded with zeros to the largest number of components. Read them
             with :func:`factors_of`.
         ``observed_data``
-            ``tensor``, one axis a mode, NaN where unknown; beyond four million entries packed
-            instead: ``ones_bits`` and, if some entries are unknown, ``known_bits``, rows of the
-            first mode in the layout of :class:`thali.bits.Unfolding`.
+            ``tensor``, one axis per mode, NaN where unknown. More than four million entries are
+            packed: ``ones_bits`` and, if some entries are unknown, ``known_bits`` hold the rows
+            of the first mode in the layout of :class:`thali.bits.Unfolding`.
         ``constant_data``
             ``row_names_<mode>`` for modes whose rows have names.
 
-        ``<mode>`` is the name of the mode, with underscores for all but letters and digits.
+        ``<mode>`` is the name of the mode, with underscores in place of all characters but
+        letters and digits.
 
     Notes
     -----
-    Zarr: ``tree.to_zarr(path, consolidated=False)`` keeps to what the format specifies. ArviZ
-    gives NaN, with a NumPy warning, for what never changes, such as a fixed number of components.
+    To write Zarr, ``tree.to_zarr(path, consolidated=False)`` adheres to the specification of the
+    format. For quantities that never change, such as a fixed number of components, ArviZ returns
+    NaN with a warning of NumPy.
 
     Examples
     --------
@@ -130,15 +133,15 @@ def factors_of(tree: xr.DataTree, chain: int, draw: int) -> tuple[NDArray[np.boo
     Parameters
     ----------
     tree
-        What :func:`to_datatree` returned, or a part or stored copy of it.
+        Tree that :func:`to_datatree` returned, or a part or stored copy of it.
     chain, draw
-        As in the coordinates ``chain`` and ``draw`` of the tree: a draw keeps its number when
+        Values of the coordinates ``chain`` and ``draw`` of the tree. A draw keeps its number when
         others are cut off.
 
     Returns
     -------
     factors
-        One Boolean ``(n_rows, n_components)`` array a mode.
+        One Boolean ``(n_rows, n_components)`` array per mode.
     """
     if "factors" not in tree.children:
         msg = "this tree has no group 'factors'; export it anew with factors=True."
@@ -150,7 +153,7 @@ def factors_of(tree: xr.DataTree, chain: int, draw: int) -> tuple[NDArray[np.boo
     except KeyError:
         msg = (
             f"chain={chain!r} and draw={draw!r} were given; this tree has chains "
-            f"{_range_of(group['chain'])} and draws {_range_of(group['draw'])}; choose of those."
+            f"{_range_of(group['chain'])} and draws {_range_of(group['draw'])}; choose from those."
         )
         raise ValueError(msg) from None
     return tuple(_unpack(part, n_components) for part in bits)
@@ -167,7 +170,7 @@ def to_inferencedata(posterior: Posterior, *, factors: bool = True, data: bool =
     Returns
     -------
     inference_data
-        The groups of :func:`to_datatree`.
+        The same groups as :func:`to_datatree` returns.
 
     Raises
     ------
@@ -177,11 +180,11 @@ def to_inferencedata(posterior: Posterior, *, factors: bool = True, data: bool =
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # 0.23 announces 1.0 whenever imported
         arviz = require("arviz", extra="bayes")
-    # 1.x answers for InferenceData with the class DataTree, so that its presence says nothing.
+    # In 1.x, InferenceData is another name of DataTree, so its presence proves nothing.
     if int(arviz.__version__.split(".")[0]) >= 1:
         msg = (
             f"ArviZ {arviz.__version__} is installed, which has no InferenceData any more; use "
-            "to_datatree(), which it takes as it is, or install 'arviz<1'."
+            "to_datatree(), whose result it accepts directly, or install 'arviz<1'."
         )
         raise EngineUnavailable(msg, name="arviz")
     return arviz.InferenceData.from_datatree(to_datatree(posterior, factors=factors, data=data))
@@ -191,7 +194,7 @@ def to_inferencedata(posterior: Posterior, *, factors: bool = True, data: bool =
 
 
 def _labels(mode_names: Sequence[str]) -> list[str]:
-    """Return names of modes that can be part of the name of a variable, all different."""
+    """Return distinct names of modes that are valid in names of variables."""
     labels: list[str] = []
     for mode, name in enumerate(mode_names):
         label = re.sub(r"\W", "_", name) or "mode"
@@ -202,9 +205,8 @@ def _labels(mode_names: Sequence[str]) -> list[str]:
 
 
 def _parameters(posterior: Posterior, labels: list[str]) -> dict[str, Any]:
-    variables: dict[str, Any] = {
-        name: (_DRAW, getattr(posterior, name)) for name in ("n_components", "spurious", "dropped")
-    }
+    drawn = {"n_components": posterior.n_components, **posterior.noise}
+    variables: dict[str, Any] = {name: (_DRAW, values) for name, values in drawn.items()}
     if not posterior.settings.model.is_finite:
         variables["alpha"] = (_DRAW, posterior.alpha)
     for label, density in zip(labels, posterior.densities, strict=True):
@@ -214,7 +216,7 @@ def _parameters(posterior: Posterior, labels: list[str]) -> dict[str, Any]:
 
 
 def _factors(posterior: Posterior, labels: list[str]) -> tuple[dict[str, Any], NDArray[np.int64]]:
-    """Gather packed factors, and the sweeps, in one pass over the draws."""
+    """Gather packed factors and sweep numbers in one pass over the draws."""
     shape = (posterior.n_chains, posterior.n_draws)
     n_components = int(posterior.n_components.max(initial=0))
     rows = posterior.tensor.shape
@@ -268,10 +270,10 @@ def _names(posterior: Posterior, labels: list[str]) -> dict[str, Any]:
 def _row_names(
     posterior: Posterior, labels: list[str]
 ) -> Iterator[tuple[str, NDArray[np.object_]]]:
-    """Yield the names of rows where there are some."""
+    """Yield the names of rows, for modes that have names."""
     for label, names in zip(labels, posterior.row_names, strict=True):
         if names is not None:
-            # As objects: strings of fixed length have no specification in Zarr.
+            # Objects, because Zarr does not specify strings of fixed length.
             yield label, np.array(names, object)
 
 

@@ -1,16 +1,16 @@
-"""Prediction from draws: averages of Boolean products, for which labels do not matter."""
+"""Predictions: Boolean products averaged over draws, for which labels do not matter."""
 
 from __future__ import annotations
 
 from itertools import islice
 from math import fsum, prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from thali.bits import PackedTensor, inner_mode, unpack
+from thali.bits import PackedTensor, inner_mode
 from thali.bits.codes import outer_modes
-from thali.bits.words import WORD, count_ones, n_words, pack, transpose
+from thali.bits.words import WORD, n_words, pack, transpose
 from thali.posterior.batches import (
     batches,
     check_passes,
@@ -19,10 +19,11 @@ from thali.posterior.batches import (
     unfolded_width,
 )
 from thali.posterior.coverage import GROUP, add_entry_values, add_values, sum_logs
+from thali.posterior.positions import checked_positions, without_padding
 from thali.threads import n_threads, parallel_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -31,15 +32,14 @@ if TYPE_CHECKING:
     from thali.trace import Draw
 
 _BLOCK_ENTRIES = 1 << 25
-"""Entries whose probabilities are summed at a time, 256 MB: every block is a pass over draws."""
+"""Probabilities summed at a time, 256 MB; each block takes one pass over the draws."""
 
-_BLOCK_POSITIONS = 1 << 24
 _NO_DATA = np.zeros((0, 0), np.uint64)
 _BITS = (np.arange(256)[:, None] >> np.arange(GROUP)) & 1  # (byte, draw)
 
 
 class Score(NamedTuple):
-    """How well known entries are predicted; higher is better."""
+    """How well known entries are predicted; a higher score is better."""
 
     total: float  # sum of log predictive probabilities
     n_entries: int
@@ -56,21 +56,23 @@ def predictive(
 ) -> NDArray[np.float64]:
     """Return the probability of a one at every entry of some rows of the first mode.
 
-    Exact given the draws; entries that were unknown are predicted like all others. One pass over
-    the draws; memory is that of the result, twice if its last mode does not fill whole words.
+    The average over the draws is exact; unknown entries are predicted like all others. The
+    function passes over the draws once. It needs the memory of the result, or twice as much if
+    the last mode does not fill whole words.
 
     Parameters
     ----------
     draws
         Draws with their error rates.
     shape
-        Rows of each mode.
+        Number of rows of each mode.
     rows
-        Rows of the first mode: a slice or row numbers.
+        Rows of the first mode: a slice, or row numbers.
     noise_free
-        Return the probability that an entry is covered instead, before errors.
+        Return the probability that an entry is covered instead, that is before errors.
     threads
-        Default: the cores this process may use. The result does not depend on it.
+        Number of threads; by default, the number of cores that this process may use. The result
+        does not depend on it.
 
     Returns
     -------
@@ -79,7 +81,8 @@ def predictive(
 
     Notes
     -----
-    The mean over draws of ``1 - dropped`` where an entry is covered and ``spurious`` where not.
+    The mean over draws of the probability of a one, given whether the draw covers the entry
+    (:meth:`thali.model.Noise.entry_probabilities`).
 
     Examples
     --------
@@ -100,7 +103,7 @@ def predictive(
         checked(draws, shape), index, sums, _NO_DATA, threads, noise_free=noise_free
     )
     sums /= n_draws
-    return _without_padding(sums, shape, WORD)
+    return without_padding(sums, shape, WORD)
 
 
 def predictive_entries(
@@ -113,15 +116,15 @@ def predictive_entries(
 ) -> NDArray[np.float64]:
     """Return the probability of a one at listed entries.
 
-    The same numbers as :func:`predictive`, bit for bit. One pass over the draws; memory is that
-    of the result and of eight draws.
+    The results equal those of :func:`predictive` bit for bit. The function passes over the draws
+    once, and needs the memory of the result and of eight draws.
 
     Parameters
     ----------
     draws, shape, noise_free, threads
-        As for :func:`predictive`.
+        See :func:`predictive`.
     positions
-        ``(n_entries, arity)`` row numbers, one a mode.
+        ``(n_entries, arity)`` row numbers, one per mode.
 
     Returns
     -------
@@ -140,7 +143,7 @@ def predictive_entries(
     [0.8, 0.1]
     """
     shape = tuple(shape)
-    positions = _checked_positions(positions, shape)
+    positions = checked_positions(positions, shape)
     threads = n_threads(threads)
     sums = np.zeros(len(positions))
     firsts = np.cumsum([0, *shape[:-1]])
@@ -148,8 +151,8 @@ def predictive_entries(
     waiting = checked(draws, shape)
     while group := list(islice(waiting, GROUP)):
         lines = _row_lines([d.state.factors for d in group], shape)
-        rates = np.array([d.state.noise for d in group])
-        table = _tables(rates, noise_free=noise_free)[0, 1]
+        probabilities = np.array([d.state.noise.entry_probabilities() for d in group])
+        table = _tables(probabilities, noise_free=noise_free)[0, 1]
         job = (lines, firsts, positions, table, sums)
         parallel_for(add_entry_values, len(positions), threads, *job)
         n_draws += len(group)
@@ -171,13 +174,14 @@ def log_scores(
     Parameters
     ----------
     draws
-        Draws with their error rates; passed over once for every 33 million entries.
+        Draws with their error rates; traversed once per 33 million entries.
     shape
-        Rows of each mode of the draws.
+        Number of rows of each mode of the draws.
     tensor
         Data of the same shape; unknown entries do not count.
     threads
-        Default: the cores this process may use. The result does not depend on it.
+        Number of threads; by default, the number of cores that this process may use. The result
+        does not depend on it.
 
     Examples
     --------
@@ -220,46 +224,6 @@ def log_scores(
     return Score(total, packed.n_known, total / packed.n_known)
 
 
-def unknown_entries(tensor: PackedTensor) -> Iterator[Index]:
-    """Yield the positions of unknown entries in C order, millions at a time.
-
-    Yields
-    ------
-    positions
-        ``(n_entries, arity)``; whole rows of the first mode, at most 16 million entries unless
-        one row has more.
-
-    Examples
-    --------
-    >>> from thali.data import BinaryTensor
-    >>> tensor = PackedTensor.from_tensor(BinaryTensor.from_any([[0, None, 1], [None, 1, 1]]))
-    >>> [block.tolist() for block in unknown_entries(tensor)]
-    [[[0, 1], [1, 0]]]
-    """
-    known = tensor.unfoldings[0].known
-    if known is None:
-        return
-    shape = tensor.shape
-    n_columns = prod(shape[1:])
-    before = np.concatenate([[0], np.cumsum(n_columns - count_ones(known))])
-    rows_at_once = max(1, _BLOCK_POSITIONS // n_columns)  # Booleans while looking
-    start = 0
-    while start < shape[0]:
-        stop = int(np.searchsorted(before, before[start] + _BLOCK_POSITIONS, side="right")) - 1
-        stop = max(stop, start + 1)
-        found = []
-        for first in range(start, stop, rows_at_once):
-            last = min(first + rows_at_once, stop)
-            inner = shape[inner_mode(shape, 0)]
-            lines = known[first:last].reshape(-1, n_words(inner))
-            is_known = unpack(lines, inner).reshape(last - first, -1)
-            found.append(np.argwhere(~_without_padding(is_known, shape, 1)))
-            found[-1][:, 0] += first
-        if before[stop] > before[start]:
-            yield np.concatenate(found)
-        start = stop
-
-
 def _accumulate(
     draws: Iterable[Draw],
     rows: Index,
@@ -269,28 +233,29 @@ def _accumulate(
     *,
     noise_free: bool = False,
 ) -> int:
-    """Add what all draws give to entries of rows; return the number of draws."""
+    """Add the probabilities of all draws to the sums of some rows; return the number of draws."""
     n_draws = 0
     for batch in batches(draws, 0, rows):
-        tables = _tables(batch.rates, noise_free=noise_free)
+        tables = _tables(batch.probabilities, noise_free=noise_free)
         parallel_for(add_values, len(rows), threads, *batch[:3], tables, ones, sums)
         n_draws += batch.n_draws
     return _some(n_draws)
 
 
-def _tables(rates: NDArray[np.float64], *, noise_free: bool) -> NDArray[np.float64]:
+def _tables(probabilities: NDArray[np.float64], *, noise_free: bool) -> NDArray[np.float64]:
     """Sum the probability of a datum over groups of eight draws: ``(n_groups, 2, 256)``.
 
-    The probability of a zero is not one minus that of a one: the difference would be lost when
-    errors are rare.
+    The axes are the group, the datum, and a byte whose bits are the draws that cover the entry.
+    ``probabilities`` is ``(n_draws, 2, 2)``, by datum and whether it is covered. The probability
+    of a zero is not computed as one minus that of a one: the difference would be lost if errors
+    are rare.
     """
-    spurious, dropped = rates.T
-    if noise_free:
-        spurious, dropped = np.zeros_like(spurious), np.zeros_like(dropped)
-    values = np.array([[1.0 - spurious, dropped], [spurious, 1.0 - dropped]])  # datum, cover, draw
-    n_groups = -(-len(rates) // GROUP)
-    padded = np.zeros((2, 2, n_groups * GROUP))
-    padded[:, :, : len(rates)] = values
+    n_draws = len(probabilities)
+    n_groups = -(-n_draws // GROUP)
+    padded = np.zeros((2, 2, n_groups * GROUP))  # datum, covered, draw
+    padded[:, :, :n_draws] = (
+        np.eye(2)[:, :, None] if noise_free else probabilities.transpose(1, 2, 0)
+    )
     table = np.zeros((n_groups, 2, 256))
     for j in range(GROUP):  # one draw after another: the same order of sums everywhere
         table += padded[:, _BITS[:, j], j::GROUP].transpose(2, 0, 1)
@@ -298,7 +263,7 @@ def _tables(rates: NDArray[np.float64], *, noise_free: bool) -> NDArray[np.float
 
 
 def _row_lines(draws: list[tuple[Factor, ...]], shape: tuple[int, ...]) -> Words:
-    """Lay the components of every row of all modes out, eight draws side by side."""
+    """Lay out the components of every row of all modes, eight draws side by side."""
     width = max(1, *(n_words(factors[0].n_components) for factors in draws))
     lines = np.zeros((sum(shape), width, GROUP), np.uint64)
     for j, factors in enumerate(draws):
@@ -311,38 +276,9 @@ def _row_lines(draws: list[tuple[Factor, ...]], shape: tuple[int, ...]) -> Words
 
 
 def _all_known(shape: tuple[int, ...]) -> Words:
-    """Return one row of the first mode's unfolding with everything but padding on."""
+    """Return one row of the first mode's unfolding, with all bits set except the padding."""
     inner = pack(np.ones((1, shape[inner_mode(shape, 0)]), np.bool_))
     return np.tile(inner, prod(shape[m] for m in outer_modes(shape, 0)))
-
-
-def _without_padding(
-    unfolded: NDArray[Any], shape: tuple[int, ...], multiple: int
-) -> NDArray[Any]:
-    """Turn rows of an unfolding, its inner mode padded to a multiple, into C order."""
-    inner, outer = inner_mode(shape, 0), outer_modes(shape, 0)
-    padded = -(-shape[inner] // multiple) * multiple
-    split = unfolded.reshape(len(unfolded), *(shape[m] for m in outer), padded)
-    return np.ascontiguousarray(np.moveaxis(split[..., : shape[inner]], -1, inner))
-
-
-def _checked_positions(positions: ArrayLike, shape: tuple[int, ...]) -> Index:
-    given = np.asarray(positions)
-    if given.ndim != 2 or given.shape[1] != len(shape) or given.dtype.kind not in "iu":
-        msg = (
-            f"positions of shape {given.shape} and type {given.dtype} were given; allowed are "
-            f"integers with {len(shape)} columns, one a mode; reshape them."
-        )
-        raise ValueError(msg)
-    is_outside = ((given < 0) | (given >= np.array(shape))).any(axis=1)
-    if is_outside.any():
-        first = given[is_outside.argmax()].tolist()
-        msg = (
-            f"the position {first} was given for a tensor of shape {shape}; allowed are numbers "
-            "from 0 up to one less than the shape; drop it."
-        )
-        raise ValueError(msg)
-    return given.astype(np.int64, copy=False)
 
 
 def _some(n_draws: int) -> int:

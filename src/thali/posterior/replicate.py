@@ -1,16 +1,15 @@
-"""Does the model fit? Data replicated from the posterior, compared with the data.
+"""Posterior predictive checks: the data are compared with data simulated from the posterior.
 
-For draws spread over all chains, new data are simulated from the draw's factors and error rates,
-with the same entries unknown. Where a statistic of the data lies outside its range over the
-replicates, the model misses what the statistic measures.
+For draws spread over all chains, new data are simulated from the draw's factors and noise, with
+the same entries unknown. If a statistic of the data lies outside its range over these replicates,
+the model does not describe what the statistic measures.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sized
-from functools import partial
 from math import isnan, nan
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,29 +17,21 @@ from thali.bits import khatri_rao
 from thali.bits.tensor import unfold_back
 from thali.bits.words import gather_bits, unpack
 from thali.checks import count
-from thali.posterior.diagnostics import sample_pairs
+from thali.posterior.check_statistics import default_statistics
 from thali.sites import Site
 from thali.streams import Stream, simulation_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     import pandas as pd
-    from numpy.typing import NDArray
 
     from thali.bits import Index, PackedTensor
+    from thali.posterior.check_statistics import Block, Statistic
     from thali.trace import Draw
 
-    Block: TypeAlias = NDArray[np.float64]
-    Statistic: TypeAlias = Callable[[Block], Any]
-
 MOST_ENTRIES = 1 << 22
-"""Entries simulated a replicate: of larger tensors, evenly spaced rows of the first mode."""
-
-N_PAIRS = 100
-"""Pairs of rows whose overlap is measured."""
-
-_PAIR_ENTRIES = 1 << 20  # entries of the pairs that are multiplied at once: 8 MB
+"""Entries simulated per replicate; of larger tensors, evenly spaced rows of the first mode."""
 
 _COLUMNS = ("observed", "replicated", "q05", "q95", "p_value")
 
@@ -59,31 +50,33 @@ def check(
     Parameters
     ----------
     draws
-        Draws of all chains; traversed once, in order, and held if they have no length.
+        Draws of all chains; traversed once, in order, and held in memory if they have no length.
     tensor
         The data.
     statistics
-        Functions by name, of a dense array of zeros and ones, NaN where unknown; each returns a
-        number. By default those of :func:`default_statistics`.
+        Functions by name. Each takes a dense array of zeros and ones, NaN where unknown, and
+        returns a number. By default those of
+        :func:`~thali.posterior.check_statistics.default_statistics`.
     n_replicates
-        Replicated data sets, from evenly spread draws; more replicates than draws use draws again.
+        Number of replicated data sets, from evenly spread draws. If there are fewer draws than
+        replicates, draws are used more than once.
     seed
-        Same seed, same replicates.
+        Seed of the random numbers; the same seed gives the same replicates.
     mode_names
-        Names for the modes in the names of the default statistics.
+        Names of the modes, for the names of the default statistics.
 
     Returns
     -------
     table
-        A row a statistic: ``observed``, mean over replicates (``replicated``), their 5 % and 95 %
-        quantiles (``q05``, ``q95``) and ``p_value``, twice the share of replicates at least as
-        extreme on the nearer side, the data counted as one of them: at least
-        ``2 / (n_replicates + 1)``. Small values tell a misfit.
+        One row per statistic: ``observed``, mean over replicates (``replicated``), their 5% and
+        95% quantiles (``q05``, ``q95``) and ``p_value``, twice the share of replicates at least
+        as extreme on the nearer side, with the data counted as one of them: at least
+        ``2 / (n_replicates + 1)``. Small values indicate a misfit.
 
     Notes
     -----
-    The model has seen the data that it is compared with, so that p-values lie closer to the
-    middle than uniform ones would: a small one is a stronger sign than it looks.
+    The model was fitted to the data that it is compared with, so p-values are closer to the
+    middle than uniform ones would be: a small p-value is a stronger sign than it appears.
 
     References
     ----------
@@ -130,96 +123,11 @@ def check(
     )
 
 
-def default_statistics(
-    arity: int, mode_names: Sequence[str] | None = None
-) -> dict[str, Statistic]:
-    """Return the statistics that a check measures if none are given.
-
-    The fraction of ones; and for every mode the standard deviation of its rows' shares of ones,
-    and mean and standard deviation of the overlap of pairs of rows: the share of entries that are
-    one in both. The model fits the first by its error rates alone; the others need components.
-
-    Parameters
-    ----------
-    arity
-        Number of modes.
-    mode_names
-        Their names, ``mode 0`` and so on by default.
-
-    Returns
-    -------
-    statistics
-        Functions of a dense array with NaN where unknown, by name.
-
-    Examples
-    --------
-    >>> from thali.posterior.replicate import default_statistics
-    >>> list(default_statistics(2, ["cells", "genes"]))[:3]
-    ['fraction of ones', 'sd of shares, cells', 'mean overlap, cells']
-    """
-    names = [f"mode {mode}" for mode in range(arity)] if mode_names is None else list(mode_names)
-    if len(names) != arity:
-        msg = f"{len(names)} mode_names were given for {arity} modes; give one a mode."
-        raise ValueError(msg)
-    statistics: dict[str, Statistic] = {"fraction of ones": _fraction}
-    for mode, name in enumerate(names):
-        statistics[f"sd of shares, {name}"] = partial(_sd_of_shares, mode=mode)
-        statistics[f"mean overlap, {name}"] = partial(_mean_overlap, mode=mode)
-        statistics[f"sd of overlap, {name}"] = partial(_sd_of_overlap, mode=mode)
-    return statistics
-
-
-# --- statistics ----------------------------------------------------------------------------
-
-
-def _fraction(block: Block) -> float:
-    return float(_shares(block.reshape(1, -1))[0])
-
-
-def _sd_of_shares(block: Block, mode: int) -> float:
-    return _sd(_shares(np.moveaxis(block, mode, 0)))
-
-
-def _mean_overlap(block: Block, mode: int) -> float:
-    overlaps = _overlaps(block, mode)
-    overlaps = overlaps[~np.isnan(overlaps)]
-    return float(overlaps.mean()) if overlaps.size else nan
-
-
-def _sd_of_overlap(block: Block, mode: int) -> float:
-    return _sd(_overlaps(block, mode))
-
-
-def _overlaps(block: Block, mode: int) -> Block:
-    """Return the share of entries, of those known in both rows, that are one in both."""
-    lines = np.ascontiguousarray(np.moveaxis(block, mode, 0))
-    left, right = sample_pairs(len(lines), N_PAIRS).T
-    step = max(1, _PAIR_ENTRIES // max(1, lines[0].size))
-    parts = [slice(start, start + step) for start in range(0, len(left), step)]
-    shares = (_shares(lines[left[part]] * lines[right[part]]) for part in parts)
-    return np.concatenate([np.empty(0), *shares])
-
-
-def _shares(lines: Block) -> Block:
-    """Return the share of ones of every line, NaN where nothing is known."""
-    others = tuple(range(1, lines.ndim))
-    is_known = ~np.isnan(lines)
-    n_known = is_known.sum(axis=others)
-    n_ones = lines.sum(axis=others, where=is_known)
-    shares: Block = np.divide(n_ones, n_known, out=np.full(len(lines), nan), where=n_known > 0)
-    return shares
-
-
-def _sd(values: Block) -> float:
-    values = values[~np.isnan(values)]
-    return float(values.std()) if values.size else nan
-
-
 # --- data and replicates -------------------------------------------------------------------
 
 
 def _rows_in_use(shape: tuple[int, ...]) -> Index:
-    """Return evenly spaced rows of the first mode, as many as may be simulated; at least two."""
+    """Return evenly spaced rows of the first mode, as many as are simulated; at least two."""
     n_rows = shape[0]
     n_used = min(n_rows, max(2, MOST_ENTRIES // int(np.prod(shape[1:]))))
     return np.arange(n_used) * n_rows // n_used
@@ -235,7 +143,7 @@ def _observed(tensor: PackedTensor, rows: Index) -> Block:
 
 
 def _replicate(stream: Stream, draw: Draw, shape: tuple[int, ...], rows: Index) -> Block:
-    """Simulate rows of the data, given a draw."""
+    """Simulate some rows of the data, given a draw."""
     factors, noise = draw.state.factors, draw.state.noise
     found = tuple(factor.n_rows for factor in factors)
     if found != shape:
@@ -253,7 +161,7 @@ def _replicate(stream: Stream, draw: Draw, shape: tuple[int, ...], rows: Index) 
 
 
 def _spread(draws: Iterable[Draw], n: int) -> Iterable[Draw]:
-    """Yield ``n`` evenly spread draws in order; a draw twice if there are fewer."""
+    """Yield ``n`` evenly spread draws in order; if there are fewer, some are repeated."""
     if not isinstance(draws, Sized):
         draws = list(draws)
     total = len(draws)
@@ -292,8 +200,8 @@ def _row(observed: float, replicated: Block) -> tuple[float, ...]:
     """Return a row of the table; NaN if the statistic is not defined everywhere."""
     if isnan(observed) or np.isnan(replicated).any():
         return observed, nan, nan, nan, nan
-    # The data are one of n + 1 values that are exchangeable under a perfect model: the share is
-    # then at most p with probability at most p (and never 0, which no simulation can show).
+    # Under a perfect model, the data are one of n + 1 exchangeable values: the share is then at
+    # most p with probability at most p (and never 0, which no simulation can establish).
     above = 1 + int((replicated >= observed).sum())
     below = 1 + int((replicated <= observed).sum())
     p_value = min(1.0, 2.0 * min(above, below) / (len(replicated) + 1))

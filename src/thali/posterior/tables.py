@@ -1,4 +1,4 @@
-"""What the components are, as tables with names: for files, and for those who like tables."""
+"""The components as labelled tables, for files and data frames."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ if TYPE_CHECKING:
 
 
 def tables(posterior: Posterior) -> dict[str, pd.DataFrame]:
-    """Return the components of the point estimate, and how sure they are, by name of the table.
+    """Return tables of the components of the point estimate and their probabilities, by name.
 
     Parameters
     ----------
     posterior
-        With at least one draw.
+        Posterior with at least one draw.
 
     Returns
     -------
     tables
         ``factor_rows``, ``factor_columns``
-            Which components rows and columns have in the point estimate: zeros and ones, a
-            column a component, with the names of the data. Tensors have ``factor_mode_0``, ….
+            Factors of the point estimate: zeros and ones, one column per component, with the
+            row and column names of the data. For other tensors: ``factor_mode_0`` and so on.
         ``probability_rows``, ``probability_columns``
-            The probability of each: the share of draws in which a row has the component (see
-            :meth:`~thali.Posterior.align`).
+            The probability of each membership: the share of draws in which a row has the
+            component (see :meth:`~thali.Posterior.align`).
         ``components``
-            How many rows and columns each has, the share of draws that have it, and how alike
-            it is in those.
+            For each component, its number of rows and columns, the share of draws that contain
+            it, and its mean similarity to its matches in those draws.
         ``n_components``
             The probability of every number of components.
 
@@ -48,7 +48,7 @@ def tables(posterior: Posterior) -> dict[str, pd.DataFrame]:
 
     estimate = posterior.point_estimate()
     alignment = posterior.align()
-    numbers = range(estimate.factors[0].n_components)  # as everywhere
+    numbers = range(estimate.factors[0].n_components)  # the numbers used everywhere
     components = pd.Index([f"component_{number}" for number in numbers], name="component")
     arity = len(posterior.shape)
     modes = ["rows", "columns"] if arity == 2 else [f"mode_{mode}" for mode in range(arity)]

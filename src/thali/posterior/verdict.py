@@ -1,4 +1,4 @@
-"""Have the chains agreed? What speaks against them, as values from which sentences are made."""
+"""Whether the chains agree; if not, the reason as values from which sentences are made."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _SEVERAL = 4  # chains to advise where there is only one
 
 @dataclass(frozen=True)
 class Verdict(ABC):
-    """Why the chains cannot be trusted yet; its ``str`` says it in a few sentences.
+    """Why the chains cannot be trusted yet; its ``str`` explains it in a few sentences.
 
     Parameters
     ----------
     n_chains, n_draws
-        Chains, and draws per chain that were judged.
+        Number of chains, and of draws per chain.
     """
 
     kind: ClassVar[str]
@@ -41,23 +41,23 @@ class Verdict(ABC):
     @property
     @abstractmethod
     def advised_draws(self) -> int:
-        """Draws per chain to go on to."""
+        """Advised total number of draws per chain."""
 
     @property
     def quantities(self) -> tuple[str, ...]:
-        """Names of the quantities that speak against the chains, the most important first."""
+        """Names of the quantities that fail the diagnostics, the most important first."""
         return ()
 
     @abstractmethod
     def sentence(self, face: Face = PYTHON, words: Mapping[str, str] | None = None) -> str:
-        """Say what is wrong and what to do.
+        """Explain what is wrong and what to do.
 
         Parameters
         ----------
         face
-            In whose words; by default in Python's.
+            Interface whose commands are recommended; by default Python.
         words
-            What quantities are called, by name, where it is not what :func:`in_words` says.
+            Phrases for quantities, by name, where they differ from those of :func:`in_words`.
         """
 
     def __str__(self) -> str:
@@ -77,17 +77,17 @@ class Verdict(ABC):
 
 @dataclass(frozen=True)
 class TooFewDraws(Verdict):
-    """There are too few draws to judge: R-hat of perfect chains would often be too large."""
+    """There are too few draws to judge: even perfect chains would often have a large R-hat."""
 
     kind = "too few draws"
 
     @property
     def advised_draws(self) -> int:
-        """Draws per chain to go on to."""
+        """Advised total number of draws per chain."""
         return _SENSIBLE
 
     def sentence(self, face: Face = PYTHON, words: Mapping[str, str] | None = None) -> str:  # noqa: ARG002
-        """Say what is wrong and what to do."""
+        """Explain what is wrong and what to do."""
         return (
             f"{self.n_draws} draws per chain are too few to judge whether the chains agree (at "
             f"least {MIN_ESS_PER_CHAIN} are needed, some hundreds are sensible). "
@@ -102,14 +102,14 @@ class Disagreement(Verdict):
     Parameters
     ----------
     n_chains, n_draws
-        Chains, and draws per chain that were judged.
+        Number of chains, and of draws per chain.
     r_hat
-        R-hat by quantity, where it is above ``MAX_R_HAT``: first of the number of components, then
-        from the largest on.
+        R-hat of the quantities for which it exceeds ``MAX_R_HAT``: first the number of
+        components, then in descending order.
     means
         Mean number of components of every chain.
     warmup
-        Sweeps before the draws.
+        Sweeps of warm-up.
     """
 
     kind = "disagreement"
@@ -119,27 +119,27 @@ class Disagreement(Verdict):
 
     @property
     def advised_draws(self) -> int:
-        """Draws per chain to go on to."""
+        """Advised total number of draws per chain."""
         return 2 * self.n_draws
 
     @property
     def advised_warmup(self) -> int:
-        """Sweeps before the draws, if somebody samples anew."""
+        """Length of the warm-up, in sweeps, for sampling anew."""
         return 2 * self.warmup or self.n_draws
 
     @property
     def quantities(self) -> tuple[str, ...]:
-        """Names of the quantities that speak against the chains, the most important first."""
+        """Names of the quantities that fail the diagnostics, the most important first."""
         return tuple(self.r_hat)
 
     def sentence(self, face: Face = PYTHON, words: Mapping[str, str] | None = None) -> str:
-        """Say what is wrong and what to do."""
+        """Explain what is wrong and what to do."""
         longer = f"a longer warm-up ({say(Setting('warmup', self.advised_warmup), face)})"
         if self.n_chains == 1:
             several = say(Setting("chains", _SEVERAL), face)
             return (
                 f"The parts of the only chain disagree about {self._what(words)}: the chain had "
-                "not settled, and summaries mix what it passed through. "
+                "not converged, and summaries mix the states it passed through. "
                 f"{self._more(face)}, or sample anew with {longer}; only several chains "
                 f"({several}) can show whether they agree."
             )
@@ -150,7 +150,7 @@ class Disagreement(Verdict):
         )
 
     def _what(self, words: Mapping[str, str] | None) -> str:
-        """Name three quantities, and say how many more there are."""
+        """Name up to three quantities, and the number of further ones."""
         parts = []
         for name in self.quantities[:3]:
             numbers = f"R-hat {self.r_hat[name]:.2f}"
@@ -162,21 +162,22 @@ class Disagreement(Verdict):
         return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
     def _means(self) -> str:
-        if len(self.means) > 8:  # more are not read
+        if len(self.means) > 8:  # too many to list
             return f"means from {min(self.means):.1f} to {max(self.means):.1f}"
         return "means " + ", ".join(f"{mean:.1f}" for mean in self.means)
 
 
 @dataclass(frozen=True)
 class TooCorrelated(Verdict):
-    """Chains agree, but successive draws resemble each other so much that they are worth few.
+    """The chains agree, but their draws are so correlated that the effective sample size is small.
 
     Parameters
     ----------
     n_chains, n_draws
-        Chains, and draws per chain that were judged.
+        Number of chains, and of draws per chain.
     ess
-        Effective draws of all chains by quantity, where they are too few, from the fewest on.
+        Effective sample size, over all chains, of the quantities for which it is too small, in
+        ascending order.
     """
 
     kind = "too correlated"
@@ -184,22 +185,22 @@ class TooCorrelated(Verdict):
 
     @property
     def wanted(self) -> int:
-        """Effective draws that all chains together should have."""
+        """Effective sample size that all chains together should have."""
         return MIN_ESS_PER_CHAIN * self.n_chains
 
     @property
     def times(self) -> int:
-        """How many times as many draws are needed."""
+        """Factor by which the number of draws must grow."""
         return ceil(self.wanted / self._fewest)
 
     @property
     def advised_draws(self) -> int:
-        """Draws per chain to go on to."""
+        """Advised total number of draws per chain."""
         return self.n_draws * self.times
 
     @property
     def quantities(self) -> tuple[str, ...]:
-        """Names of the quantities that speak against the chains, the most important first."""
+        """Names of the quantities that fail the diagnostics, the most important first."""
         return tuple(self.ess)
 
     @property
@@ -207,7 +208,7 @@ class TooCorrelated(Verdict):
         return max(self.ess[self.quantities[0]], 1.0)
 
     def sentence(self, face: Face = PYTHON, words: Mapping[str, str] | None = None) -> str:
-        """Say what is wrong and what to do."""
+        """Explain what is wrong and what to do."""
         return (
             f"The {self.n_chains * self.n_draws} draws are worth only {self._fewest:.0f} "
             f"independent ones for {_called(self.quantities[0], words)}, where {self.wanted} are "
@@ -220,21 +221,22 @@ class TooCorrelated(Verdict):
 def judge(
     table: pd.DataFrame, n_components: NDArray[Any], n_chains: int, n_draws: int, warmup: int
 ) -> Verdict | None:
-    """Return what speaks against the chains, or None if nothing does.
+    """Return why the chains cannot be trusted, or None if they pass all diagnostics.
 
     Parameters
     ----------
     table
-        What :func:`~thali.posterior.diagnostics.diagnose` returned.
+        Table that :func:`~thali.posterior.diagnostics.diagnose` returned.
     n_components
-        ``(n_chains, n_draws)``, for the means of the chains.
+        Number of components in every draw, ``(n_chains, n_draws)``.
     n_chains, n_draws, warmup
-        Chains, draws per chain, and sweeps before them.
+        Number of chains, draws per chain, and sweeps of warm-up.
 
     Returns
     -------
     verdict
-        None if every R-hat is at most ``MAX_R_HAT``, with ``MIN_ESS_PER_CHAIN`` effective draws.
+        None if every R-hat is at most ``MAX_R_HAT`` and every effective sample size at least
+        ``MIN_ESS_PER_CHAIN`` per chain.
 
     Examples
     --------

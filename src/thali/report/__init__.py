@@ -1,4 +1,4 @@
-"""The posterior as one page to share: a file that needs no network and no other file."""
+"""A report about a posterior: one HTML file that needs neither a network nor other files."""
 
 from thali.report.page import write
 

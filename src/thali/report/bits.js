@@ -1,4 +1,4 @@
-// The table as packed bits: inflated, put in either order, counted.
+// The table as packed bits: decompresses them, puts them in either order and counts them.
 "use strict";
 const bits = (() => {
   const POP = new Uint8Array(256);
@@ -14,10 +14,10 @@ const bits = (() => {
 
   const bit = (bits, start, i) => (bits[start + (i >> 3)] >> (i & 7)) & 1;
 
-  /** Bytes of a line of so many bits. */
+  /** Number of bytes of a line of n bits, in whole words of four bytes. */
   const lineOf = (n) => ((n + 31) >> 5) << 2;
 
-  /** Move lines and their bits to the places given; few bits are on, and only those move. */
+  /** Move lines, and the bits in them, to new places; only bits that are set need moving. */
   function scatter(plane, stride, lineTo, bitTo) {
     const out = new Uint8Array(plane.length);
     for (let line = 0; line < lineTo.length; line++) {
@@ -32,13 +32,13 @@ const bits = (() => {
     return out;
   }
 
-  /** All that one order of rows and columns shows, from the errors and the components. */
+  /** Compute the table in one order of rows and columns from the errors and the components. */
   function assemble(rows, columns, wrong, unknown, users, codes, names) {
     const stride = lineOf(columns), rowStride = lineOf(rows);
     const nComponents = rowStride ? users.length / rowStride : 0;
     const covered = new Uint8Array(rows * stride);
     const words = new Uint32Array(covered.buffer), all = new Uint32Array(codes.buffer);
-    const width = stride >> 2; // lines are whole words
+    const width = stride >> 2; // in words: a line is a whole number of them
     for (let row = 0; row < rows; row++) {
       for (let c = 0; c < nComponents; c++) {
         if (!bit(users, c * rowStride, row)) continue;
@@ -58,7 +58,7 @@ const bits = (() => {
             ones, covered, spurious, dropped, unknown};
   }
 
-  /** Count the bits of a line between consecutive edges; a pixel within a cell counts it. */
+  /** Add up the bits of a line between consecutive edges; a pixel within one cell counts it. */
   function addBits(bits, start, edges, sums) {
     for (let i = 0; i < sums.length; i++) {
       const a = edges[i];
@@ -76,7 +76,7 @@ const bits = (() => {
     }
   }
 
-  /** The same for shares of blocks, a byte each. */
+  /** Do the same for the shares of blocks, which are stored as one byte each. */
   function addShares(shares, start, edges, sums) {
     for (let i = 0; i < sums.length; i++) {
       const b = Math.max(edges[i + 1], edges[i] + 1);
@@ -86,7 +86,7 @@ const bits = (() => {
 
   const namesOf = async (blob) => JSON.parse(new TextDecoder().decode(await inflate(blob)));
 
-  /** Read entries one by one; the order of the file is worked out when it is first asked for. */
+  /** Read a table of entries; the order of the data is computed when it is first shown. */
   async function loadBits(payload) {
     const [nRows, nColumns] = payload.shape;
     const parts = ["wrong", "unknown", "users", "codes", "row_order", "column_order"];
@@ -97,7 +97,7 @@ const bits = (() => {
     const shown = names.map((list, mode) => ({list, order: orders[mode]}));
     const grouped = assemble(nRows, nColumns, wrong, unknown, users, codes, shown);
     let given = null;
-    function inOrderOfTheFile() {
+    function inOrderOfData() {
       const [rowTo, columnTo] = orders, stride = lineOf(nColumns);
       const all = Uint32Array.from({length: grouped.nComponents}, (_, c) => c);
       return assemble(nRows, nColumns,
@@ -107,10 +107,10 @@ const bits = (() => {
         scatter(codes, stride, all, columnTo),
         names.map((list) => ({list, order: null})));
     }
-    return {grouped: () => grouped, given: () => (given ??= inOrderOfTheFile())};
+    return {grouped: () => grouped, given: () => (given ??= inOrderOfData())};
   }
 
-  /** Read shares of blocks, in both orders. */
+  /** Read a table of the shares of blocks, in both orders. */
   async function loadShares(payload) {
     const [nRows, nColumns] = payload.shape;
     const tables = {};

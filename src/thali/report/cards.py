@@ -1,4 +1,4 @@
-"""A card for every component, as HTML."""
+"""Cards that describe the components, as HTML."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ if TYPE_CHECKING:
     from thali.views import Card, Member
 
 _N_OPEN = 9
-"""Cards that are seen at once; the others are folded away."""
+"""Number of cards that are open; the others are folded away."""
 
 _N_BARS, _N_NAMES = 6, 40
-"""Rows of a component with a bar each, and with their name at all."""
+"""Numbers of rows per component and mode that get a bar, and that are named at all."""
 
 _MANY = 60
-"""Components from which on fewer names are listed, so that the page stays small."""
+"""Number of components from which on fewer names are listed, so that the page stays small."""
 
-_N_NEIGHBOURS = 3
-_UNLIKELY = 0.1  # what is less probable, and not in the point estimate, is not listed
+_N_NEIGHBOURS = 3  # number of overlapping components that are named
+_UNLIKELY = 0.1  # rows below this probability are listed only if they are in the point estimate
 
 
 def cards_html(posterior: Posterior, words: list[str]) -> str:
-    """Describe every component, the largest first.
+    """Describe every component, from the largest to the smallest.
 
     Parameters
     ----------
     posterior
-        What is described.
+        A posterior with at least one draw.
     words
-        What a row of each mode is called.
+        The word for one row of each mode.
     """
     n_names = _N_NAMES if posterior.point_estimate().factors[0].n_components < _MANY else _N_BARS
     described = sorted(cards(posterior, n_names), key=lambda card: -card["size"])
     if not described:
-        return "<p>There is none: all ones are read as errors.</p>"
+        return "<p>There are no components: every one in the data is explained as an error.</p>"
     shown = [_card(card, words) for card in described]
     html = f'<div class="cards">{"".join(shown[:_N_OPEN])}</div>'
     if len(shown) > _N_OPEN:
@@ -54,7 +54,7 @@ def cards_html(posterior: Posterior, words: list[str]) -> str:
 def _card(card: Card, words: list[str]) -> str:
     number = card["component"]
     size = BY.join(n_of(n, word) for n, word in zip(card["counts"], words, strict=True))
-    # What a component is made of comes first, and then who has it.
+    # The columns of a component come first, and then the rows that have it.
     modes = [*range(1, len(words)), 0]
     lists = "".join(_members(card["top"][m], card["counts"][m], words[m]) for m in modes)
     return (
@@ -63,15 +63,15 @@ def _card(card: Card, words: list[str]) -> str:
         f'<button type="button" data-component="{number}" aria-pressed="false" '
         f'aria-label="Mark component {number} in the table">Mark</button></header>'
         f'<p class="size">{escape(size)}</p>'
-        f'<p class="sure">{_meter(card["sure"])}<span><b>{card["sure"]:.2f}</b> sure: '
-        f"{percent(card['matched'])} of the draws have one like it, {card['similarity']:.2f} "
-        "alike on average</span></p>"
+        f'<p class="sure">{_meter(card["sure"])}<span>Certainty <b>{card["sure"]:.2f}</b>. '
+        f"Found in {percent(card['matched'])} of the draws; mean similarity "
+        f"{card['similarity']:.2f}.</span></p>"
         f"{lists}{_overlaps(card, words)}</article>"
     )
 
 
 def _members(members: list[Member], n_members: int, word: str) -> str:
-    """List the rows of a mode that are most probably in it."""
+    """List the most probable rows of a component in one mode."""
     members = [
         member
         for place, member in enumerate(members)
@@ -89,9 +89,9 @@ def _members(members: list[Member], n_members: int, word: str) -> str:
     if n_left > 0:
         named = [escape(member["name"]) for member in members[_N_BARS:n_members]]
         n_unnamed = n_left - len(named)
-        told = ", ".join(named) + (f" and {n_unnamed:,} more" if named and n_unnamed else "")
+        text = ", ".join(named) + (f" and {n_unnamed:,} more" if named and n_unnamed else "")
         html += (
-            f"<details><summary>{n_left:,} more</summary><p>{told}</p></details>"
+            f"<details><summary>{n_left:,} more</summary><p>{text}</p></details>"
             if named
             else f'<p class="left">and {n_left:,} more</p>'
         )
@@ -99,22 +99,22 @@ def _members(members: list[Member], n_members: int, word: str) -> str:
 
 
 def _overlaps(card: Card, words: list[str]) -> str:
-    """Say which components share rows of every mode with it, the most alike first."""
+    """Say which components share rows of some mode with this one, the most similar first."""
     others = card["overlaps"]
     if not others:
-        return '<p class="overlap">Shares nothing with other components.</p>'
-    told = []
+        return '<p class="overlap">Overlaps with no other component.</p>'
+    named = []
     for other in others[:_N_NEIGHBOURS]:
         shared = [n_of(n, word) for n, word in zip(other["shared"], words, strict=True) if n > 0]
-        told.append(
-            f'<a href="#component-{other["component"]}">component {other["component"]}</a> '
-            f"({escape(' and '.join(shared))})"
+        named.append(
+            f'{escape(" and ".join(shared))} with <a href="#component-{other["component"]}">'
+            f"component {other['component']}</a>"
         )
-    n_left = len(others) - len(told)
-    more = f", and something with {n_left} more" if n_left else ""
-    return f'<p class="overlap">Shares with {", ".join(told)}{more}.</p>'
+    n_left = len(others) - len(named)
+    more = f" It also overlaps with {n_of(n_left, 'other component')}." if n_left else ""
+    return f'<p class="overlap">Shares {", ".join(named)}.{more}</p>'
 
 
 def _meter(share: float) -> str:
-    """Draw a share as a bar; its number is written beside it."""
+    """Draw a share as a bar; it is hidden from screen readers, which read the number beside it."""
     return f'<i class="meter" style="--share:{100 * share:.0f}%" aria-hidden="true"></i>'

@@ -1,4 +1,4 @@
-"""Charts as SVG text: lines and bars whose colours the style sheet gives."""
+"""Charts as SVG: lines and bars, whose colours are defined in the style sheet."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MOST_BARS = 24
-_ROOM = 32.0  # that a number such as 0.98 needs, with space beside it
-_MOST_POINTS = 240  # of a line; more cannot be told apart
+_ROOM = 32.0  # width that a number such as 0.98 needs, including the space around it
+_MOST_POINTS = 240  # points per line; more could not be distinguished
 
 
 def bars(every: dict[int, float], shared: dict[int, float] | None = None) -> str:
@@ -22,7 +22,8 @@ def bars(every: dict[int, float], shared: dict[int, float] | None = None) -> str
     Parameters
     ----------
     every, shared
-        Probability by number; the second is drawn beside the first if it is given.
+        Probability of each number of components: of all components, and of those that at least
+        two rows share. If `shared` is given, its bars are drawn beside those of `every`.
     """
     series = [every] if shared is None else [every, shared]
     numbers = _numbers(series)
@@ -30,7 +31,7 @@ def bars(every: dict[int, float], shared: dict[int, float] | None = None) -> str
     slot = min((width - left) / len(numbers), 16.0 + 48.0 * len(series))
     start = left + (width - left - slot * len(numbers)) / 2
     thick = min(slot * 0.8 / len(series), 40.0)
-    room = slot if len(series) == 1 else thick  # of a number above a bar
+    room = slot if len(series) == 1 else thick  # width for the number above a bar
     most = max(max(part.values()) for part in series)
     skip = -(-24 // int(slot))  # numbers below the axis must not touch
     parts = []
@@ -60,24 +61,24 @@ def bars(every: dict[int, float], shared: dict[int, float] | None = None) -> str
                 )
         if i % skip == 0:
             parts.append(f'<text x="{middle:.1f}" y="{height + 16:.1f}">{number}</text>')
-    told = ", ".join(f"{n}: {every.get(n, 0.0):.2f}" for n in numbers)
+    shares = ", ".join(f"{n}: {every.get(n, 0.0):.2f}" for n in numbers)
     return (
         f'<svg class="chart" viewBox="0 0 {width:.0f} {height + bottom:.0f}" role="img" '
-        f'aria-label="Probability of each number of components: {told}">'
+        f'aria-label="Probability of each number of components: {shares}">'
         f'<line class="axis" x1="{left}" x2="{width:.0f}" y1="{height}" y2="{height}"/>'
         f"{''.join(parts)}</svg>"
     )
 
 
 def trace(name: str, values: NDArray[np.float64], digits: str) -> str:
-    """Draw what a quantity was in every draw, a line a chain.
+    """Draw the trace of a quantity, with one line per chain.
 
     Parameters
     ----------
     name
-        What it is called.
+        Name of the quantity.
     values
-        ``(n_chains, n_draws)``.
+        Values ``(n_chains, n_draws)`` of the quantity.
     digits
         Format of the numbers at the axis, such as ``".3f"``.
     """
@@ -102,7 +103,7 @@ def trace(name: str, values: NDArray[np.float64], digits: str) -> str:
     )
     return (
         f'<figure class="trace"><figcaption>{escape(name)}</figcaption>'
-        f'<svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{escape(name)} of '
+        f'<svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{escape(name)} in '
         f'{len(values)} chains over {n_draws} draws, from {low:{digits}} to {high:{digits}}">'
         f'<line class="axis" x1="{left}" x2="{left}" y1="0" y2="{height}"/>'
         f"{labels}{''.join(lines)}</svg></figure>"
@@ -110,7 +111,7 @@ def trace(name: str, values: NDArray[np.float64], digits: str) -> str:
 
 
 def thinned(drawn: NDArray[np.float64]) -> list[tuple[int, float]]:
-    """Keep the lowest and highest value of every stretch of a long line, and where they are.
+    """Return the points of a line, only the lowest and highest of each stretch if it is long.
 
     Examples
     --------
@@ -130,7 +131,7 @@ def thinned(drawn: NDArray[np.float64]) -> list[tuple[int, float]]:
 
 
 def _numbers(series: list[dict[int, float]]) -> list[int]:
-    """Return the numbers to draw: a run, or around the most probable where it is too long."""
+    """Return the numbers to draw: all that occur, or those around the most probable number."""
     used = sorted({n for part in series for n, share in part.items() if share > 0})
     run = list(range(used[0], used[-1] + 1))
     if len(run) <= _MOST_BARS:

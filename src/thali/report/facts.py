@@ -1,30 +1,32 @@
-"""What the page says, as plain values: no markup."""
+"""The statements of the page as plain values and sentences, without markup."""
 
 from __future__ import annotations
 
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from thali.model.noise_kinds import NOISE_KINDS
 from thali.posterior.answer import answer
 from thali.posterior.diagnostics import WORDS
 from thali.sentences import Face
 
 if TYPE_CHECKING:
+    from thali.model.noise_kinds import NoiseKind
     from thali.posterior import Posterior
 
 _HOW_SURE = ((0.95, "almost certainly"), (0.8, "very probably"), (0.5, "probably"))
 
-_WORDS = ("row", "column", "layer")  # what modes without names have
+_WORDS = ("row", "column", "layer")  # words for one row of a mode without a name
 
 BY = " \N{MULTIPLICATION SIGN} "
-"""Between the lengths of modes."""
+"""Sign written between the lengths of modes."""
 
 
 class _Page(Face):
-    """Neither Python nor commands: who reads a page may have neither the run nor the data."""
+    """Advice without Python or commands, as readers may have neither the run nor the data."""
 
     def setting(self, name: str, value: Any) -> str:
-        """Write a setting as a number of things."""
+        """Write a setting as a number with its unit."""
         return f"{value:,} {'sweeps' if name == 'warmup' else name}"
 
     def take_draws(self, draws: int) -> str:
@@ -36,7 +38,7 @@ PAGE = _Page()
 
 
 class Range(NamedTuple):
-    """A quantity: its mean over all draws, and where 90% of them lie."""
+    """The mean of a quantity over all draws, and the interval that contains 90% of them."""
 
     mean: float
     low: float
@@ -44,31 +46,31 @@ class Range(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """The answer in numbers: those of :func:`thali.posterior.answer.answer`."""
+    """The answer in numbers, which are those of :func:`thali.posterior.answer.answer`."""
 
-    number: int  # of components, the most probable
-    probability: float  # of that number
-    low: int  # with `high`, the range in which 90% of the draws are
+    number: int  # most probable number of components
+    probability: float  # posterior probability of that number
+    low: int  # 90% of the draws have between `low` and `high` components
     high: int
-    every: dict[int, float]  # probability of each number
-    shared: dict[int, float]  # the same for components of two rows or more
-    noise: str  # its kind
-    spurious: Range
-    dropped: Range  # the same as `spurious` where there is one rate
-    wrong: Range  # known entries that the components of a draw get wrong
-    share_wrong: float  # their mean share
-    point_error: float  # share of known entries that the point estimate gets wrong
-    verdict: str | None
-    is_fixed: bool  # the number of components was given
+    every: dict[int, float]  # probability of each number of components
+    shared: dict[int, float]  # the same, counting only components that at least two rows have
+    noise: NoiseKind
+    rates: dict[str, Range]  # quantities of the noise, by name
+    wrong: Range  # number of known entries that contradict the components of a draw
+    share_wrong: float  # mean share of these among the known entries
+    point_error: float  # share of known entries that contradict the point estimate
+    verdict: str | None  # reason not to trust the chains, if there is one
+    is_fixed: bool  # whether the number of components was given
     n_entries: int
     n_known: int
     share_of_ones: float
 
 
 def facts(posterior: Posterior) -> Facts:
-    """Gather what the draws say about the data as a whole."""
+    """Collect the statements of the draws about the data as a whole."""
     found = answer(posterior, PAGE, quantity_words(posterior))
     number, noise, wrong = found["n_components"], found["noise"], found["wrong_entries"]
+    kind = NOISE_KINDS[noise["kind"]]
     every, shared = (_plain(found[name]["pmf"]) for name in ("n_components", "shared_components"))
     low, high = number["interval"]
     return Facts(
@@ -78,9 +80,8 @@ def facts(posterior: Posterior) -> Facts:
         high,
         every,
         shared,
-        noise["kind"],
-        _range(noise["flip"] if "flip" in noise else noise["spurious"]),
-        _range(noise["flip"] if "flip" in noise else noise["dropped"]),
+        kind,
+        {quantity.name: _range(noise[quantity.name]) for quantity in kind.quantities},
         _range(wrong),
         wrong["share"],
         posterior.point_estimate().error,
@@ -93,11 +94,11 @@ def facts(posterior: Posterior) -> Facts:
 
 
 def headline(known: Facts) -> str:
-    """Say how many components there are, and how sure that is.
+    """Say how many components there are, and how certain that is.
 
-    "Almost certainly" means a probability of at least 0.95, "very probably" of 0.8, "probably"
-    of 0.5, and "most likely" only that no other number is more probable. Where the chains cannot
-    be trusted it is "perhaps".
+    "Almost certainly" means a probability of at least 0.95, "very probably" of at least 0.8,
+    "probably" of at least 0.5, and "most likely" only that no other number is more probable. If
+    the chains cannot be trusted, the headline says "perhaps".
     """
     told = n_of(known.number, "component")
     if known.is_fixed:
@@ -108,25 +109,26 @@ def headline(known: Facts) -> str:
 
 
 def details(known: Facts) -> list[str]:
-    """Say in some sentences what the headline leaves out."""
+    """Return the sentences that follow the headline."""
     told = []
-    if known.noise == "as-published":
-        told.append("The error rates were updated as published: this is not a posterior.")
+    if known.noise.name == "as-published":
+        told.append("The error rates were set by the published rule, so this is not a posterior.")
     if not known.is_fixed:
         share = "share of the draws with" if known.verdict else "probability of"
-        sure = f"The {share} {known.number} is {percent(known.probability)}"
+        sure = f"The {share} {n_of(known.number, 'component')} is {percent(known.probability)}"
         if known.low < known.high:
-            sure += f"; 90% have between {known.low} and {known.high}"
+            sure += f"; 90% of the draws have between {known.low} and {known.high}"
         told.append(f"{sure}.")
         often = max(known.shared, key=known.shared.__getitem__)
         if known.shared != known.every:
             told.append(
-                f"Counting only those that two rows or more share, {often} "
-                f"{'is' if often == 1 else 'are'} most frequent ({percent(known.shared[often])})."
+                "Counting only components that at least two rows share, the most frequent number "
+                f"is {often} ({percent(known.shared[often])})."
             )
     told.append(
-        f"The components get {n_of(round(known.wrong.mean), 'known entry')} wrong on average over "
-        f"the draws, {known.share_wrong:.2%}."
+        f"On average over the draws, {n_of(round(known.wrong.mean), 'known entry')} "
+        f"({known.share_wrong:.2%}) contradict{'s' * (round(known.wrong.mean) == 1)} the "
+        "components."
     )
     return told
 
@@ -136,12 +138,12 @@ def agreement(posterior: Posterior, known: Facts) -> str:
     if known.verdict is not None:
         return known.verdict
     if posterior.n_chains == 1:
-        return "There is only one: whether others agree is not known."
-    return f"All {posterior.n_chains} say the same, and have enough independent draws."
+        return "Only one chain was run, so agreement between chains could not be checked."
+    return f"All {posterior.n_chains} give the same answer, with enough effective draws."
 
 
 def mode_words(posterior: Posterior) -> list[str]:
-    """Return what a row of each mode is called: row, column, layer where modes have no names."""
+    """Return the word for one row of each mode: its name, or row, column, layer without one."""
     return [
         name if name != f"mode_{mode}" else _WORDS[mode] if mode < 3 else f"mode-{mode} row"
         for mode, name in enumerate(posterior.mode_names)
@@ -149,7 +151,7 @@ def mode_words(posterior: Posterior) -> list[str]:
 
 
 def n_of(number: int, noun: str) -> str:
-    """Write a number of things.
+    """Write a number with its noun in the singular or plural.
 
     Examples
     --------
@@ -160,7 +162,7 @@ def n_of(number: int, noun: str) -> str:
 
 
 def plural(noun: str) -> str:
-    """Write what several are called; names that end in "s" are taken for plurals.
+    """Return the plural of a noun; nouns that end in "s" are taken for plurals.
 
     Examples
     --------
@@ -175,7 +177,7 @@ def plural(noun: str) -> str:
 
 
 def percent(share: float) -> str:
-    """Write a share so that neither 0% nor 100% is said of what is not quite so.
+    """Write a share as a percentage, with 0% and 100% only if it is exactly that.
 
     Examples
     --------
@@ -192,7 +194,7 @@ def percent(share: float) -> str:
 
 
 def quantity_words(posterior: Posterior) -> dict[str, str]:
-    """Return what the quantities that have diagnostics are called, by name."""
+    """Return the words for each quantity that has diagnostics, by its name."""
     words = zip(posterior.mode_names, mode_words(posterior), strict=True)
     densities = {f"density_{name}": f"the density of {plural(word)}" for name, word in words}
     return WORDS | densities

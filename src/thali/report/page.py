@@ -1,4 +1,4 @@
-"""The page: facts, charts, table and cards put into the template."""
+"""The page: the template, filled with facts, charts, the table and the cards."""
 
 from __future__ import annotations
 
@@ -23,22 +23,23 @@ if TYPE_CHECKING:
 def write(posterior: Posterior, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
     """Write a page about a posterior: one HTML file to open, print and share.
 
-    It has the answer in words, the table with its reconstruction and errors, a card for every
-    component, the chains, and how to draw the same again. It needs no network.
+    The page states the answer in words and shows the table with its reconstruction and errors, a
+    card for every component, the traces and diagnostics of the chains, and the call that
+    reproduces the draws. It needs no network.
 
     Parameters
     ----------
     posterior
-        With at least one draw.
+        A :class:`~thali.Posterior` with at least one draw.
     path
-        The file to write; an existing one is replaced.
+        Path of the file to write; an existing file is replaced.
     title
         Heading of the page.
 
     Returns
     -------
     path
-        Where it is.
+        Absolute path of the file.
 
     Raises
     ------
@@ -49,9 +50,9 @@ def write(posterior: Posterior, path: str | os.PathLike[str], *, title: str | No
 
     Notes
     -----
-    The names of rows and columns, and the data, are in the file: share it as you would these.
-    Tables of more than some hundred million entries, or which do not compress below some
-    megabytes, are shown as means over blocks.
+    The file contains the data and the names of rows and columns: share it only with people who may
+    see these. Tables of more than 134 million entries, and tables that do not compress to less
+    than 6.5 MB, are shown as means over blocks.
 
     Examples
     --------
@@ -67,7 +68,7 @@ def write(posterior: Posterior, path: str | os.PathLike[str], *, title: str | No
     """
     target = _target(path)
     if title is not None and not isinstance(title, str):
-        msg = f"title={title!r} was given; a text is needed, or None; give one."
+        msg = f"title={title!r} was given; give a text, or None for the default title."
         raise TypeError(msg)
     html = page(posterior, title)
     try:
@@ -79,15 +80,19 @@ def write(posterior: Posterior, path: str | os.PathLike[str], *, title: str | No
 
 def page(posterior: Posterior, title: str | None = None) -> str:
     """Return the page as text."""
-    known = facts(posterior)  # refuses a posterior without draws
-    rates = {"spurious": known.spurious.mean, "dropped": known.dropped.mean}
+    known = facts(posterior)  # raises an error if there are no draws
+    rates = {
+        name: known.rates[quantity.name].mean
+        for quantity in known.noise.quantities
+        for name in quantity.draws
+    }
     shown = table(posterior) | rates
     size = BY.join(f"{n:,}" for n in posterior.shape)
     return Template(_part("page.html")).substitute(
         version=escape(thali.__version__),
         title=escape(title or f"Components of a table of {size}"),
         style=_part("style.css"),
-        script="".join(map(_part, ("bits.js", "paint.js", "view.js"))),
+        script="".join(map(_part, ("bits.js", "paint.js", "view.js", "controls.js"))),
         data=escape(sections.data_words(posterior, known)),
         headline=escape(headline(known)),
         answer=sections.answer(posterior, known),
@@ -97,7 +102,7 @@ def page(posterior: Posterior, title: str | None = None) -> str:
         components=sections.components(posterior, known),
         chains=sections.chains(posterior),
         repeat=sections.repeat(posterior),
-        # A text that ends the script would end it in the middle: no "<" is left as it is.
+        # A name such as "</script>" would end the script element, so every "<" is escaped.
         payload=json.dumps(shown).replace("<", "\\u003c"),
     )
 
@@ -106,11 +111,11 @@ def _target(path: str | os.PathLike[str]) -> Path:
     try:
         target = Path(path).expanduser().absolute()
     except (TypeError, RuntimeError) as error:
-        msg = f"{path!r} was given; the path of a file is needed, such as 'report.html' ({error})."
+        msg = f"{path!r} was given; give the path of a file, such as 'report.html' ({error})."
         raise TypeError(msg) from None
     try:
         is_folder, has_folder = target.is_dir(), target.parent.is_dir()
-    except OSError as error:  # such as a name that is too long
+    except OSError as error:  # for example, if the name is too long
         raise _unwritable(target, error) from error
     if is_folder:
         msg = f"{target} is a folder; give the path of a file, such as {target / 'report.html'}."
@@ -122,7 +127,7 @@ def _target(path: str | os.PathLike[str]) -> Path:
 
 
 def _unwritable(target: Path, error: OSError) -> OSError:
-    msg = f"{target} could not be written ({error.strerror}); choose a file that can be."
+    msg = f"{target} could not be written ({error.strerror}); choose another path."
     return OSError(error.errno, msg)
 
 

@@ -1,14 +1,14 @@
-// From packed bits to pixels: every pixel has the mean of the entries below it.
+// From packed bits to pixels: every pixel shows the mean of the entries that it covers.
 "use strict";
 const paint = (() => {
-  const GRID_FROM = 6; // pixels of a cell that has lines around it
-  const COARSE = 16; // columns in a pixel from which on its edges may be those of bytes
+  const GRID_FROM = 6; // pixels per cell from which on lines separate the cells
+  const COARSE = 16; // columns per pixel from which on the edges of pixels are rounded to bytes
   const packed = (r, g, b) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
 
-  // Few ones among many would vanish in a mean: small shares are drawn stronger than they are.
+  // A few ones among many entries would be invisible: small shares get a stronger colour.
   const STRONGER = Float64Array.from({length: 1025}, (_, i) => Math.pow(i / 1024, 0.6));
 
-  /** The first cell of every pixel, and one more. */
+  /** Return the first cell of every pixel, and the end of the last. */
   function edges(start, span, n, pixels) {
     const out = new Int32Array(pixels + 1);
     const grain = span / pixels >= COARSE ? 8 : 1;
@@ -19,7 +19,7 @@ const paint = (() => {
     return out;
   }
 
-  /** Whether a pixel is the line between two cells. */
+  /** Return 1 for every pixel that is a line between two cells, and 0 for the others. */
   function gaps(cells, span, gap) {
     const pixels = cells.length - 1;
     const isFine = pixels / span >= GRID_FROM * gap;
@@ -28,9 +28,10 @@ const paint = (() => {
   }
 
   /**
-   * Fill an image.
-   * planes: an array of the table, its colour, and that in a marked component; marked: its
-   * number, or -1.
+   * Fill an image with a part of the table.
+   * planes: for each plane its array, its colour, and its colour within the marked component.
+   * marked: the number of the marked component, or -1.
+   * gap: the width of the lines between cells, in pixels.
    */
   function fill(pixels, table, view, width, height, planes, colours, marked, gap) {
     const columnEdges = edges(view.x, view.nx, table.columns, width);
@@ -40,7 +41,7 @@ const paint = (() => {
     const sums = planes.map(() => new Float64Array(width));
     const tints = planes.map(([, colour]) => colour.map((part, c) => part - colours.paper[c]));
     const [red, green, blue] = colours.paper;
-    // What marking adds, to paper and to each plane.
+    // Change of colour within the marked component: of the background, and of each plane.
     const mark = colours.tint.map((part, c) => part - colours.paper[c]);
     const inMark = planes.map(([, colour, own]) => own.map((part, c) => part - colour[c]));
     const grid = packed(...colours.grid);

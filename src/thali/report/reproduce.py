@@ -1,4 +1,4 @@
-"""How to draw the same again: the call, and the command where there is one."""
+"""The Python call and, if there is one, the command that reproduce the draws of a run."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ _COMMAND = {
     "draws": "--draws",
     "seed": "--seed",
 }
-"""Arguments of ``thali.sample`` that ``thali fit`` has, too."""
+"""Arguments of ``thali.sample`` that are also options of ``thali fit``."""
 
 
 def arguments(settings: Settings) -> dict[str, Any]:
     """Return the arguments of :func:`thali.sample` that give these settings.
 
-    What is as by default is left out, but for the lengths and the seed: defaults may change.
+    Arguments with their default values are left out, except for the lengths of the chains and the
+    seed, whose defaults may change.
 
     Examples
     --------
@@ -54,7 +55,7 @@ def arguments(settings: Settings) -> dict[str, Any]:
 
 
 def python_call(settings: Settings) -> str:
-    """Return the lines of Python that draw the same again.
+    """Return the lines of Python that reproduce the draws.
 
     Examples
     --------
@@ -74,12 +75,12 @@ def python_call(settings: Settings) -> str:
         seed=7,
     )
     """
-    lines = [f"    {name}={_told(value)}," for name, value in arguments(settings).items()]
+    lines = [f"    {name}={_as_python(value)}," for name, value in arguments(settings).items()]
     return "\n".join(["import thali", "", "posterior = thali.sample(", "    data,", *lines, ")"])
 
 
 def command(settings: Settings) -> str | None:
-    """Return the command that draws the same again; None if it takes an option that none has.
+    """Return the command that reproduces the draws; None if a setting has no option for it.
 
     Examples
     --------
@@ -99,16 +100,16 @@ def command(settings: Settings) -> str | None:
     return " ".join(["thali fit DATA", *options])
 
 
-def _told(value: Any) -> str:
-    """Write a setting as Python that makes it after ``import thali``."""
+def _as_python(value: Any) -> str:
+    """Write a setting as a Python expression that is valid after ``import thali``."""
     if isinstance(value, tuple):
-        inner = ", ".join(map(_told, value))
+        inner = ", ".join(map(_as_python, value))
         return f"({inner},)" if len(value) == 1 else f"({inner})"
     if not is_dataclass(value):
         return repr(value)
     home = "sampler" if isinstance(value, Schedule) else "model"
     changed = ", ".join(
-        f"{field.name}={_told(part)}"
+        f"{field.name}={_as_python(part)}"
         for field in fields(value)
         if (part := getattr(value, field.name)) != field.default
     )

@@ -15,6 +15,7 @@ from thali.report.cards import cards_html
 from thali.report.charts import bars, trace
 from thali.report.facts import BY, agreement, details, mode_words, n_of, percent, quantity_words
 from thali.report.reproduce import command, python_call
+from thali.sentences import capitalized
 from thali.trace.run import digest
 
 if TYPE_CHECKING:
@@ -24,14 +25,14 @@ if TYPE_CHECKING:
 _LEGEND = (
     ("ink", "data reconstruction", "one"),
     ("paper", "data reconstruction", "zero"),
-    ("spurious", "residual", "one that no component covers (spurious)"),
-    ("dropped", "residual", "zero that a component covers (dropped)"),
+    ("spurious", "residual", "spurious one: no component covers it"),
+    ("dropped", "residual", "dropped one: a zero that a component covers"),
     ("paper", "residual", "explained"),
 )
 
 
 def data_words(posterior: Posterior, known: Facts) -> str:
-    """Say what was read."""
+    """Say how large the data are, and how many ones and unknown entries they have."""
     words = mode_words(posterior)
     size = BY.join(n_of(n, word) for n, word in zip(posterior.shape, words, strict=True))
     missing = known.n_entries - known.n_known
@@ -40,29 +41,29 @@ def data_words(posterior: Posterior, known: Facts) -> str:
 
 
 def table_words(posterior: Posterior, known: Facts, kind: str, shape: list[int]) -> str:
-    """Say what the table shows, for those who do not see it."""
+    """Describe the table in words, also for readers who cannot see it."""
     confusion = posterior.point_estimate().confusion
     told = (
-        f"Of {n_of(known.n_known, 'known entry')}, {percent(1 - known.point_error)} are as "
-        f"reconstructed by the point estimate; {confusion.fn:,} ones are not covered by any "
-        f"component, {confusion.fp:,} zeros are."
+        f"The point estimate agrees with {percent(1 - known.point_error)} of the "
+        f"{n_of(known.n_known, 'known entry')}. Ones that no component covers: {confusion.fn:,}. "
+        f"Zeros that a component covers: {confusion.fp:,}."
     )
     if kind == "shares":
         told += (
-            f" The table is shown as {shape[0]}{BY}{shape[1]} blocks: shares of ones, the "
-            "probability that a component covers an entry, and their difference."
+            f" The table is averaged over {shape[0]}{BY}{shape[1]} blocks: it shows the share of "
+            "ones, the probability that a component covers an entry, and their difference."
         )
-    return f"{told} Where a pixel stands for many entries, its strength grows with their share."
+    return f"{told} Where a pixel covers many entries, a stronger colour means a larger share."
 
 
 def answer(posterior: Posterior, known: Facts) -> str:
-    """Say how many components there are, how sure, and with what errors."""
+    """Say how many components there are, how certain that is, and how frequent errors are."""
     sentences = " ".join(map(escape, details(known)))
     is_sound = known.verdict is None
     shared = None if known.shared == known.every else known.shared
     legend = (
         '<ul class="legend"><li><i class="key series-0"></i>all components</li>'
-        '<li><i class="key series-1"></i>shared by two rows or more</li></ul>'
+        '<li><i class="key series-1"></i>shared by at least two rows</li></ul>'
         if shared
         else ""
     )
@@ -86,34 +87,28 @@ def _verdict(posterior: Posterior, *, is_sound: bool) -> str:
 
 
 def _rates(known: Facts) -> str:
-    """Tell the rates with two decimals, as the command line does."""
-    is_given = known.noise in ("fixed", "as-published")  # an interval would say nothing
-    if known.noise in ("equal", "as-published"):
-        rates = [("Flipped entries", known.spurious, "of all entries")]
-    else:
-        rates = [
-            ("Spurious ones", known.spurious, "of the entries that no component covers"),
-            ("Dropped ones", known.dropped, "of the entries that a component covers"),
-        ]
-    return "".join(
-        _tile(name, rate.mean, of, "" if is_given else f"{rate.low:.2%} and {rate.high:.2%}")
-        for name, rate, of in rates
-    )
+    """Show the error rates with two decimals, as the command line does."""
+    tiles = []
+    for quantity in known.noise.quantities:
+        rate = known.rates[quantity.name]
+        between = f"{rate.low:.2%} and {rate.high:.2%}" if known.noise.has_interval else ""
+        tiles.append(_tile(quantity.title, rate.mean, quantity.base, between))
+    return "".join(tiles)
 
 
 def _wrong(wrong: Range, share: float) -> str:
     low, high = (f"{end:,.0f}" for end in wrong[1:])
     of = f"of the known entries: {wrong.mean:,.0f} on average over the draws"
-    return _tile("Wrong entries", share, of, "" if low == high else f"{low} and {high}")
+    return _tile("Contradicting entries", share, of, "" if low == high else f"{low} and {high}")
 
 
 def _tile(name: str, share: float, of: str, between: str) -> str:
-    most = f"; 90% between {between}" if between else ""
+    most = f"; 90% of the draws lie between {between}" if between else ""
     return f"<div><dt>{name}</dt><dd>{share:.2%}<small>{of}{most}</small></dd></div>"
 
 
 def legend(*, has_unknown: bool) -> str:
-    """Name the colours of the table."""
+    """Explain the colours of the table."""
     lines = [*_LEGEND, *([("unknown", "data residual", "unknown")] if has_unknown else [])]
     return "".join(
         f'<li data-for="{layers}"><i class="key {colour}"></i>{told}</li>'
@@ -125,20 +120,22 @@ def components(posterior: Posterior, known: Facts) -> str:
     """Describe the components."""
     n_unmatched = posterior.align().unmatched.mean()
     lead = (
-        f"{n_of(posterior.point_estimate().factors[0].n_components, 'component')} of the point "
-        "estimate, the largest first. A number beside a name is the probability that it belongs "
-        "to the component, over all draws; <b>sure</b> is their mean over what the point "
-        "estimate puts into it. Numbers of components are those of "
-        "<code>posterior.align()</code>."
+        "The point estimate has "
+        f"{n_of(posterior.point_estimate().factors[0].n_components, 'component')}, listed from "
+        "the largest to the smallest. The number beside a name is the share of all draws in which "
+        "it belongs to the component: its posterior probability. <b>Certainty</b> is the mean of "
+        "these probabilities over everything that the point estimate puts into the component. "
+        "Components are numbered as in <code>posterior.align()</code>."
     )
     if known.verdict is not None:
         lead += (
-            " Here these are only shares of draws that cannot be trusted yet, as said at the top."
+            " Here they are only shares of draws that cannot be trusted yet: see the top of the "
+            "page."
         )
     if n_unmatched >= 0.5:
         lead += (
-            f" A draw has {n_unmatched:.1f} further components on average that none of these "
-            "stands for."
+            f" On average, a draw has {n_unmatched:.1f} further components that match none of "
+            "these."
         )
     return f'<p class="lead">{lead}</p>{cards_html(posterior, mode_words(posterior))}'
 
@@ -153,8 +150,10 @@ def chains(posterior: Posterior) -> str:
     traces = [
         trace("Number of components", posterior.n_components.astype(np.float64), ".0f"),
         trace("Log joint density", posterior.log_joint, ",.0f"),
-        trace("Rate of spurious ones", posterior.spurious, ".4f"),
-        trace("Rate of dropped ones", posterior.dropped, ".4f"),
+        *(
+            trace(capitalized(words[name].removeprefix("the ")), drawn, ".4f")
+            for name, drawn in posterior.noise.items()
+        ),
     ]
     key = "".join(
         f'<li><i class="key chain-{chain % 8}"></i>chain {chain}</li>'
@@ -169,13 +168,15 @@ def chains(posterior: Posterior) -> str:
         for name, line in posterior.summary().iterrows()
     )
     return (
-        '<p class="lead">Chains agree where their lines overlap and stay level. '
-        f"R-hat should be at most {MAX_R_HAT}, and the draws worth at least "
-        f"{MIN_ESS_PER_CHAIN * posterior.n_chains} independent ones (ESS).</p>"
+        '<p class="lead">If the chains agree, their lines overlap and stay level. '
+        f"R-hat should be at most {MAX_R_HAT}, and the effective sample size (ESS, the number of "
+        "independent draws that would be as informative) at least "
+        f"{MIN_ESS_PER_CHAIN * posterior.n_chains}.</p>"
         f'<ul class="legend">{key}</ul><div class="traces">{"".join(traces)}</div>'
-        f'<p class="help">{n_of(n_draws, "draw")} a chain, from left to right.</p>'
+        f'<p class="help">{n_of(n_draws, "draw")} per chain, from left to right.</p>'
         '<div class="scroll" tabindex="0" role="region" aria-label="Diagnostics"><table>'
-        "<caption>Diagnostics of quantities that need no labels</caption><thead><tr>"
+        "<caption>Diagnostics of quantities that do not depend on the numbering of the components"
+        "</caption><thead><tr>"
         "<th scope=col>quantity</th><th scope=col>mean</th><th scope=col>sd</th>"
         "<th scope=col>R-hat</th><th scope=col>ESS, bulk</th><th scope=col>ESS, tails</th></tr>"
         f"</thead><tbody>{rows}</tbody></table></div>{_moves(posterior)}"
@@ -183,7 +184,7 @@ def chains(posterior: Posterior) -> str:
 
 
 def _moves(posterior: Posterior) -> str:
-    """Show how often moves of whole components were accepted."""
+    """Show how often each move of whole components was accepted."""
     acceptance = posterior.acceptance
     if not acceptance:
         return ""
@@ -193,11 +194,12 @@ def _moves(posterior: Posterior) -> str:
         for name, (tried, accepted) in acceptance.items()
     )
     return (
-        '<p class="help">Beside single entries, whole components are split, merged, added and '
-        "deleted at once. Most tries are rejected where the number of components is certain.</p>"
+        '<p class="help">Besides updating single entries, the sampler proposes to split, merge, '
+        "add and delete whole components. If the number of components is certain, most proposals "
+        "are rejected.</p>"
         '<div class="scroll" tabindex="0" role="region" aria-label="Moves"><table>'
         "<caption>Moves of whole components, all chains together</caption><thead><tr>"
-        "<th scope=col>move</th><th scope=col>tried</th><th scope=col>accepted</th>"
+        "<th scope=col>move</th><th scope=col>proposed</th><th scope=col>accepted</th>"
         f"<th scope=col>share</th></tr></thead><tbody>{rows}</tbody></table></div>"
     )
 
@@ -209,7 +211,7 @@ def _is_few(posterior: Posterior, ess: float) -> bool:
 def _flagged(value: float, digits: str, *, is_bad: bool) -> str:
     if not is_bad:
         return f"<td>{_number(value, digits)}</td>"
-    return f'<td class="bad">{_number(value, digits)}<span class="unseen"> (not good)</span></td>'
+    return f'<td class="bad">{_number(value, digits)}<span class="unseen"> (poor)</span></td>'
 
 
 def _number(value: float, digits: str = ".4g") -> str:
@@ -222,12 +224,12 @@ def _number(value: float, digits: str = ".4g") -> str:
 
 
 def repeat(posterior: Posterior) -> str:
-    """Say how to draw the same again."""
+    """Say how to reproduce the draws."""
     settings = posterior.settings
     line = command(settings)
     by_command = (
         f"<h3>Command</h3><pre tabindex=0><code>{escape(line)}</code></pre>"
-        '<p class="help">DATA read with the same options as then; they are not part of a run.</p>'
+        '<p class="help">Read DATA with the same options as before; a run does not store them.</p>'
         if line
         else "<p>The command line has no option for some of these settings; use Python.</p>"
     )
@@ -235,13 +237,13 @@ def repeat(posterior: Posterior) -> str:
         "Data": BY.join(f"{n:,}" for n in posterior.shape),
         "Digest of the data (SHA-256)": digest(posterior.tensor),
         "Seed": str(settings.seed),
-        "Chains": f"{posterior.n_chains} of {settings.warmup:,} sweeps of warm-up and "
+        "Chains": f"{posterior.n_chains}, each with {settings.warmup:,} warm-up sweeps and "
         f"{posterior.n_draws:,} draws"
-        + (f", {settings.thin} sweeps a draw" if settings.thin > 1 else "")
-        + (f"; {settings.draws:,} were asked for" if posterior.n_draws < settings.draws else ""),
+        + (f", {settings.thin} sweeps per draw" if settings.thin > 1 else "")
+        + (f"; {settings.draws:,} were requested" if posterior.n_draws < settings.draws else ""),
         "Schedule": settings.schedule.kind,
         "Noise": str(settings.model.noise),
-        "Concentration": "none: the number is fixed"
+        "Concentration": "none: the number of components is fixed"
         if settings.model.is_finite
         else str(settings.model.alpha),
         "Density": str(settings.model.density),

@@ -1,7 +1,7 @@
-"""The table of the page: packed bits of the errors and the components, or shares of blocks.
+"""The data behind the table of the page: packed bits, or means over blocks for large tables.
 
-What the data say is what the components say, but for the errors: so the page gets the errors,
-which are few and compress well, and the components, and works out the rest.
+The data are the reconstruction by the components, except at the errors. The page therefore gets
+the components and the errors, which are few and compress well, and computes the data from them.
 """
 
 from __future__ import annotations
@@ -30,22 +30,26 @@ if TYPE_CHECKING:
     from thali.posterior import Posterior
 
 MOST_ENTRIES = 1 << 27
-"""Entries that are shown one by one: 16 MB for each of some packed tables in the browser."""
+"""Largest number of entries that are shown one by one.
+
+The browser holds several packed tables, each of which then takes up to 16 MB."""
 
 MOST_BYTES = 6_500_000
-"""Compressed bits in the page; a third more as text, so that a page stays below 10 MB."""
+"""Largest number of compressed bytes in the page.
+
+As text they take a third more, so that the page stays below 10 MB."""
 
 N_BLOCKS = (600, 800)
-"""Blocks of larger tables, downwards and across."""
+"""Number of blocks down and across in which larger tables are shown."""
 
-_CHUNK = 1 << 24  # entries unpacked at a time
+_CHUNK = 1 << 24  # number of entries unpacked at a time
 
 
 def table(posterior: Posterior) -> dict[str, Any]:
-    """Return what the page needs to draw the table, ready for JSON.
+    """Return the values from which the page draws the table, ready for JSON.
 
-    A tensor of more than two modes is shown unfolded: columns are all combinations of the rows
-    of the other modes. Beyond some size, blocks are shown instead of entries.
+    A tensor of more than two modes is shown unfolded: its columns are all combinations of the rows
+    of the modes after the first. Large tables are shown as means over blocks.
     """
     shown = _bits(posterior) if prod(posterior.shape) <= MOST_ENTRIES else None
     return {
@@ -55,7 +59,7 @@ def table(posterior: Posterior) -> dict[str, Any]:
 
 
 def axis_words(posterior: Posterior) -> tuple[str, str]:
-    """Return what rows and columns of the unfolded table are called."""
+    """Return the words for one row and one column of the unfolded table."""
     words = mode_words(posterior)
     return words[0], " · ".join(words[mode] for mode in _column_modes(posterior))
 
@@ -64,7 +68,7 @@ def axis_words(posterior: Posterior) -> tuple[str, str]:
 
 
 def _bits(posterior: Posterior) -> dict[str, Any] | None:
-    """Return the errors and components as packed bits in the order shown; None if too long."""
+    """Return errors and components as packed bits in the grouped order; None if too large."""
     factors = components(posterior).factors
     rows, columns = _orders(posterior)
     first = posterior.tensor.unfoldings[0]
@@ -92,39 +96,39 @@ def _bits(posterior: Posterior) -> dict[str, Any] | None:
     if first.known is not None:
         known = first.known
         packed["unknown"] = (_packed(~dense(known[chunk])) for chunk in _chunks(rows, step))
-    told: dict[str, Any] = {"kind": "bits", "shape": [len(rows), len(columns)]}
+    fields: dict[str, Any] = {"kind": "bits", "shape": [len(rows), len(columns)]}
     left = MOST_BYTES
     for name, parts in packed.items():
         blob = _deflate(parts, left)
         if blob is None:
             return None
         left -= len(blob)
-        told[name] = _text(blob)
+        fields[name] = _text(blob)
     for name, order in (("row_order", rows), ("column_order", columns)):
-        told[name] = _text(zlib.compress(order.astype("<u4").tobytes()))
-    return told | {"names": _names(_labels(posterior)), "modes": list(axis_words(posterior))}
+        fields[name] = _text(zlib.compress(order.astype("<u4").tobytes()))
+    return fields | {"names": _names(_labels(posterior)), "modes": list(axis_words(posterior))}
 
 
 def _packed(dense: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    """Pack lines, each to whole words of four bytes, as the browser has them."""
+    """Pack each line into whole words of four bytes, as the script in the page expects."""
     octets = np.packbits(dense, axis=1, bitorder="little")
     return np.pad(octets, ((0, 0), (0, -octets.shape[1] % 4)))
 
 
 def _unfolded(words: Words, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    """Unpack rows of the first unfolding, without the padding of its inner mode."""
+    """Unpack rows of the first unfolding and remove the padding of its inner mode."""
     inner, n_columns = shape[inner_mode(shape, 0)], prod(shape[1:])
     by_outer = words.reshape(len(words), n_columns // inner, n_words(inner))
     return unpack(by_outer, inner).reshape(len(words), n_columns)
 
 
 def _column_modes(posterior: Posterior) -> list[int]:
-    """Return the modes that the columns combine, the innermost last."""
+    """Return the modes whose rows the columns combine, the innermost mode last."""
     return [*outer_modes(posterior.shape, 0), inner_mode(posterior.shape, 0)]
 
 
 def _orders(posterior: Posterior) -> tuple[Index, Index]:
-    """Return rows and columns of the unfolding in the order that shows structure."""
+    """Return the rows and columns of the unfolding, grouped by component."""
     modes = _column_modes(posterior)
     orders = [seriate(posterior, mode) for mode in modes]
     lengths = [posterior.shape[mode] for mode in modes]
@@ -134,7 +138,7 @@ def _orders(posterior: Posterior) -> tuple[Index, Index]:
 
 
 def _labels(posterior: Posterior) -> list[list[str] | None]:
-    """Return the names of rows and columns as in the data; None where they only count."""
+    """Return the names of rows and columns in the order of the data; None if they have none."""
     modes = _column_modes(posterior)
     own = posterior.row_names
     rows = None if own[0] is None else list(own[0])
@@ -148,10 +152,10 @@ def _labels(posterior: Posterior) -> list[list[str] | None]:
 
 
 def _shares(posterior: Posterior) -> dict[str, Any]:
-    """Return means over blocks, in the order that shows structure and as in the data."""
+    """Return means over blocks, both grouped by component and in the order of the data."""
     grouped = seriate(posterior)
     given = (np.arange(posterior.shape[0]), np.arange(posterior.shape[1]))
-    told: dict[str, Any] = {"kind": "shares"}
+    fields: dict[str, Any] = {"kind": "shares"}
     for name, orders in (("grouped", grouped), ("given", given)):
         shown = blocks(posterior, *orders, shape=N_BLOCKS)
         data, residual = (np.nan_to_num(part) for part in (shown.data, shown.residual))
@@ -163,20 +167,20 @@ def _shares(posterior: Posterior) -> dict[str, Any]:
         }
         if posterior.tensor.unfoldings[0].known is not None:
             layers["unknown"] = 1.0 - shown.known
-        told[name] = {
+        fields[name] = {
             key: _text(zlib.compress(np.rint(255 * values).astype(np.uint8).tobytes()))
             for key, values in layers.items()
         }
         edges = (shown.row_edges, shown.column_edges)
         spans = [_spans(posterior, mode, orders[mode], edges[mode]) for mode in (0, 1)]
-        told[name]["names"] = _names(spans)
-        told["shape"] = [len(edge) - 1 for edge in edges]
-    told["modes"] = mode_words(posterior)[:2]
-    return told
+        fields[name]["names"] = _names(spans)
+        fields["shape"] = [len(edge) - 1 for edge in edges]
+    fields["modes"] = mode_words(posterior)[:2]
+    return fields
 
 
 def _spans(posterior: Posterior, mode: int, order: Index, edges: Index) -> list[str]:
-    """Name blocks by their first and last row."""
+    """Name each block by its first and last row."""
     own = posterior.row_names[mode]
     ends = [
         [str(row) if own is None else own[row] for row in order[places].tolist()]
@@ -197,7 +201,7 @@ def _chunks(rows: Index, step: int) -> Iterator[Index]:
 
 
 def _deflate(parts: Iterable[NDArray[np.uint8]], most: int) -> bytes | None:
-    """Compress arrays one after another; None as soon as it is too much."""
+    """Compress arrays one after another; return None once more than `most` bytes result."""
     packer = zlib.compressobj()
     blob = bytearray()
     for part in parts:

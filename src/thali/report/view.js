@@ -1,8 +1,13 @@
-// The table on a canvas: packed bits, drawn a pixel at a time, exact at every zoom.
+// The table on a canvas: draws the part in view, exact at every zoom, and describes entries.
 "use strict";
-(async () => {
-  const root = document.getElementById("view");
-  if (!root) return;
+
+/**
+ * Read the table of the page and prepare its canvas.
+ * Returns the state of the view, which controls change, and the functions that show it; null if
+ * the browser cannot read the table.
+ */
+async function openView(root) {
+  const LABEL = 11, GAP = 12; // pixels: font size of names, and least distance between two names
   const canvas = root.querySelector("canvas");
   const context = canvas.getContext("2d");
   const readout = document.getElementById("readout");
@@ -11,17 +16,23 @@
   const payload = JSON.parse(document.getElementById("payload").textContent);
   const [nRows, nColumns] = payload.shape;
   const isBits = payload.kind === "bits";
-  const LABEL = 11, GAP = 12, LARGEST_CELL = 48;
 
   let tables;
   try {
     tables = await bits.load(payload);
   } catch (error) {
-    readout.textContent = `The table cannot be shown here (${error.message}); a newer browser can.`;
+    const reason = error.message;
+    readout.textContent = `This browser cannot show the table (${reason}); use a newer one.`;
     root.dataset.state = "failed";
-    return;
+    return null;
   }
 
+  const range = {x: 0, y: 0, nx: nColumns, ny: nRows}; // cells in view: the first, and how many
+  const place = {left: 0, top: 0, width: 0, height: 0, whole: 0, ratio: 1}; // pixels on the canvas
+  const state = {range, place, cursor: null, marked: -1}; // cursor: {row, column} or null
+  let image = null, colours = {}, isPrinted = false, isWaiting = false;
+
+  const isWhole = () => range.nx >= nColumns && range.ny >= nRows;
   const current = () => tables[grouped.checked ? "grouped" : "given"]();
 
   function nameOf(table, mode, shown) {
@@ -30,35 +41,7 @@
     return list ? list[original] : String(original);
   }
 
-  // --- what is shown -----------------------------------------------------------------------
-
-  const view = {x: 0, y: 0, nx: nColumns, ny: nRows};
-  const place = {left: 0, top: 0, width: 0, height: 0, whole: 0, ratio: 1};
-  let cursor = null, highlight = -1, image = null, colours = {}, light = false;
-
-  function readColours() {
-    const style = getComputedStyle(light ? root.querySelector(".light") : root);
-    const rgb = (name) => {
-      const hex = style.getPropertyValue(name).trim();
-      return [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
-    };
-    for (const name of ["paper", "ink", "spurious", "dropped", "unknown", "mark", "marked", "tint",
-      "text", "muted", "grid"]) {
-      colours[name] = rgb(`--cell-${name}`);
-    }
-  }
-
-  const css = (name) => `rgb(${colours[name].join(",")})`;
-
-  function channels(table) {
-    const layer = layerInputs.find((input) => input.checked).value;
-    const {ink, marked, spurious, dropped, tint} = colours;
-    const between = colours.unknown.map((part, c) => (part + tint[c]) / 2);
-    const unknown = table.unknown ? [[table.unknown, colours.unknown, between]] : [];
-    if (layer === "data") return [[table.ones, ink, marked], ...unknown];
-    if (layer === "reconstruction") return [[table.covered, ink, marked]];
-    return [[table.spurious, spurious, spurious], [table.dropped, dropped, dropped], ...unknown];
-  }
+  // --- layout and colours ------------------------------------------------------------------
 
   function widest(table, mode, most) {
     context.font = `${LABEL}px system-ui, sans-serif`;
@@ -68,6 +51,7 @@
     return Math.min(most, Math.ceil(need)) + 8;
   }
 
+  /** Fit the canvas to the width of the page; returns whether anything changed. */
   function layOut() {
     const width = root.querySelector(".frame").clientWidth;
     if (width < 100 || width === place.whole) return false;
@@ -85,6 +69,33 @@
     return true;
   }
 
+  function readColours() {
+    const style = getComputedStyle(isPrinted ? root.querySelector(".light") : root);
+    const rgb = (name) => {
+      const hex = style.getPropertyValue(name).trim();
+      return [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
+    };
+    for (const name of ["paper", "ink", "spurious", "dropped", "unknown", "mark", "marked", "tint",
+      "text", "muted", "grid"]) {
+      colours[name] = rgb(`--cell-${name}`);
+    }
+  }
+
+  const css = (name) => `rgb(${colours[name].join(",")})`;
+
+  /** The planes that the chosen layer shows, each with its colour outside and inside a mark. */
+  function planesOf(table) {
+    const layer = layerInputs.find((input) => input.checked).value;
+    const {ink, marked, spurious, dropped, tint} = colours;
+    const between = colours.unknown.map((part, c) => (part + tint[c]) / 2);
+    const unknown = table.unknown ? [[table.unknown, colours.unknown, between]] : [];
+    if (layer === "data") return [[table.ones, ink, marked], ...unknown];
+    if (layer === "reconstruction") return [[table.covered, ink, marked]];
+    return [[table.spurious, spurious, spurious], [table.dropped, dropped, dropped], ...unknown];
+  }
+
+  // --- drawing -----------------------------------------------------------------------------
+
   function draw() {
     const table = current();
     readColours();
@@ -92,31 +103,43 @@
     const width = canvas.width - Math.round(place.left * ratio);
     const height = canvas.height - Math.round(place.top * ratio);
     image = context.createImageData(width, height);
-    paint.fill(new Uint32Array(image.data.buffer), table, view, width, height, channels(table),
-      colours, isBits ? highlight : -1, Math.round(ratio));
+    paint.fill(new Uint32Array(image.data.buffer), table, range, width, height, planesOf(table),
+      colours, isBits ? state.marked : -1, Math.round(ratio));
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, canvas.width, canvas.height);
     drawLabels(table);
     drawCursor();
-    const told = [view.x, view.y, view.nx, view.ny].map((v) => +v.toFixed(4));
-    canvas.dataset.view = told.join(" ");
+    const inView = [range.x, range.y, range.nx, range.ny].map((v) => +v.toFixed(4));
+    canvas.dataset.view = inView.join(" ");
     canvas.dataset.plot = [place.left, place.top, place.width, place.height].join(" ");
     canvas.style.touchAction = isWhole() ? "pan-y" : "none";
     root.dataset.state = "ready";
   }
 
-  const isWhole = () => view.nx >= nColumns && view.ny >= nRows;
+  /** Draw with the next frame, once for all changes until then. */
+  function redraw() {
+    if (isWaiting) return;
+    isWaiting = true;
+    requestAnimationFrame(() => { isWaiting = false; draw(); });
+  }
+
+  /** Draw with the light colours while the page is printed, and with its own ones afterwards. */
+  function drawForPrint(isPrint) {
+    isPrinted = isPrint;
+    if (image) draw();
+  }
 
   function drawLabels(table) {
     context.setTransform(place.ratio, 0, 0, place.ratio, 0, 0);
     context.font = `${LABEL}px system-ui, sans-serif`;
     context.fillStyle = css("muted");
     context.textBaseline = "middle";
-    each(view.y, view.ny, nRows, place.height, table.names[0].list, (row, at) => {
+    eachLabelled(range.y, range.ny, nRows, place.height, table.names[0].list, (row, at) => {
       context.textAlign = "right";
-      context.fillText(clip(nameOf(table, 0, row), place.left - 8), place.left - 5, place.top + at);
+      const name = clip(nameOf(table, 0, row), place.left - 8);
+      context.fillText(name, place.left - 5, place.top + at);
     });
-    each(view.x, view.nx, nColumns, place.width, table.names[1].list, (column, at) => {
+    eachLabelled(range.x, range.nx, nColumns, place.width, table.names[1].list, (column, at) => {
       context.save();
       context.translate(place.left + at, place.top - 5);
       context.rotate(-Math.PI / 2);
@@ -126,11 +149,11 @@
     });
   }
 
-  /** Go through the cells that have a label: all, or one in so many that they do not touch. */
-  function each(start, span, n, size, hasNames, act) {
+  /** Call `act` for each labelled cell: for all cells, or for every k-th if labels would touch. */
+  function eachLabelled(start, span, n, size, hasNames, act) {
     const cell = size / span;
     let step = Math.max(1, Math.ceil(GAP / cell));
-    if (!hasNames && step > 1) {
+    if (!hasNames && step > 1) { // numbers: steps of 1, 2 or 5 times a power of ten
       const ten = 10 ** Math.floor(Math.log10(step));
       step = [1, 2, 5, 10].map((f) => f * ten).find((s) => s >= step);
     }
@@ -140,15 +163,17 @@
     }
   }
 
+  /** Shorten a name to a width in pixels. */
   function clip(name, width) {
     if (context.measureText(name).width <= width) return name;
     let letters = [...name];
-    while (letters.length > 1 && context.measureText(`${letters.join("")}…`).width > width) letters.pop();
+    const isLong = () => context.measureText(`${letters.join("")}…`).width > width;
+    while (letters.length > 1 && isLong()) letters.pop();
     return `${letters.join("")}…`;
   }
 
   function drawCursor() {
-    const {ratio} = place;
+    const {ratio} = place, {cursor} = state;
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.putImageData(image, Math.round(place.left * ratio), Math.round(place.top * ratio));
     if (!cursor) return;
@@ -157,8 +182,9 @@
     context.beginPath();
     context.rect(place.left, place.top, place.width, place.height);
     context.clip();
-    const w = place.width / view.nx, h = place.height / view.ny;
-    const x = place.left + (cursor.column - view.x) * w, y = place.top + (cursor.row - view.y) * h;
+    const w = place.width / range.nx, h = place.height / range.ny;
+    const x = place.left + (cursor.column - range.x) * w;
+    const y = place.top + (cursor.row - range.y) * h;
     context.fillStyle = css("text");
     context.globalAlpha = 0.1;
     context.fillRect(place.left, y, place.width, Math.max(h, 1));
@@ -170,24 +196,30 @@
     context.restore();
   }
 
-  // --- telling -----------------------------------------------------------------------------
+  /** Draw a cursor that moved, unless everything is about to be drawn. */
+  function redrawCursor() {
+    if (!isWaiting) drawCursor();
+  }
 
-  function tell() {
-    if (!cursor) return;
-    const table = current(), {row, column} = cursor;
+  // --- describing --------------------------------------------------------------------------
+
+  /** Describe the entry below the cursor in the line below the table. */
+  function describe() {
+    if (!state.cursor) return;
+    const table = current(), {row, column} = state.cursor;
     const parts = [row, column].map((at, mode) => {
       const bold = document.createElement("b");
       bold.textContent = nameOf(table, mode, at);
       return [table.names[mode].list ? "" : `${payload.modes[mode]} `, bold];
     });
-    const told = isBits ? tellBits(table, row, column) : tellShares(table, row, column);
-    readout.replaceChildren(...parts[0], " × ", ...parts[1], ": ", told);
+    const text = isBits ? describeEntry(table, row, column) : describeBlock(table, row, column);
+    readout.replaceChildren(...parts[0], " × ", ...parts[1], ": ", text);
   }
 
-  function tellBits(table, row, column) {
+  function describeEntry(table, row, column) {
     const at = row * table.stride;
     const isUnknown = table.unknown && bits.bit(table.unknown, at, column);
-    const value = isUnknown ? "unknown" : `reads ${bits.bit(table.ones, at, column)}`;
+    const value = isUnknown ? "unknown" : `observed ${bits.bit(table.ones, at, column)}`;
     const by = [];
     for (let c = 0; c < table.nComponents; c++) {
       const hasRow = bits.bit(table.users, c * table.rowStride, row);
@@ -196,11 +228,12 @@
     const covered = bits.bit(table.covered, at, column);
     const label = by.length > 1 ? "components" : "component";
     const rate = covered ? 1 - payload.dropped : payload.spurious;
-    return `${value}, reconstructed ${covered}${by.length ? ` by ${label} ${by.join(", ")}` : ""}` +
-      ` (a one is read here with probability ${rate.toFixed(3)})`;
+    const cause = by.length ? ` by ${label} ${by.join(", ")}` : "";
+    return `${value}, reconstructed as ${covered}${cause} ` +
+      `(probability of observing a one here: ${rate.toFixed(3)})`;
   }
 
-  function tellShares(table, row, column) {
+  function describeBlock(table, row, column) {
     const at = row * nColumns + column;
     const share = (name) => `${Math.round((table[name][at] / 255) * 100)}%`;
     const unknown = table.unknown ? `, ${share("unknown")} unknown` : "";
@@ -208,173 +241,6 @@
       `${share("spurious")} spurious, ${share("dropped")} dropped${unknown}`;
   }
 
-  // --- moving ------------------------------------------------------------------------------
-
-  let isWaiting = false;
-  function redraw() {
-    if (isWaiting) return;
-    isWaiting = true;
-    requestAnimationFrame(() => { isWaiting = false; draw(); });
-  }
-
-  function settle() {
-    const least = (size, n) => Math.min(n, size / Math.max(LARGEST_CELL, (3 * size) / n));
-    view.nx = Math.max(least(place.width, nColumns), Math.min(nColumns, view.nx));
-    view.ny = Math.max(least(place.height, nRows), Math.min(nRows, view.ny));
-    view.x = Math.max(0, Math.min(nColumns - view.nx, view.x));
-    view.y = Math.max(0, Math.min(nRows - view.ny, view.y));
-    redraw();
-  }
-
-  /** Zoom about a point of the plot, given as shares of its width and height. */
-  function zoom(factor, u = 0.5, v = 0.5) {
-    const x = view.x + u * view.nx, y = view.y + v * view.ny;
-    view.nx /= factor;
-    view.ny /= factor;
-    settle();
-    view.x = x - u * view.nx;
-    view.y = y - v * view.ny;
-    settle();
-  }
-
-  function fit() {
-    Object.assign(view, {x: 0, y: 0, nx: nColumns, ny: nRows});
-    settle();
-  }
-
-  /** Where an event is: shares of the plot, and the cell. */
-  function locate(event) {
-    const box = canvas.getBoundingClientRect();
-    const u = (event.clientX - box.left - place.left) / place.width;
-    const v = (event.clientY - box.top - place.top) / place.height;
-    const column = Math.floor(view.x + u * view.nx), row = Math.floor(view.y + v * view.ny);
-    const isInside = u >= 0 && v >= 0 && row < nRows && column < nColumns;
-    return {u, v, row, column, isInside};
-  }
-
-  const pointers = new Map();
-  canvas.addEventListener("pointerdown", (event) => {
-    canvas.focus({preventScroll: true});
-    pointers.set(event.pointerId, event);
-    if (!isWhole() || pointers.size > 1) canvas.setPointerCapture(event.pointerId);
-    point(event);
-  });
-  canvas.addEventListener("pointermove", (event) => {
-    const before = pointers.get(event.pointerId);
-    if (!before) return point(event);
-    if (pointers.size === 1) {
-      view.x -= ((event.clientX - before.clientX) / place.width) * view.nx;
-      view.y -= ((event.clientY - before.clientY) / place.height) * view.ny;
-      settle();
-    } else if (pointers.size === 2) {
-      const other = [...pointers.values()].find((p) => p.pointerId !== event.pointerId);
-      const apart = (p) => Math.hypot(p.clientX - other.clientX, p.clientY - other.clientY);
-      const {u, v} = locate(other);
-      zoom(Math.max(apart(event), 1) / Math.max(apart(before), 1), u, v);
-    }
-    pointers.set(event.pointerId, event);
-  });
-  for (const name of ["pointerup", "pointercancel"]) {
-    canvas.addEventListener(name, (event) => pointers.delete(event.pointerId));
-  }
-  canvas.addEventListener("pointerleave", (event) => {
-    pointers.delete(event.pointerId);
-    if (event.pointerType !== "mouse" || document.activeElement === canvas) return;
-    cursor = null;
-    drawCursor();
-  });
-
-  function point(event) {
-    const {row, column, isInside} = locate(event);
-    if (!isInside) return;
-    cursor = {row, column};
-    if (!isWaiting) drawCursor();
-    tell();
-  }
-
-  // A page that is scrolled must not get stuck here: the wheel zooms once the table has focus.
-  canvas.addEventListener("wheel", (event) => {
-    if (document.activeElement !== canvas && !event.ctrlKey && !event.metaKey) return;
-    event.preventDefault();
-    const {u, v} = locate(event);
-    const pixels = event.deltaMode ? event.deltaY * 20 : event.deltaY;
-    zoom(Math.exp(-Math.max(-240, Math.min(240, pixels)) / 300), u, v);
-  }, {passive: false});
-
-  canvas.addEventListener("keydown", (event) => {
-    const moves = {ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0]};
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key in moves) step(moves[event.key], event.shiftKey);
-    else if (event.key === "+" || event.key === "=") zoomAtCursor(1.5);
-    else if (event.key === "-") zoomAtCursor(1 / 1.5);
-    else if (event.key === "0" || event.key === "Home") fit();
-    else return;
-    event.preventDefault();
-  });
-
-  function step([down, right], isFar) {
-    const by = (span) => (isFar ? Math.max(1, Math.round(span / 10)) : 1);
-    if (!cursor) {
-      cursor = {row: Math.floor(view.y), column: Math.floor(view.x)};
-    } else {
-      cursor.row = Math.max(0, Math.min(nRows - 1, cursor.row + down * by(view.ny)));
-      cursor.column = Math.max(0, Math.min(nColumns - 1, cursor.column + right * by(view.nx)));
-    }
-    view.y = Math.max(cursor.row + 1 - view.ny, Math.min(cursor.row, view.y));
-    view.x = Math.max(cursor.column + 1 - view.nx, Math.min(cursor.column, view.x));
-    settle();
-    tell();
-  }
-
-  function zoomAtCursor(factor) {
-    if (!cursor) return zoom(factor);
-    const inside = (share) => Math.max(0, Math.min(1, share));
-    zoom(factor, inside((cursor.column + 0.5 - view.x) / view.nx),
-      inside((cursor.row + 0.5 - view.y) / view.ny));
-  }
-
-  // --- controls ----------------------------------------------------------------------------
-
-  const act = {in: () => zoom(1.5), out: () => zoom(1 / 1.5), fit};
-  for (const button of root.querySelectorAll("button[data-act]")) {
-    button.addEventListener("click", () => act[button.dataset.act]());
-  }
-  for (const input of layerInputs) {
-    input.addEventListener("change", () => {
-      root.dataset.layer = input.value;
-      redraw();
-      tell();
-    });
-  }
-  grouped.addEventListener("change", () => {
-    cursor = null;
-    redraw();
-  });
-  const showers = [...document.querySelectorAll("button[data-component]")];
-  for (const button of showers) {
-    button.addEventListener("click", () => {
-      const isOn = button.getAttribute("aria-pressed") === "true";
-      for (const other of showers) other.setAttribute("aria-pressed", "false");
-      button.setAttribute("aria-pressed", String(!isOn));
-      highlight = isOn ? -1 : Number(button.dataset.component);
-      if (!isOn) root.scrollIntoView({block: "nearest"});
-      redraw();
-    });
-  }
-  const redo = () => { if (layOut()) settle(); }; // called at once, too
-  new ResizeObserver(redo).observe(root.querySelector(".frame"));
-  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-  const folded = [...document.querySelectorAll("details.more")];
-  window.addEventListener("beforeprint", () => {
-    light = true;
-    if (image) draw();
-    for (const part of folded) part.open = true;
-  });
-  window.addEventListener("afterprint", () => {
-    light = false;
-    if (image) draw();
-    for (const part of folded) part.open = false;
-  });
-
-  root.dataset.layer = layerInputs.find((input) => input.checked).value;
-})();
+  return {state, nRows, nColumns, canvas, layerInputs, grouped, isWhole, layOut, redraw,
+          redrawCursor, drawCursor, drawForPrint, describe};
+}

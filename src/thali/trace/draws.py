@@ -41,7 +41,7 @@ class Scalars(NamedTuple):
     """All quantities of the draws except the factors: arrays with one entry per draw."""
 
     n_components: NDArray[np.int64]
-    noise: NDArray[np.float64]  # (n_draws, n_rates), in the order of thali.model.Noise
+    noise: NDArray[np.float64]  # (n_draws, n_quantities), in the order of Noise.quantities()
     alpha: NDArray[np.float64]
     densities: NDArray[np.float64]  # (n_draws, n_modes); mean over components that have their own
     covered: NDArray[np.int64]  # (n_draws, 2): known ones and zeros predicted as one
@@ -57,7 +57,7 @@ class Scalars(NamedTuple):
         densities = [[float(p.mean()) if p.size else np.nan for p in s.densities] for s in states]
         return cls(
             np.array([s.n_components for s in states], np.int64),
-            np.array([s.noise for s in states], np.float64).reshape(-1, len(Noise._fields)),
+            np.array([s.noise for s in states], np.float64).reshape(-1, len(Noise.quantities())),
             np.array([s.alpha for s in states], np.float64),
             np.array(densities, np.float64).reshape(len(states), arity),
             np.array([s.covered for s in states], np.int64).reshape(len(states), 2),

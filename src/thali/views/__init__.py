@@ -1,4 +1,7 @@
-"""What pictures and reports show, as arrays: no drawing, and nothing larger than the picture."""
+"""Arrays that pictures and reports show.
+
+Nothing is drawn here, and no array is larger than the picture that it is for.
+"""
 
 from thali.views.aligned import Components, components
 from thali.views.describe import Card, Member, Neighbour, Overlap, cards, overlap, titles

@@ -1,4 +1,4 @@
-"""The components that all views speak of: those of the point estimate, followed through draws."""
+"""The components of the point estimate, matched with the draws: all views show these."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 class Components(NamedTuple):
-    """Components of the point estimate, and how probable everything about them is.
+    """Components of the point estimate, with their posterior probabilities.
 
-    The number of a component is its place here, in :meth:`thali.Posterior.align` and in
+    The number of a component is its position here, in :meth:`thali.Posterior.align` and in
     :meth:`thali.Posterior.point_estimate`: it is the same in all views of a posterior.
     """
 
-    factors: tuple[Factor, ...]  # of the point estimate, one a mode
+    factors: tuple[Factor, ...]  # factors of the point estimate, one per mode
     probabilities: tuple[NDArray[np.float64], ...]  # per mode (n_rows, n_components)
     matched: NDArray[np.float64]  # (n_components,): share of draws that have the component
-    similarity: NDArray[np.float64]  # (n_components,): how alike its partners are to it
+    similarity: NDArray[np.float64]  # (n_components,): mean similarity to its matches in draws
 
     @property
     def n_components(self) -> int:
@@ -32,13 +32,15 @@ class Components(NamedTuple):
         return len(self.matched)
 
 
-# Several views of a posterior are the rule, and each would follow the components anew. The draws
-# of a posterior never change, and its entry goes when it does.
+# A posterior usually has several views, and without this cache each of them would match the
+# components again. The draws of a posterior never change; its entry is removed together with it.
 _KNOWN: WeakKeyDictionary[Posterior, Components] = WeakKeyDictionary()
 
 
 def components(posterior: Posterior) -> Components:
-    """Follow the components of the point estimate through all draws; once for each posterior.
+    """Match the components of the point estimate with those of all draws.
+
+    The result is computed once per posterior and then kept.
 
     Parameters
     ----------
@@ -48,9 +50,10 @@ def components(posterior: Posterior) -> Components:
     Returns
     -------
     components
-        ``probabilities`` are shares of *all* draws, in which a component without a partner has
-        no rows: those of :meth:`thali.Posterior.align`. So what is uncertain is
-        pale, whether it is a row of a component or the whole of it.
+        The ``probabilities`` are those of :meth:`thali.Posterior.align`: shares of *all* draws.
+        A draw in which a component has no match counts as one in which it has no rows. Pictures
+        therefore show whatever is uncertain in a pale colour, be it a single row of a component
+        or the whole component.
 
     Examples
     --------
@@ -73,13 +76,13 @@ def components(posterior: Posterior) -> Components:
 
 
 def likely(shown: Components, mode: int) -> NDArray[np.bool_]:
-    """Tell which rows more likely than not have a component, in draws that have it."""
+    """Return which rows have a component in more than half of the draws that contain it."""
     is_likely: NDArray[np.bool_] = shown.probabilities[mode] > shown.matched / 2
     return is_likely
 
 
 def word(posterior: Posterior, mode: int) -> str:
-    """Return what one row of a mode is called: the mode's name, if it was given one."""
+    """Return the word for one row of a mode: the mode's name if it has one."""
     name = posterior.mode_names[mode]
     if name != f"mode_{mode}" or mode > 1:
         return name
@@ -87,6 +90,6 @@ def word(posterior: Posterior, mode: int) -> str:
 
 
 def names(posterior: Posterior, mode: int, rows: Index) -> list[str]:
-    """Return names of rows of a mode; their numbers if they have no names."""
+    """Return the names of some rows of a mode, or their numbers if rows have no names."""
     own = posterior.row_names[mode]
     return [str(row) if own is None else own[row] for row in np.asarray(rows).tolist()]

@@ -1,4 +1,4 @@
-"""What there is to say about each component, and about each two."""
+"""Descriptions of each component, and of the overlap between each two."""
 
 from __future__ import annotations
 
@@ -20,45 +20,48 @@ if TYPE_CHECKING:
 
 
 class Overlap(NamedTuple):
-    """What every two components of the point estimate share."""
+    """Overlap between every two components of the point estimate.
 
-    shared: tuple[Index, ...]  # per mode (n_components, n_components): rows that have both
-    jaccard: tuple[NDArray[np.float64], ...]  # the same over rows that have one of them
+    Both fields hold one array ``(n_components, n_components)`` per mode.
+    """
+
+    shared: tuple[Index, ...]  # number of rows that have both components
+    jaccard: tuple[NDArray[np.float64], ...]  # that number over the rows that have at least one
 
 
 class Member(TypedDict):
-    """A row of some mode in a component."""
+    """A row of some mode that belongs to a component."""
 
     row: int
-    name: str  # its number where rows have no names
-    probability: float  # share of all draws that have the component, and the row in it
+    name: str  # the row number if rows have no names
+    probability: float  # share of all draws in which the row belongs to the component
 
 
 class Neighbour(TypedDict):
     """Another component that shares rows of some mode."""
 
     component: int
-    shared: list[int]  # rows of each mode that have both
-    jaccard: list[float]  # the same over rows that have one of them
+    shared: list[int]  # per mode, number of rows that have both components
+    jaccard: list[float]  # per mode, that number over the rows that have at least one
 
 
 class Card(TypedDict):
-    """A component of the point estimate in numbers; probabilities are over all draws."""
+    """A component of the point estimate in numbers; probabilities are shares of all draws."""
 
     component: int  # its number, the same in all views
-    size: int  # entries that it covers
-    users: int  # rows of the first mode that have it
-    columns: int  # rows of the second mode that it has
-    counts: list[int]  # the same for every mode
-    top: list[list[Member]]  # for every mode the rows most sure to be in it, best first
-    matched: float  # share of draws with a component like it
-    similarity: float  # how alike those are to it, from 0 to 1
-    sure: float  # mean probability of the rows that are in it, averaged over modes
-    overlaps: list[Neighbour]  # others with a row in common in some mode, most alike first
+    size: int  # number of entries that it covers
+    users: int  # number of rows of the first mode that have it
+    columns: int  # number of rows of the second mode that belong to it
+    counts: list[int]  # number of its rows in every mode
+    top: list[list[Member]]  # for every mode its most probable rows, most probable first
+    matched: float  # share of draws that contain a matching component
+    similarity: float  # mean similarity to the matching components, from 0 to 1
+    sure: float  # mean probability of the rows that belong to it, averaged over modes
+    overlaps: list[Neighbour]  # components that share a row in some mode, most similar first
 
 
 def overlap(posterior: Posterior) -> Overlap:
-    """Count what every two components share, in every mode.
+    """Count the rows that every two components share, in every mode.
 
     Parameters
     ----------
@@ -68,8 +71,8 @@ def overlap(posterior: Posterior) -> Overlap:
     Returns
     -------
     overlap
-        Of the point estimate's components. Two that have no rows at all in a mode have a Jaccard
-        index of 0 there.
+        Overlap between the components of the point estimate. If neither of two components has a
+        row in a mode, their Jaccard index in that mode is 0.
 
     Examples
     --------
@@ -85,19 +88,19 @@ def overlap(posterior: Posterior) -> Overlap:
 
 
 def cards(posterior: Posterior, n_top: int = 10) -> list[Card]:
-    """Describe every component: how large, what is in it, how sure, and what it overlaps.
+    """Describe every component: its size, members, certainty and overlap with others.
 
     Parameters
     ----------
     posterior
         A :class:`~thali.Posterior`.
     n_top
-        How many rows of every mode to name.
+        Number of rows to name per mode.
 
     Returns
     -------
     cards
-        One for every component of the point estimate, by number.
+        One card per component of the point estimate, in the order of their numbers.
 
     Examples
     --------
@@ -119,24 +122,25 @@ def cards(posterior: Posterior, n_top: int = 10) -> list[Card]:
 
 
 def titles(posterior: Posterior, n_names: int = 2, mode: int = 1) -> list[str]:
-    """Name every component by its number and the columns that set it apart.
+    """Title every component with its number and the columns that distinguish it from others.
 
     Parameters
     ----------
     posterior
         A :class:`~thali.Posterior`.
     n_names
-        How many columns to name.
+        Number of columns to name.
     mode
         The mode whose rows are the columns.
 
     Returns
     -------
     titles
-        By number, such as ``"3: hooves, eats_plants"``; the number alone where columns have no
-        names. Of the columns that more likely than not are in the component, those of highest
-        probability times one minus the mean probability in the others: what all components have
-        names none.
+        One title per component, such as ``"3: hooves, eats_plants"``, or the number alone if
+        columns have no names. Candidates are the columns that belong to the component in more
+        than half of the draws that contain it. Those with the highest score are named: the
+        probability in this component times one minus the mean probability in the others. A
+        column that certainly belongs to all components scores zero and is never named.
 
     Examples
     --------
@@ -188,7 +192,7 @@ def _card(
 def _top(
     posterior: Posterior, mode: int, probabilities: NDArray[np.float64], n_top: int
 ) -> list[Member]:
-    """Name the rows that are most probably in a component, if it is at all probable."""
+    """List the most probable rows of a component, leaving out those of probability zero."""
     best = np.argsort(-probabilities, kind="stable")[:n_top]
     best = best[probabilities[best] > 0.0]
     return [
@@ -198,7 +202,7 @@ def _top(
 
 
 def _sure(shown: Components, component: int) -> float:
-    """Average the probabilities of the rows that the point estimate puts into a component."""
+    """Return the mean probability of the rows that the point estimate puts into a component."""
     means = [
         table[_rows_of(factor, component), component]
         for factor, table in zip(shown.factors, shown.probabilities, strict=True)

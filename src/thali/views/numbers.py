@@ -1,4 +1,4 @@
-"""Numbers for which components need no labels: how many there are, and traces of the chains."""
+"""The number of components, and traces of quantities that do not depend on their numbering."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     from thali.bits import Index
     from thali.posterior import Posterior
 
-_FAMILIES = ("co_membership",)  # rows of the summary that stand for many traces
+_FAMILIES = ("co_membership",)  # rows of the summary that summarise many traces
 
 
 class Numbers(NamedTuple):
     """The posterior of the number of components."""
 
-    values: Index  # (n_values,): all numbers from the smallest drawn to the largest
+    values: Index  # (n_values,): every number from the smallest drawn to the largest
     probability: NDArray[np.float64]  # (n_values,): share of all draws
-    of_chains: NDArray[np.float64]  # (n_chains, n_values): share of each chain's own draws
+    of_chains: NDArray[np.float64]  # (n_chains, n_values): share of the draws of each chain
 
 
 class Quantity(NamedTuple):
-    """A quantity that needs no labels, as drawn and as judged."""
+    """Draws and diagnostics of a quantity that does not depend on component numbering."""
 
-    words: str  # what it is called in a sentence
+    words: str  # its name in a sentence
     values: NDArray[np.float64]  # (n_chains, n_draws)
     r_hat: float
-    ess: float  # effective draws in the bulk; NaN if it never changes
+    ess: float  # effective sample size of the bulk; NaN if the quantity is constant
 
 
 def numbers(posterior: Posterior, least_users: int = 1) -> Numbers:
@@ -44,7 +44,7 @@ def numbers(posterior: Posterior, least_users: int = 1) -> Numbers:
     posterior
         A :class:`~thali.Posterior`.
     least_users
-        Count only components that so many rows have.
+        Count only components that at least this many rows have.
 
     Examples
     --------
@@ -67,9 +67,9 @@ def numbers(posterior: Posterior, least_users: int = 1) -> Numbers:
 
 
 def quantities(posterior: Posterior) -> dict[str, Quantity]:
-    """Return what :meth:`thali.Posterior.summary` judges, with the draws that it judges.
+    """Return the draws and the diagnostics of the quantities in :meth:`thali.Posterior.summary`.
 
-    Quantities that stand for many, of which the summary gives the worst, are left out.
+    Families of quantities, for which the summary gives the worst member, are left out.
 
     Examples
     --------
@@ -91,7 +91,8 @@ def quantities(posterior: Posterior) -> dict[str, Quantity]:
             values = posterior.densities[mode]
             words = f"the density of the {word(posterior, mode)} factor"
         else:
-            values, words = getattr(posterior, name), in_words(name)
+            values = posterior.noise[name] if name in posterior.noise else getattr(posterior, name)
+            words = in_words(name)
         found[name] = Quantity(
             words, np.asarray(values, np.float64), float(row["r_hat"]), float(row["ess_bulk"])
         )

@@ -1,4 +1,4 @@
-"""Orders of rows, columns and components in which structure is seen."""
+"""Orders of rows, columns and components that make structure visible."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def seriate(posterior: Posterior, mode: int = 1) -> tuple[Index, Index]:
-    """Order rows and columns so that those with the same components lie side by side.
+    """Order rows and columns so that those with the same components are adjacent.
 
     Parameters
     ----------
@@ -30,16 +30,16 @@ def seriate(posterior: Posterior, mode: int = 1) -> tuple[Index, Index]:
     Returns
     -------
     row_order, column_order
-        Row numbers of the first mode and of ``mode``, in the order in which to show them: those
-        without components last, equal ones as in the data.
+        Row numbers of the first mode and of ``mode``, in the order in which to show them. Rows
+        without components come last; rows with the same components keep the order of the data.
 
     Notes
     -----
-    Components are ordered by :func:`component_order`. Rows follow by their components in a
-    reflected Gray code: those with the first component before those without it; among the first
-    half, those with the second component last, among the second half first; and so on. Two
-    components that follow each other are then unbroken blocks that overlap where rows have both.
-    This needs sorting only, and so serves millions of rows.
+    Components are ordered by :func:`component_order`. Rows are then sorted by their components in
+    a reflected Gray code. Rows with the first component precede those without it; among the
+    former, rows with the second component come last, among the latter they come first; and so on.
+    The first two components thus form unbroken blocks, which overlap at the rows that have both.
+    Only sorting is needed, so this works for millions of rows.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def seriate(posterior: Posterior, mode: int = 1) -> tuple[Index, Index]:
 
 
 def component_order(posterior: Posterior) -> Index:
-    """Order components so that those that share rows or columns lie side by side.
+    """Order components so that those that share rows or columns are adjacent.
 
     Parameters
     ----------
@@ -68,15 +68,15 @@ def component_order(posterior: Posterior) -> Index:
     Returns
     -------
     order
-        Numbers of components. Of the two directions, the one in which larger ones come first.
+        Numbers of components, in the direction in which the larger components come first.
 
     Notes
     -----
-    Hierarchical clustering of the Jaccard distances, its leaves in the order in which neighbours
-    are nearest (optimal leaf ordering).
+    The order is that of the leaves of a hierarchical clustering by Jaccard distance, with optimal
+    leaf ordering, which makes the sum of the distances between neighbours as small as possible.
     """
     factors = components(posterior).factors
-    # Where all are equally far apart the clustering keeps the order that it is given.
+    # Components that are all equally far apart keep the order given to the clustering.
     by_size = np.argsort(-_sizes(posterior), kind="stable")
     if len(by_size) < 3:
         return by_size
@@ -93,17 +93,17 @@ def component_order(posterior: Posterior) -> Index:
 
 
 def gray_order(patterns: NDArray[np.bool_]) -> Index:
-    """Sort Boolean rows by their place in the reflected Gray code, from 100… on; zeros last.
+    """Sort Boolean rows by their rank in the reflected Gray code, from 100… on, zeros last.
 
     Parameters
     ----------
     patterns
-        ``(n_rows, n_bits)``.
+        Boolean array ``(n_rows, n_bits)``.
 
     Returns
     -------
     order
-        ``(n_rows,)``; equal rows keep their order.
+        Row numbers ``(n_rows,)``; equal rows keep their order.
 
     Examples
     --------
@@ -114,19 +114,20 @@ def gray_order(patterns: NDArray[np.bool_]) -> Index:
     """
     if not patterns.shape[1]:
         return np.arange(len(patterns))
-    # Bit i of the rank is the parity of the first bits of the code; eight to a key for speed.
+    # Bit i of the rank is the parity of the code's bits up to i. Eight bits are packed into each
+    # sort key for speed.
     ranks = np.packbits(np.logical_xor.accumulate(patterns, axis=1), axis=1)
     order: Index = np.lexsort((~ranks).T[::-1])
     return order
 
 
 def check_mode(posterior: Posterior, mode: int) -> None:
-    """Refuse what is not one of the modes after the first."""
+    """Raise an error unless `mode` is one of the modes after the first."""
     allowed = range(1, len(posterior.shape))
     if not is_integer(mode) or mode not in allowed:
         msg = (
-            f"mode={mode!r} was given; the columns can be a mode from 1 to {allowed[-1]} "
-            "(mode 0 makes the rows); choose one."
+            f"mode={mode!r} was given; the columns can be any mode from 1 to {allowed[-1]} "
+            "(mode 0 is shown as the rows); choose one of these."
         )
         raise ValueError(msg)
 

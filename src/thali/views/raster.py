@@ -23,25 +23,30 @@ if TYPE_CHECKING:
     from thali.trace import Draw
 
 MOST_CELLS = 1 << 21
-"""Entries unpacked at a time: 16 MB of probabilities."""
+"""Number of entries unpacked at a time: 16 MB of probabilities."""
 
 MOST_ENTRIES = 1 << 28
-"""Entries that are averaged: of larger data, evenly spaced rows of every block."""
+"""Largest number of entries that are averaged.
+
+For larger data, evenly spaced rows of each block are used."""
 
 MOST_COVERED = 1 << 32
-"""Entries times draws for predictions: of more draws, evenly spaced ones, a few seconds' work."""
+"""Largest number of entries times draws used for predictions, which takes a few seconds.
+
+If there are more draws, evenly spaced ones are used."""
 
 FEWEST_DRAWS = 8
+"""Number of draws used for predictions even if `MOST_COVERED` allows fewer."""
 
 
 class Blocks(NamedTuple):
     """Means over blocks of rows and columns, each ``(n_row_blocks, n_column_blocks)``."""
 
-    data: NDArray[np.float64]  # share of ones of the known entries; NaN if none is known
+    data: NDArray[np.float64]  # share of ones among the known entries; NaN if none is known
     known: NDArray[np.float64]  # share of the entries that are known
-    prediction: NDArray[np.float64]  # probability that a component covers an entry
-    residual: NDArray[np.float64]  # data less prediction, of the known entries; NaN if none
-    row_edges: Index  # (n_row_blocks + 1,): block i has the places edges[i]:edges[i + 1]
+    prediction: NDArray[np.float64]  # mean probability that some component covers an entry
+    residual: NDArray[np.float64]  # data minus prediction over known entries; NaN if none
+    row_edges: Index  # (n_row_blocks + 1,): block i spans edges[i]:edges[i + 1] of the order
     column_edges: Index  # the same for columns
 
 
@@ -60,29 +65,31 @@ def blocks(
     posterior
         A :class:`~thali.Posterior`.
     row_order, column_order
-        Rows of the first mode and of ``mode`` in the order of the picture, such as those of
-        :func:`~thali.views.seriate`; rows may be left out.
+        Row numbers of the first mode and of ``mode`` in the order of the picture, such as those
+        of :func:`~thali.views.seriate`; rows may be left out.
     shape
-        Blocks wanted, downwards and across. Where there are fewer rows, a block is one row.
+        Number of blocks down and across. If there are fewer rows than that, each block is one
+        row.
     mode
-        The mode whose rows are the columns; over all others is averaged.
+        The mode whose rows are the columns of the picture. All other modes but the first are
+        averaged over.
 
     Returns
     -------
     blocks
-        Sizes of blocks differ by one row at most.
+        Means over the blocks, whose sizes differ by at most one row or column.
 
     Raises
     ------
     ValueError
-        If the orders are not row numbers, or the shape is not two numbers from 1 on.
+        If an order is not an array of row numbers, or the shape is not two positive integers.
 
     Notes
     -----
-    Data stay packed; a few million entries at a time are unpacked. Up to 268 million entries,
-    averages of the data are exact, and beyond of evenly spaced rows of every block. Predictions
-    are the share of draws in which some component covers an entry: of all draws up to 4 billion
-    entries times draws, and beyond of evenly spaced ones.
+    The data stay packed; a few million entries are unpacked at a time. Averages are exact up to
+    268 million entries; beyond that, they are taken over evenly spaced rows of each block.
+    A prediction is the share of draws in which some component covers an entry. All draws are used
+    if entries times draws are at most 4 billion; otherwise, evenly spaced draws are used.
 
     Examples
     --------
@@ -98,7 +105,7 @@ def blocks(
     rows = _checked("row_order", row_order, posterior.shape[0])
     columns = _checked("column_order", column_order, posterior.shape[mode])
     if not isinstance(shape, tuple) or len(shape) != 2:
-        msg = f"shape={shape!r} was given; two numbers are needed, such as (200, 300); give those."
+        msg = f"shape={shape!r} was given; give a tuple of two numbers, such as (200, 300)."
         raise ValueError(msg)
     edges = [
         _edges(len(order), count("shape", wanted, least=1))
@@ -113,7 +120,7 @@ def blocks(
         parts = [ones, covered] if known is None else [ones, covered, known, covered * known]
         present, starts, n_rows = np.unique(block_of, return_index=True, return_counts=True)
         for total, part in zip(sums, parts, strict=False):
-            # First over rows, which lie side by side: fewer lines are left to be reordered.
+            # Rows of a block are adjacent: summing over them first leaves fewer to reorder.
             lines = _sum_others(np.add.reduceat(part, starts, axis=0, dtype=np.float64), mode)
             total[present] += np.add.reduceat(lines[:, columns], edges[1][:-1], axis=1)
         n_entries[present, 0] += n_rows
@@ -134,7 +141,7 @@ def blocks(
 
 
 def _draws(posterior: Posterior) -> list[Draw]:
-    """Return evenly spaced draws of every chain, all if that is not too much work."""
+    """Return evenly spaced draws of every chain, or all draws if the work allows it."""
     n_entries = min(prod(posterior.shape), MOST_ENTRIES)
     most = max(FEWEST_DRAWS, MOST_COVERED // n_entries)
     per_chain = min(posterior.n_draws, max(1, most // posterior.n_chains))
@@ -146,7 +153,7 @@ def _draws(posterior: Posterior) -> list[Draw]:
 
 
 def _chunks(rows: Index, edges: Index, n_columns: int) -> Iterator[tuple[Index, Index]]:
-    """Yield row numbers, few at a time, with the block that each belongs to."""
+    """Yield the block numbers and the row numbers of a few rows at a time."""
     most = max(1, MOST_ENTRIES // (n_columns * (len(edges) - 1)))
     places, block_of = [], []
     for block, (start, stop) in enumerate(pairwise(edges.tolist())):
@@ -162,7 +169,7 @@ def _chunks(rows: Index, edges: Index, n_columns: int) -> Iterator[tuple[Index, 
 def _observed(
     posterior: Posterior, rows: Index
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
-    """Unpack rows of the data, and which of their entries are known (None: all)."""
+    """Unpack rows of the data, and which of their entries are known (None if all are)."""
     ones, known = posterior.tensor.unfoldings[0]
     shape = posterior.shape
     return unfold_back(ones[rows], shape), None if known is None else unfold_back(
@@ -171,7 +178,7 @@ def _observed(
 
 
 def _sum_others(part: NDArray[np.float64], mode: int) -> NDArray[np.float64]:
-    """Sum over all modes but the first and one: ``(n_rows, n_columns)``."""
+    """Sum over all modes but the first and `mode`, which leaves ``(n_rows, n_columns)``."""
     others = tuple(m for m in range(1, part.ndim) if m != mode)
     return part.sum(axis=others) if others else part
 
@@ -186,8 +193,8 @@ def _checked(name: str, order: ArrayLike, n_rows: int) -> Index:
     is_index = given.ndim == 1 and given.size > 0 and given.dtype.kind in "iu"
     if not is_index or not 0 <= given.min() <= given.max() < n_rows:
         msg = (
-            f"{name} of shape {given.shape} and type {given.dtype} was given; allowed are row "
-            f"numbers from 0 to {n_rows - 1}, at least one; use those of views.seriate()."
+            f"{name} of shape {given.shape} and type {given.dtype} was given; give at least one "
+            f"row number from 0 to {n_rows - 1}, such as the orders that views.seriate() returns."
         )
         raise ValueError(msg)
     return given.astype(np.int64)

@@ -8,7 +8,6 @@ from support.moves import (
     LEARNED,
     OWN_DENSITIES,
     assert_exact,
-    assert_rejected,
     assert_wrong_ratio_is_rejected,
     compared,
     far_apart,
@@ -53,4 +52,4 @@ def test_anchors_that_see_less_in_a_merge_are_rejected(monkeypatch):
     mutants.short_sight(
         monkeypatch.setattr, less, asked, ("in range(_ROUNDS):", "in range(rounds):")
     )
-    assert_rejected(compared(FIXED, 24_000, anchored=16))
+    compare.assert_rejected(lambda n: compared(FIXED, n, anchored=16), 24_000)

@@ -1,19 +1,20 @@
-"""What compiled code gets: data and work orders as plain tuples of arrays.
+"""The arguments of compiled code: data and work orders as plain tuples of arrays.
 
-Plain, because Numba takes them as fast as single arguments, while named tuples cost three
-microseconds per call; and its cache on disk could not be read any more once such a name is gone.
-Kernels unpack them under the names given here.
+Plain tuples are as fast as single arguments, while named tuples cost three microseconds per call.
+Also, Numba's cache on disk becomes unreadable when the class of a named tuple is removed or
+renamed. Kernels unpack the tuples under the names given here.
 
 ``Data``
     ``ones, known, n_columns``: the unfolding of a mode, whose ``known`` has no rows if all entries
-    are known; and its columns without padding.
+    are known; and the number of its columns without padding.
 ``Order``
     ``rows, codes, is_held, weights, singles, prior, key, sweep, site``: a work order
-    (:class:`thali.engines.base.RowUpdate`); weights are ``(n_integrated + 1, 2)``, of a one and of
-    a zero, and singles say for every row how many single-row components are integrated out.
+    (:class:`thali.engines.base.RowUpdate`). The weights of a one and of a zero are
+    ``(n_integrated + 1, 2)``; ``singles`` is the number of single-row components that are
+    integrated out, per row.
 ``Born``
-    ``n_new, density, covered``: filled in for every row: its new components, which of the
-    tabulated densities they have, and the ones and zeros that the row covers.
+    ``n_new, density, covered``: results per row, which are the number of its new components, the
+    number of their density in the table, and the ones and zeros that the row covers.
 """
 
 from __future__ import annotations

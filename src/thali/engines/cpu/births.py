@@ -1,9 +1,9 @@
-# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# Compiled by Numba, which checks types itself: mypy's checks that do not apply are switched off.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
 # ruff: noqa: C901
-"""Single-row components, drawn from counts and tables (:mod:`thali.model.births`).
+"""Draws of single-row components, by counts and tables (:mod:`thali.model.births`).
 
-Parallel decomposition: rows are independent; a call does a range of them.
+Parallel decomposition: rows are independent; a call does a range of rows.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ def draw_count(
     sweep: np.uint64,
     row: np.uint64,
 ) -> int:
-    """Draw how many single-row components a row owns, given its uncovered entries (eq. 8).
+    """Draw the number of single-row components of a row, given its uncovered entries (eq. 8).
 
-    The table ends where no row can go; most rows can stop long before.
+    The table is long enough for every row; for most rows its tail is negligible and is not read.
     """
     best = np.int64(0)
     n = 0
@@ -92,16 +92,16 @@ def draw_codes(
 ) -> tuple[int, int]:
     """Draw the codes of all new components of a row jointly.
 
-    Columns are independent. A column that is covered or unknown takes its bits from the prior;
-    elsewhere one draw decides whether any of the new components has it, and if so the bits are
-    drawn one after another given that at least one is on.
+    Columns are independent. In a column that is covered or unknown, the bits are drawn from the
+    prior. In any other column, one draw decides whether any of the new components has the column;
+    if so, the bits are drawn one after another, given that at least one of them is on.
 
     Parameters
     ----------
     ones, covered
         The row's data, and its covered or unknown columns.
     codes
-        ``(n_new, n_words)``, zeros; receives the bits.
+        ``(n_new, n_words)``, zeros on entry; the bits are written here.
 
     Returns
     -------
@@ -124,7 +124,7 @@ def draw_codes(
                 tp += 1
             else:
                 fp += 1
-        must = is_free  # one of the components left has to be on
+        must = is_free  # one of the remaining components has to be on
         for j in range(n_new):
             if must and j == n_new - 1:
                 is_on = True
@@ -143,9 +143,9 @@ def draw_births(
     lo: int, hi: int, data: Data, order: Order, factor: Words, count: NDArray[np.int64],
     ceiling: np.int64, born: Born,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Count what some rows cover and draw how many single-row components each owns.
+    """Count what some rows cover, and draw the number of single-row components of each row.
 
-    Returns the sums of what was written: new components, covered ones, covered zeros.
+    Returns the sums over these rows: new components, covered ones and covered zeros.
     """
     all_ones, known, n_columns = data
     rows, codes, _, _, _, _, key, sweep, _ = order
@@ -221,12 +221,12 @@ def birth_death(
     Parameters
     ----------
     is_single
-        Components with one user only.
+        Which components have a single user.
     count
-        ``(n_densities, 3)``: log prior of a density; log factor of an uncovered one, zero.
+        ``(n_densities, 3)``: log prior of a density; log factors of an uncovered one and zero.
     born, has_died
-        Results: births (0 or 1) and their density by row, what the row covers (without a new
-        component), and deaths by component.
+        Results: births (0 or 1) and their density per row, what the row covers (without a new
+        component), and deaths per component.
     """
     all_ones, known, n_columns = data
     rows, codes, _, _, _, _, key, sweep, _ = order

@@ -1,6 +1,6 @@
-# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# Compiled by Numba, which checks types itself: mypy's checks that do not apply are switched off.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
-"""Free entries of rows: as words, and counted by class of columns.
+"""Free entries of rows, which are known and not covered: as words, and counted by class.
 
 Parallel decomposition: rows are independent; a call does rows ``lo … hi-1`` of a list.
 """
@@ -28,7 +28,7 @@ _ZERO = np.uint64(0)
 def _fill_free(
     row: int, codes: Words, users: Words, is_counted: NDArray[np.bool_], free: Words
 ) -> None:
-    """Take away from a row's known entries what components cover."""
+    """Remove the entries that components cover from the known entries of a row."""
     for component in range(codes.shape[0]):
         if is_counted[component] and (users[component, row >> 6] >> np.uint64(row & 63)) & _ONE:
             for w in range(free.shape[0]):
@@ -37,7 +37,7 @@ def _fill_free(
 
 @jit
 def _fill_counts(free: Words, ones: Words, classes: Words, counts: Index) -> None:
-    """Count free ones and zeros of a row in each class of columns."""
+    """Count the free ones and zeros of a row in each class of columns."""
     for k in range(classes.shape[0]):
         n_free = _ZERO
         n_ones = _ZERO
@@ -54,7 +54,7 @@ def count_free_rows(
     lo: int, hi: int, first: int, ones: Words, known: Words, codes: Words, users: Words,
     is_counted: NDArray[np.bool_], classes: Words, counts: Index,
 ) -> None:  # fmt: skip
-    """Count ones and zeros that no component covers, in each class of columns.
+    """Count the known ones and zeros that no component covers, in each class of columns.
 
     Parameters
     ----------
@@ -63,13 +63,13 @@ def count_free_rows(
     ones, known
         Unfolding of the mode; ``known`` has no rows if all entries are known.
     codes, users
-        Components: ``(n_components, n_words)`` and their rows.
+        Columns and rows of each component, both ``(n_components, n_words)``.
     is_counted
-        Which of them cover; the others are left out.
+        Which components count; the others are ignored.
     classes
-        ``(n_classes, n_words)``: sets of columns; padding is in none.
+        ``(n_classes, n_words)``: sets of columns, none of which includes padding.
     counts
-        ``(n_rows, n_classes, 2)``, filled: free ones, free zeros.
+        ``(n_rows, n_classes, 2)``: free ones and free zeros are written here.
     """
     free = np.empty(codes.shape[1], np.uint64)
     for i in range(lo, hi):
@@ -85,7 +85,10 @@ def count_free_in_window(
     lo: int, hi: int, rows: Index, at: int, ones: Words, known: Words, codes: Words, users: Words,
     is_counted: NDArray[np.bool_], classes: Words, counts: Index,
 ) -> None:  # fmt: skip
-    """Do the same for listed rows, in as many words of columns from ``at`` on as classes have."""
+    """Count as :func:`count_free_rows` for listed rows, in the words of columns from ``at`` on.
+
+    The number of words is that of ``classes``.
+    """
     width = classes.shape[1]
     part = codes[:, at : at + width].copy()
     free, line = np.empty(width, np.uint64), np.empty(width, np.uint64)
@@ -103,9 +106,9 @@ def list_free_in_window(
     rows: Index, at: int, n_columns: int, ones: Words, known: Words, codes: Words, users: Words,
     is_counted: NDArray[np.bool_], free: Words, has: Words,
 ) -> None:  # fmt: skip
-    """Fill in the free entries of a few rows from word ``at`` of the columns on, and all ones.
+    """Write the free entries and all ones of a few rows, from word ``at`` of the columns on.
 
-    The last of the ``n_columns`` may be inside a word; what is beyond is not free.
+    The last of the ``n_columns`` may be inside a word; the padding after it is not free.
     """
     width = free.shape[1]
     part = codes[:, at : at + width].copy()

@@ -1,8 +1,8 @@
-# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# Compiled by Numba, which checks types itself: mypy's checks that do not apply are switched off.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
-"""Bit-sliced counters: 64 rows in a word, bit b of all their counts in plane b.
+"""Bit-sliced counters: a word of plane b holds bit b of the counts of 64 rows.
 
-Lines of ``TILE`` words lie one after another in one array ``s``, addressed by unsigned offsets.
+All planes are lines of ``TILE`` words in one array ``s``, addressed by unsigned offsets.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from thali.bits.words import Words
 
 TILE = 64
-"""Words of 64 rows processed together: long enough inner loops, working set in the cache."""
+"""Number of words of 64 rows processed together: inner loops are long enough, and the working set
+fits into the cache."""
 
 _T = np.uint64(TILE)
 _T2, _T3, _T4 = np.uint64(2 * TILE), np.uint64(3 * TILE), np.uint64(4 * TILE)
@@ -79,9 +80,10 @@ def add_eight(
 
 @jit
 def read_out(s: Words, planes: np.uint64, t: np.uint64, n_planes: np.uint64, out: Words) -> None:
-    """Turn bit-sliced counters of 64 rows into bytes: count of row 8b+i is byte b of word i.
+    """Turn bit-sliced counters of 64 rows into bytes.
 
-    ``out`` has eight words for the low bytes and eight for the high ones.
+    The count of row 8b+i is byte b of word i; ``out`` has eight words for the low bytes and eight
+    for the high bytes.
     """
     for half in range(2):
         block = out[8 * half : 8 * half + 8]

@@ -1,14 +1,14 @@
-# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# Compiled by Numba, which checks types itself: mypy's checks that do not apply are switched off.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
 # ruff: noqa: FBT001
-"""The row kernel, horizontal form: one row at a time, population counts along its columns.
+"""The row kernel in its horizontal form: one row at a time, with popcounts along its columns.
 
 Parallel decomposition: a call does rows ``lo … hi-1`` of a work order; threads get disjoint
-ranges and their own ``after``. Words are the inner loop.
+ranges and their own ``after``. The inner loop runs over words.
 
-For a row, two bit planes say which columns its active components cover at least once
-(``once``) and at least twice (``twice``). The columns that component l alone decides are
-``codes[l] & ~(twice if l is on else once)``. Unknown entries count as covered twice from the
+For a row, two bit planes mark the columns that its active components cover at least once
+(``once``) and at least twice (``twice``). The columns whose cover depends on component l alone are
+``codes[l] & ~(twice if l is on else once)``. Unknown entries are marked as covered twice from the
 start, so they never enter a count.
 """
 
@@ -35,7 +35,7 @@ _ONE = np.uint64(1)
 
 @jit
 def reset_planes(known: Words, row: int, once: Words, twice: Words) -> np.uint64:
-    """Cover nothing but unknown entries; return how many bits that is."""
+    """Mark only the unknown entries as covered; return their number, padding included."""
     base = _ZERO
     if known.shape[0] == 0:
         once[:] = _ZERO
@@ -52,7 +52,7 @@ def reset_planes(known: Words, row: int, once: Words, twice: Words) -> np.uint64
 
 @jit
 def add_code(code: Words, once: Words, twice: Words) -> None:
-    """Cover the columns of one more component."""
+    """Add the columns of one component to the planes."""
     for w in range(code.shape[0]):
         twice[w] |= once[w] & code[w]
         once[w] |= code[w]
@@ -60,7 +60,7 @@ def add_code(code: Words, once: Words, twice: Words) -> None:
 
 @jit
 def count_free(code: Words, covered: Words, ones: Words) -> tuple[np.uint64, np.uint64]:
-    """Count the uncovered columns of a component, and the ones among them."""
+    """Return the number of uncovered columns of a component, and of the ones among them."""
     n_free = _ZERO
     n_ones = _ZERO
     for w in range(code.shape[0]):
@@ -72,7 +72,7 @@ def count_free(code: Words, covered: Words, ones: Words) -> tuple[np.uint64, np.
 
 @jit
 def count_covered(once: Words, ones: Words, base: np.uint64) -> tuple[np.int64, np.int64]:
-    """Count covered ones and covered zeros of a row."""
+    """Return the numbers of covered ones and covered zeros of a row."""
     covered = _ZERO
     tp = _ZERO
     for w in range(once.shape[0]):
@@ -85,7 +85,7 @@ def count_covered(once: Words, ones: Words, base: np.uint64) -> tuple[np.int64, 
 def count_known(
     ones: Words, n_columns: int, has_unknown: bool, base: np.uint64
 ) -> tuple[np.int64, np.int64]:
-    """Count the ones and the zeros of a row; ``base`` is what :func:`reset_planes` returned."""
+    """Return the numbers of ones and zeros of a row; ``base`` is from :func:`reset_planes`."""
     n_ones = _ZERO
     for w in range(ones.shape[0]):
         n_ones += popcount(ones[w])
@@ -95,7 +95,7 @@ def count_known(
 
 @jit
 def add_two_codes(code: Words, other: Words, once: Words, twice: Words) -> None:
-    """Cover the columns of two more components: one pass over the planes instead of two."""
+    """Add the columns of two components to the planes, in one pass instead of two."""
     for w in range(code.shape[0]):
         either = code[w] | other[w]
         twice[w] |= (once[w] & either) | (code[w] & other[w])
@@ -106,7 +106,7 @@ def add_two_codes(code: Words, other: Words, once: Words, twice: Words) -> None:
 def cover_row(
     known: Words, row: int, codes: Words, active: NDArray[np.bool_], once: Words, twice: Words
 ) -> np.uint64:
-    """Fill the planes from the active components of a row; return the unknown bits."""
+    """Make the planes of a row's active components; return the number of unknown bits."""
     base = _ZERO
     is_filled = False
     waiting = -1
@@ -120,7 +120,7 @@ def cover_row(
             if not is_filled:
                 base = reset_planes(known, row, once, twice)
             add_two_codes(codes[waiting], codes[component], once, twice)
-        else:  # the first two of a row without unknown entries: nothing to read
+        else:  # first two components, no unknown entries: the planes need not be read
             code = codes[waiting]
             other = codes[component]
             for w in range(once.shape[0]):
@@ -137,7 +137,7 @@ def cover_row(
 
 @jit
 def read_row(factor: Words, position: int, active: NDArray[np.bool_]) -> None:
-    """Read which components a row has."""
+    """Read which components are active in a row."""
     shift = np.uint64(position & 63)
     for component in range(factor.shape[0]):
         active[component] = (factor[component, position >> 6] >> shift) & _ONE != _ZERO
@@ -147,22 +147,22 @@ def read_row(factor: Words, position: int, active: NDArray[np.bool_]) -> None:
 def update_rows(
     lo: int, hi: int, data: Data, order: Order, before: Words, after: Words
 ) -> tuple[int, int]:
-    """Draw the entries of some rows, one component after another (eq. 10).
+    """Draw the entries of some rows, for one component after another (eq. 10).
 
     Parameters
     ----------
     lo, hi
-        The rows of the work order to do.
+        Range of rows to draw, as positions in the work order.
     data, order
-        The data, and what is to be drawn.
+        The data and the work order (:mod:`thali.engines.cpu.arrays`).
     before, after
-        Entries of all rows of the order, ``(n_components, ceil(n_rows / 64))``; ``after`` must be
-        zero and belongs to the calling thread alone.
+        Entries of all rows of the order, ``(n_components, ceil(n_rows / 64))``. On entry,
+        ``after`` must be zero; no other thread may use it.
 
     Returns
     -------
     gained
-        Number of ones and of zeros newly covered.
+        Numbers of ones and of zeros newly covered.
     """
     all_ones, known, _ = data
     rows, codes, is_held, weights, singles, prior, key, sweep, site = order
@@ -184,7 +184,7 @@ def update_rows(
             is_on = was_on
             if not is_held[component]:
                 code = codes[component]
-                # Written out (here and in serial.py): as a helper it costs a tenth of the time.
+                # Repeated in serial.py: a function for it would take a tenth more time.
                 if was_on:
                     n_free, n_ones = count_free(code, twice, ones)
                 else:
@@ -199,7 +199,7 @@ def update_rows(
                     tp_gained += c1
                     fp_gained += c0
                 elif was_on and not is_on:
-                    # `twice` does not say what a third component covers: start again.
+                    # `twice` does not tell two components from three: make both planes anew.
                     cover_row(known, row, codes, active, once, twice)
                     tp_gained -= c1
                     fp_gained -= c0
@@ -212,7 +212,7 @@ def update_rows(
 def count_rows(
     lo: int, hi: int, data: Data, rows: Index, codes: Words, factor: Words, counts: Index
 ) -> None:
-    """Count covered ones and zeros of some rows, without changing anything."""
+    """Count the covered ones and zeros of some rows."""
     ones, known, _ = data
     n_components, width = codes.shape
     once = np.empty(width, np.uint64)

@@ -1,7 +1,7 @@
-# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# Compiled by Numba, which checks types itself: mypy's checks that do not apply are switched off.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
 # ruff: noqa: FBT001
-"""The components as a block of rows of the buffet sees them, compiled."""
+"""The random order of components, and their classification by a block of rows."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ def order_components(
     key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, rows: Index,
     is_integrated: bool,
 ) -> tuple:  # type: ignore[type-arg]  # fmt: skip
-    """Order the components at random and classify them; leave out single ones if integrated.
+    """Order the components at random and classify them with respect to a block of rows.
 
-    A fresh random order: components are stored in order of creation, which tells something about
-    them, and a scan order that depends on the state is not a Gibbs scan.
+    If ``is_integrated``, components of a single row of the block are left out and counted. The
+    order is drawn anew because components are stored in the order of their creation, which depends
+    on the state, and a scan in an order that depends on the state is not a valid Gibbs scan.
 
     Returns the order, and sizes, is_held, is_single and singles of
     :class:`thali.engines.base.Block`.
@@ -59,7 +60,7 @@ def order_components(
         if single and is_integrated:
             singles[np.searchsorted(rows, first_bit(users[component]))] += 1
             continue
-        order[n_kept] = component  # behind where we read
+        order[n_kept] = component  # this position has been read already
         sizes[n_kept] = np.int64(size)
         is_held[n_kept] = size == within
         is_single[n_kept] = single

@@ -1,12 +1,12 @@
-# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# Compiled by Numba, which checks types itself: mypy's checks that do not apply are switched off.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
 # ruff: noqa: C901, FBT001, PLR0912, PLR0915
-"""The serial schedule: one compiled scan over the rows of a buffet factor.
+"""The serial schedule: one scan over the rows of the factor with the buffet prior.
 
-Algorithm 1 of Rukat & Yau (2018), corrected: components are visited in a fresh random order in
-every row, the row's own components are removed only after its shared ones were updated (or
-integrated out from the start), and new codes are drawn jointly. Nothing here is parallel: a
-row's prior odds depend on all other rows.
+This is Algorithm 1 of Rukat & Yau (2018) with corrections. Every row visits the components in a
+new random order. The components of this row alone are removed only after the shared components
+were updated (or are integrated out from the start). The codes of new components are drawn jointly.
+Nothing here is parallel, because the prior odds of a row depend on all other rows.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def shuffle(order: Index, n: int, key: np.uint64, sweep: np.uint64, row: np.uint
 def drop_components(
     keep: NDArray[np.bool_], n: int, factor: Words, codes: Words, sizes: Index
 ) -> int:
-    """Move the kept ones of the first ``n`` components to the front; return how many there are."""
+    """Move the kept components among the first ``n`` to the front; return their number."""
     to = 0
     for component in range(n):
         if keep[component]:
@@ -79,30 +79,30 @@ def scan_rows(
     pending: int, is_integrated: bool, tables: Tables, stream: tuple[np.uint64, np.uint64],
     covered: Index,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Update rows from ``row`` on, until the end or until there is no room for new components.
+    """Update rows from ``row`` on, up to the last or until there is no room for new components.
 
     Parameters
     ----------
     factor, codes, sizes
-        Buffet factor, other factor and users of each component; the first ``n_components`` are
-        in use, the rest is room.
+        Factor with the buffet prior, the other factor, and the number of users of each component.
+        The first ``n_components`` lines are in use; the others are room for new components.
     row, pending
-        Where to begin; ``pending`` > 0 new components of that row were drawn already and only
-        lack room.
-    tables
-        ``odds, weights, count, ceiling, cover, first, plain``: ``odds[m]`` are the log odds of a
-        component with m other users; the others are those of
-        :class:`thali.model.births.BirthTables`, for one density.
+        First row to update. If ``pending`` > 0, the number of new components of that row was
+        drawn already, and only their codes are still to be drawn.
     is_integrated
-        Whether the row's own components are integrated out (else: held) while its shared
+        Whether the components of the row alone are integrated out (else: held) while its shared
         entries are drawn.
+    tables
+        ``odds, weights, count, ceiling, cover, first, plain``: ``odds[m]`` are the prior log odds
+        of a component with m other users; the others are those of
+        :class:`thali.model.births.BirthTables`, for one density.
     covered
-        Totals of covered ones and zeros of the rows done; added to.
+        Totals of covered ones and covered zeros, to which those of the updated rows are added.
 
     Returns
     -------
     n_components, row, pending
-        As the arguments; ``row`` is the number of rows when the scan is done.
+        The new values of these arguments; ``row`` is the number of rows if the scan is finished.
     """
     all_ones, known, n_columns = data
     odds, weights, count, ceiling, cover, first, plain = tables

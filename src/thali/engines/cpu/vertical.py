@@ -1,19 +1,19 @@
-# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# Compiled by Numba, which checks types itself: mypy's checks that do not apply are switched off.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
 # ruff: noqa: C901
-"""The row kernel, vertical form: 64 rows in a word, one component after another.
+"""The row kernel in its vertical form: one component at a time, with 64 rows per word.
 
-Parallel decomposition: a call does rows ``lo … hi-1`` (``lo`` a multiple of 64); words of 64
-rows are the inner loop, ``TILE`` of them at a time.
+Parallel decomposition: a call does rows ``lo … hi-1`` (``lo`` is a multiple of 64). The inner loop
+runs over words of 64 rows, ``TILE`` of them at a time.
 
-For component l only the columns that l uses are visited. There, the rows that l alone decides
-are ``~(OR of the column's other components) & known``; these words are summed into bit-sliced
-counters by carry-save adders, eight columns at a time. There is no population count, the work
-is proportional to the ones of the codes, and short rows are no special case. The bits drawn
-are those of :mod:`thali.engines.cpu.horizontal`: same counts, same random numbers.
+For component l, only the columns of l are visited. In a column, the rows whose cover depends on l
+alone are ``~(OR of the column's other components) & known``. Carry-save adders sum these words
+into bit-sliced counters, eight columns at a time. No popcount is needed, the work is proportional
+to the ones of the codes, and short rows are no special case. The bits drawn are those of
+:mod:`thali.engines.cpu.horizontal`, because counts and random numbers are the same.
 
 All working storage is one array ``s`` addressed by unsigned offsets: Numba then emits no
-wrap-around tests and LLVM sees that the planes do not overlap, so that the loops vectorise.
+wrap-around tests, and LLVM sees that the planes do not overlap, so it vectorises the loops.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from thali._jit import jit
-from thali.bits.words import count_ones, popcount, transpose64
+from thali.bits.words import popcount, transpose64
 from thali.decide import LIMIT, is_unlikely
 from thali.engines.cpu.counters import TILE, add_eight, read_out
+from thali.engines.cpu.visits import BITS, FREE, FREE_SUM, ONES, ONES_SUM
 from thali.model.rule import free_word, log_odds
 from thali.streams import uniform64
 
@@ -38,106 +39,31 @@ if TYPE_CHECKING:
 _T = np.uint64(TILE)
 
 MAX_COLUMNS = 1 << 15
-"""Counters have 16 planes: two bytes of counts."""
-
-_PLANES = np.uint64(16)
-_FREE = np.uint64(0)  # eight words of free rows, one per column of the group
-_ONES = np.uint64(8) * _T  # the same, only where the datum is one
-_FREE_SUM = np.uint64(16) * _T  # bit-sliced counter of _FREE
-_ONES_SUM = _FREE_SUM + _PLANES * _T  # bit-sliced counter of _ONES
-_NONE = _ONES_SUM + _PLANES * _T  # zeros
-_BITS = _NONE + _T  # the factor, a line per component; then the data, a line per column
+"""Largest number of columns, padding included: counters have 16 planes."""
 
 _0, _1, _2, _3, _8 = (np.uint64(k) for k in (0, 1, 2, 3, 8))
 _ALL = ~_0
 
 
 class Room(NamedTuple):
-    """Working storage of one component's draws."""
+    """Working storage for the draws of one component."""
 
-    counts: NDArray[np.int32]  # (n_rows, 2): ones and zeros that the component alone decides
-    open_rows: Index  # rows whose counts leave something to chance
-    uniforms: Words  # their random numbers
-    drawn: Words
-
-
-@jit
-def list_columns(codes: Words) -> tuple[Index, Index]:
-    """List the columns of every component (compressed sparse rows)."""
-    indptr = np.zeros(codes.shape[0] + 1, np.int64)
-    indptr[1:] = np.cumsum(count_ones(codes))
-    columns = np.empty(indptr[-1], np.int64)
-    k = 0
-    for component in range(codes.shape[0]):
-        for w in range(codes.shape[1]):
-            word = codes[component, w]
-            while word != _0:
-                lowest = word & (~word + _1)
-                columns[k] = w * 64 + np.int64(popcount(lowest - _1))
-                k += 1
-                word ^= lowest
-    return indptr, columns
-
-
-@jit
-def list_visits(codes: Words, is_held: NDArray[np.bool_]) -> tuple[Words, Words]:
-    """List, for every component, its columns and the other components of each.
-
-    Returns
-    -------
-    visits
-        For each visit: a number of triples, the offset of the column's data, and the offsets of
-        the other components in triples, filled up with the offset of a line of zeros.
-    starts
-        ``(n_components, 2)``: where a component's visits begin, and how many there are.
-    """
-    n_components, width = codes.shape
-    indptr, columns = list_columns(codes)
-    first = np.zeros(width * 64 + 1, np.int64)  # the components of each column, the same way
-    for column in columns:
-        first[column + 1] += 1
-    length = 0
-    for column in columns:
-        length += 2 + 3 * max(1, (first[column + 1] + 1) // 3)
-    first = np.cumsum(first)
-    users = np.empty(columns.shape[0], np.int64)
-    fill = first.copy()
-    for component in range(n_components):
-        for k in range(indptr[component], indptr[component + 1]):
-            users[fill[columns[k]]] = component
-            fill[columns[k]] += 1
-    data = _BITS + np.uint64(n_components) * _T
-    visits = np.full(length, _NONE, np.uint64)
-    starts = np.zeros((n_components, 2), np.uint64)
-    at = 0
-    for component in range(n_components):
-        if is_held[component]:
-            continue
-        starts[component, 0] = at
-        starts[component, 1] = indptr[component + 1] - indptr[component]
-        for column in columns[indptr[component] : indptr[component + 1]]:
-            n_triples = max(1, (first[column + 1] - first[column] + 1) // 3)
-            visits[at] = n_triples
-            visits[at + 1] = data + np.uint64(column) * _T
-            other = at + 2
-            for k in range(first[column], first[column + 1]):
-                if users[k] != component:
-                    visits[other] = _BITS + np.uint64(users[k]) * _T
-                    other += 1
-            at += 2 + 3 * n_triples
-    return visits, starts
+    counts: NDArray[np.int32]  # (n_rows, 2): ones and zeros that only this component can cover
+    open_rows: Index  # rows whose counts do not determine the bit
+    uniforms: Words  # random numbers of these rows
+    drawn: Words  # the bits
 
 
 @jit
 def _visit(
     s: Words, visits: Words, at: np.uint64, slot: np.uint64, n: np.uint64, unknown: np.uint64
 ) -> np.uint64:
-    """Put a column's free rows, and those with a one, into a slot; return the next visit."""
+    """Write a column's free rows, and its free ones, to a slot; return where the next visit is."""
     n_triples = visits[at]
     x = visits[at + _1]
     at += _2
-    free = _FREE + slot * _T
-    ones = _ONES + slot * _T
+    free = FREE + slot * _T
+    ones = ONES + slot * _T
     for k in range(n_triples):
         a = visits[at]
         b = visits[at + _1]
@@ -164,9 +90,9 @@ def _visit(
 def _load_lines(
     source: Words, across: Words, rows: Index, start: int, stop: int, s: Words, to: np.uint64
 ) -> None:
-    """Put the data of up to ``64 * TILE`` rows into ``s``, a line of words per column."""
+    """Copy the data of up to ``64 * TILE`` rows to ``s``, one line of words per column."""
     n_tiles = (stop - start + 63) >> 6
-    if across.shape[0] > 0:  # all rows in their natural order: the other unfolding has the lines
+    if across.shape[0] > 0:  # all rows of a matrix: the other unfolding has these lines
         first = start >> 6
         for column in range(across.shape[0]):
             line = across[column]
@@ -192,22 +118,22 @@ def _load_lines(
 def _count_component(
     s: Words, visits: Words, at: np.uint64, left: np.uint64, n: np.uint64, unknown: np.uint64
 ) -> np.uint64:
-    """Count a component's free columns of all rows; return how many planes the counts take."""
+    """Count the free columns of a component in all rows; return the number of planes used."""
     n_planes = _3
     while (_1 << n_planes) <= left:
         n_planes += _1
     for k in range(n_planes * _T):
-        s[_FREE_SUM + k] = _0
-        s[_ONES_SUM + k] = _0
+        s[FREE_SUM + k] = _0
+        s[ONES_SUM + k] = _0
     while left > _0:
         n_slots = min(_8, left)
         for slot in range(n_slots):
             at = _visit(s, visits, at, slot, n, unknown)
         for k in range(n_slots * _T, _8 * _T):
-            s[_FREE + k] = _0
-            s[_ONES + k] = _0
-        add_eight(s, _FREE, _FREE_SUM, n, n_planes)
-        add_eight(s, _ONES, _ONES_SUM, n, n_planes)
+            s[FREE + k] = _0
+            s[ONES + k] = _0
+        add_eight(s, FREE, FREE_SUM, n, n_planes)
+        add_eight(s, ONES, ONES_SUM, n, n_planes)
         left -= n_slots
     return n_planes
 
@@ -217,7 +143,7 @@ def _draw_component(
     s: Words, n_planes: np.uint64, start: int, stop: int, component: int, order: Order,
     room: Room,
 ) -> None:  # fmt: skip
-    """Draw one component's bits of rows ``start … stop-1`` of the order from their counts."""
+    """Draw the bits of one component in rows ``start … stop-1`` of the order, given the counts."""
     free_counts = np.zeros(16, np.uint64)
     ones_counts = np.zeros(16, np.uint64)
     free_bytes = free_counts.view(np.uint8)
@@ -232,8 +158,8 @@ def _draw_component(
     zero_weight = weights[0, 1]
     n_open = 0
     for t in range(np.uint64((n_rows + 63) >> 6)):
-        read_out(s, _FREE_SUM, t, n_planes, free_counts)
-        read_out(s, _ONES_SUM, t, n_planes, ones_counts)
+        read_out(s, FREE_SUM, t, n_planes, free_counts)
+        read_out(s, ONES_SUM, t, n_planes, ones_counts)
         first = 64 * np.int64(t)
         word = _0
         is_open = _0
@@ -259,8 +185,8 @@ def _draw_component(
             is_open ^= lowest
             room.open_rows[n_open] = first + np.int64(popcount(lowest - _1))
             n_open += 1
-    # The few rows whose counts leave something to chance, drawn together: their random numbers
-    # are independent work for the processor.
+    # Only few rows have counts that do not determine the bit. They are drawn together, because
+    # the processor can compute independent random numbers side by side.
     index = np.uint64(component)
     for u in range(n_open):
         row = np.uint64(rows[room.open_rows[u]])
@@ -277,16 +203,17 @@ def update_columns(
     lo: int, hi: int, data: Data, across: Data, order: Order, before: Words, after: Words,
     visits: Words, starts: Words,
 ) -> tuple[int, int]:  # fmt: skip
-    """Do what :func:`thali.engines.cpu.horizontal.update_rows` does, 64 rows at a time.
+    """Draw the same bits as :func:`thali.engines.cpu.horizontal.update_rows`, 64 rows at a time.
 
-    ``across`` is the unfolding of the other mode when the work order is all rows of a matrix, else
-    it has no rows. ``visits, starts`` come from :func:`list_visits`.
+    ``across`` is the unfolding of the other mode if the work order is for all rows of a matrix;
+    otherwise it has no rows. ``visits, starts`` come from
+    :func:`thali.engines.cpu.visits.list_visits`.
     """
     ones, known, _ = data
     across_ones, across_known, _ = across
     rows, codes, is_held, _, _, _, _, _, _ = order
     n_components, width = codes.shape
-    lines = _BITS + np.uint64(n_components) * _T
+    lines = BITS + np.uint64(n_components) * _T
     unknown = np.uint64(0)
     if known.shape[0] > 0:
         unknown = np.uint64(width * 64) * _T
@@ -308,11 +235,11 @@ def update_columns(
             for k in range(unknown):
                 s[lines + unknown + k] = ~s[lines + unknown + k]
         for component in range(n_components):
-            line = _BITS + np.uint64(component) * _T
+            line = BITS + np.uint64(component) * _T
             for t in range(n):
                 s[line + t] = before[component, (start >> 6) + np.int64(t)]
         for component in range(n_components):
-            line = _BITS + np.uint64(component) * _T
+            line = BITS + np.uint64(component) * _T
             if is_held[component]:
                 for t in range(n):
                     after[component, (start >> 6) + np.int64(t)] = s[line + t]

@@ -1,7 +1,7 @@
-"""Where the GPU engine's arrays are and its kernels run: a CUDA device, through CuPy.
+"""The CUDA device that holds the arrays of the GPU engine and runs its kernels, through CuPy.
 
-The engine knows an array module (``xp``), how kernels are laid out (``lanes``, ``warps``) and
-``launch``; tests put NumPy and the kernels built for the host in their place.
+The engine uses only the array module of a device (``xp``), the layout of its kernels (``lanes``,
+``warps``) and its methods. Tests replace it by NumPy and kernels that are compiled for the host.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ OPTIONS = ("-std=c++17",)
 
 
 KERNELS = (
-    "platform.cu",  # types, and what CUDA and a host's compiler name differently
+    "platform.cu",  # types, and names that differ between CUDA and a compiler for the host
     "conditional.cu",  # the rule of every conditional: free entries, log odds
-    "decisions.cu",  # random numbers by address, decisions in integers
+    "decisions.cu",  # random numbers by address, and decisions in integers
     "vectors.cu",  # four words at once
-    "counters.cu",  # counts of 32 rows in the bits of a few words
-    "layout.cu",  # rows gathered, counted, flipped, transposed
+    "counters.cu",  # bit-sliced counters of 32 rows
+    "layout.cu",  # gathers, counts, flips and transposes rows
     "visits.cu",  # which columns each component visits
-    "count_component.cu",  # one component, all rows: counts
-    "draw_component.cu",  # one component, all rows: bits
-    "whole_rows.cu",  # one row, all components: counts
+    "count_component.cu",  # counts for one component in all rows
+    "draw_component.cu",  # draws the bits of one component in all rows
+    "whole_rows.cu",  # counts for one row with all components
     "births.cu",  # single-row components
     "count_by_class.cu",  # free entries by class of columns
-    "host.cu",  # how a host calls the kernels, for tests without a GPU
+    "host.cu",  # calls of the kernels on the host, for tests without a GPU
 )
-"""Files in ``kernels/``, each after those that it needs."""
+"""Files in ``kernels/``, each after the files that it needs."""
 
 
 def source() -> str:
-    """Return the kernels as one translation unit, in which compilers name each file and line."""
+    """Return all kernels as one source text; compiler messages name the file and line."""
     folder = files("thali.engines.gpu").joinpath("kernels")
     parts = [(name, folder.joinpath(name).read_text(encoding="utf-8")) for name in KERNELS]
     return "".join(f'#line 1 "kernels/{name}"\n{text}' for name, text in parts)
@@ -50,11 +50,11 @@ def source() -> str:
 
 @cache
 def n_devices() -> int:
-    """Return how many CUDA devices CuPy finds; none where there is no CuPy or no driver."""
+    """Return the number of CUDA devices; zero without CuPy or without a driver."""
     try:
         cupy = require("cupy", extra="cuda13")
         return int(cupy.cuda.runtime.getDeviceCount())
-    except Exception:  # noqa: BLE001 - a driver can fail in many ways: each means no device
+    except Exception:  # noqa: BLE001 - any failure of the driver means that there is no device
         return 0
 
 
@@ -73,7 +73,7 @@ class CudaDevice:
             )
             raise EngineUnavailable(msg)
         device = cupy.cuda.Device()
-        if device.id:  # chains run on threads of their own, where the first is current again
+        if device.id:  # chains run on new threads, where device 0 is the current one
             msg = (
                 f"the current CUDA device is number {device.id}; thali computes on number 0; "
                 f"start Python with CUDA_VISIBLE_DEVICES={device.id}."
@@ -88,7 +88,7 @@ class CudaDevice:
         self.name = names.decode()
 
     def free_bytes(self) -> int:
-        """Return how much memory is to be had."""
+        """Return the number of bytes of free memory."""
         pool = self.xp.get_default_memory_pool()
         return int(self.xp.cuda.runtime.memGetInfo()[0]) + int(pool.free_bytes())
 
@@ -96,7 +96,7 @@ class CudaDevice:
         self, name: str, grid: tuple[int, int], threads: int, arguments: Sequence[Any],
         shared: int = 0,
     ) -> None:  # fmt: skip
-        """Start a kernel; CuPy raises what the driver says of the launch."""
+        """Start a kernel; if the driver reports an error of the launch, CuPy raises it."""
         if name not in self._kernels:
             self._kernels[name] = self._module.get_function(name)
             if name.startswith("count_component"):
@@ -104,7 +104,7 @@ class CudaDevice:
         self._kernels[name](grid, (threads,), tuple(arguments), shared_mem=shared)
 
     def to_host(self, array: Any) -> NDArray[Any]:
-        """Copy an array to memory that the device writes directly, four times as fast."""
+        """Copy an array to page-locked memory of the host, which is four times as fast."""
         from cupyx import empty_pinned  # noqa: PLC0415
 
         array = self.xp.ascontiguousarray(array)
@@ -115,19 +115,19 @@ class CudaDevice:
         return out
 
     def pinned(self, n_bytes: int) -> NDArray[np.uint8]:
-        """Return memory of the host that the device reads and writes directly."""
+        """Return page-locked memory of the host, which the device reads and writes directly."""
         from cupyx import empty_pinned  # noqa: PLC0415
 
         return empty_pinned(n_bytes, np.uint8)  # type: ignore[no-any-return]
 
     def send(self, pinned: NDArray[Any], array: Any) -> None:
-        """Start to copy to the device; both lie in one piece."""
+        """Start to copy to the device; both arrays are contiguous."""
         array.data.copy_from_host_async(c_void_p(pinned.ctypes.data), pinned.nbytes)
 
     def fetch(self, array: Any, pinned: NDArray[Any]) -> None:
-        """Start to copy from the device; both lie in one piece."""
+        """Start to copy from the device; both arrays are contiguous."""
         array.data.copy_to_host_async(c_void_p(pinned.ctypes.data), pinned.nbytes)
 
     def event(self) -> Any:
-        """Return a mark among the device's work: ``record`` sets it, ``synchronize`` waits."""
+        """Return an event of the device: ``record`` sets it, ``synchronize`` waits for it."""
         return self.xp.cuda.Event(disable_timing=True)

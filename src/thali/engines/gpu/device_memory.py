@@ -1,4 +1,4 @@
-"""What lies on the device: the data, and factors as long as somebody holds their handle."""
+"""The memory of the device: it holds the data, and factors as long as their handles exist."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from thali.engines.base import RowUpdate
 
 _SMALL = 1 << 23
-"""Bytes that are sent at once, without buffers."""
+"""Number of bytes up to which data are sent at once, without buffers."""
 
 _SPARE = 1 << 29
-"""Bytes beside the data: blocks on their way, factors, counts."""
+"""Bytes to be left free beside the data: for blocks of rows, factors and counts."""
 
 _LONGEST = (1 << 25) - 1
-"""Words of a row: columns are numbered in 31 bits."""
+"""Largest number of words per row: column numbers have 31 bits."""
 
 _MOST_ROWS = 1 << 22
 GB = 1e9
@@ -35,13 +35,13 @@ u32, i64, u64 = np.uint32, np.int64, np.uint64
 
 
 class Lines(NamedTuple):
-    """Packed lines on the device, each filled up to whole vectors of words.
+    """Packed lines on the device, each padded to whole vectors of words.
 
-    They are the handle of a factor (:class:`thali.bits.Factor`) that the device has.
+    They serve as the handle of a factor (:class:`thali.bits.Factor`) that is on the device.
     """
 
     words: Any  # (n_lines, stride), uint32
-    n_bits: int  # of a line; the words that matter are those of the host, 64 bits each
+    n_bits: int  # number of bits per line; on the host, a line has just the words for these
     device: Any
 
     @property
@@ -56,24 +56,24 @@ class Lines(NamedTuple):
 
     @property
     def stride(self) -> np.int64:
-        """Words of 32 bits from one line to the next."""
+        """Number of 32-bit words from the start of one line to the next."""
         return i64(self.words.shape[1])
 
     @property
     def n_words(self) -> int:
-        """Words of 32 bits that matter."""
+        """Number of 32-bit words per line without padding."""
         return 2 * n_words(self.n_bits)
 
 
 def stride_of(n_bits: int) -> int:
-    """Return the 64-bit words a line takes: whole vectors, whole cache lines if it is long."""
+    """Return the 64-bit words per line: whole vectors, or whole cache lines for long lines."""
     width = n_words(n_bits)
     step = 16 if width > 128 else 2
     return max(step, -(-width // step) * step)
 
 
 class RowBlock:
-    """Some rows by number, and their data as lines across them while they are worked on."""
+    """The numbers of some rows, and their transposed data while the block is in use."""
 
     __slots__ = ("mode", "rows", "transposed")
 
@@ -87,29 +87,33 @@ class RowBlock:
 
 
 class DeviceMemory(HostRows):
-    """Data on a device, and how they get there."""
+    """The part of the GPU engine that keeps data and factors on the device."""
 
     _unfoldings: list[tuple[Lines, Lines | None]]
 
     def __init__(self, device: Any = None, threads: int | None = None) -> None:
-        """Use the first CUDA device (tests pass another place to compute).
+        """Use the first CUDA device; tests pass another device.
 
-        Threads are the host's, for loading and for proposals of moves.
+        ``threads`` is the number of threads of the host, which load data and propose moves.
         """
         super().__init__(threads)
         self.device = CudaDevice() if device is None else device
         self.xp = self.device.xp
-        self._transposed: RowBlock | None = None  # who has its data as lines across rows
+        self._transposed: RowBlock | None = None  # the block that has its data transposed
         self.exp = self.xp.asarray(EXP)
 
     def load(self, tensor: PackedTensor) -> Self:
-        """Return an engine with a copy of the data on the device; a matrix travels once."""
+        """Return an engine like this one with a copy of the data on the device."""
         engine = type(self)(self.device, self.threads)
         engine.take_in(tensor)
         return engine
 
     def take_in(self, tensor: PackedTensor) -> None:
-        """Bring the data to the device; listed entries are packed there, for the host as well."""
+        """Copy the data to the device.
+
+        A matrix is copied once and transposed there. Listed entries are packed on the device, and
+        the packed rows are copied back to the host.
+        """
         self._check_room(tensor)
         self._unfoldings = []
         if tensor.listed is not None:
@@ -124,7 +128,7 @@ class DeviceMemory(HostRows):
         self.hold(tensor)
 
     def pack(self, pattern: Pattern, *, is_unknown: bool = False) -> Lines:
-        """Pack the listed entries of a matrix; if these are the unknown ones, all others."""
+        """Pack the listed entries of a matrix; if they are unknown, pack all other entries."""
         n_rows, n_columns = pattern.shape
         out = self.xp.zeros((n_rows, stride_of(n_columns)), u64)
         if is_unknown:
@@ -135,7 +139,7 @@ class DeviceMemory(HostRows):
             n = len(columns)
             first, last = np.searchsorted(indptr, [start, start + n - 1], side="right") - 1
             n_rows = int(last - first) + 1
-            # Few rows, each of many entries, are shared by several warps.
+            # If there are few rows with many entries, several warps share a row.
             parts = max(1, min(n // n_rows // 4096, 8 * self.device.n_processors // n_rows))
             self.device.launch(
                 "flip_listed",
@@ -147,7 +151,7 @@ class DeviceMemory(HostRows):
         return lines
 
     def _pack_listed(self, tensor: PackedTensor, ones: Pattern, unknown: Pattern | None) -> None:
-        """Pack a sparse matrix on the device, and bring its rows back to the host."""
+        """Pack a sparse matrix on the device, and copy the packed rows back to the host."""
         lines = (self.pack(ones), None if unknown is None else self.pack(unknown, is_unknown=True))
         self._unfoldings.append(lines)
         width = n_words(ones.shape[1])
@@ -161,7 +165,7 @@ class DeviceMemory(HostRows):
         tensor.put(Unfolding(words, mask))
 
     def transpose_matrix(self, shape: tuple[int, ...]) -> None:
-        """Make a matrix's second unfolding of the first."""
+        """Make the second unfolding of a matrix from the first."""
         ones, known = self._unfoldings[0]
         mask = None if known is None else self._transpose_all(known, *shape)
         self._unfoldings.append((self._transpose_all(ones, *shape), mask))
@@ -187,7 +191,7 @@ class DeviceMemory(HostRows):
             raise EngineUnavailable(msg)
 
     def lines(self, factor: Factor) -> Lines:
-        """Return a factor on the device; what is there already does not travel."""
+        """Return a factor on the device; it is copied only if it is not there yet."""
         handle = factor.handle
         if isinstance(handle, Lines) and handle.device is self.device:
             return handle
@@ -196,11 +200,11 @@ class DeviceMemory(HostRows):
         return lines
 
     def to_factor(self, lines: Lines, n_rows: int) -> Factor:
-        """Return lines as a factor, which is copied to the host when somebody asks for it."""
+        """Return lines as a factor, which is copied to the host only when it is needed there."""
         return Factor(None, n_rows, lines._replace(n_bits=n_rows))
 
     def sizes(self, lines: Lines, inside: Any = NULL) -> Index:
-        """Count the ones of every line, and those in a set: ``(n_lines, 2)``."""
+        """Count the ones of every line, in all and inside a set: ``(n_lines, 2)``."""
         n = lines.words.shape[0]
         counts = self.xp.zeros((n, 2), u64)
         if n:
@@ -212,7 +216,7 @@ class DeviceMemory(HostRows):
         return self.device.to_host(counts).view(np.int64)
 
     def on_device(self, mode: int) -> tuple[Lines, Lines | None]:
-        """Return a mode's data on the device: ones and known entries."""
+        """Return the data of a mode on the device: ones and known entries."""
         return self._unfoldings[mode]
 
     def upload(self, words: Words) -> Lines:
@@ -229,14 +233,14 @@ class DeviceMemory(HostRows):
         return Lines(out.view(u32), 64 * width, self.device)
 
     def rows_at_once(self, mode: int, n_rows: int) -> int:
-        """Return how many rows are transposed at a time: in an eighth of the data's memory."""
+        """Return how many rows are transposed at a time: those take an eighth of the data."""
         room = sum(part.words.nbytes for u in self._unfoldings for part in u if part)
         line = sum(4 * part.n_words for part in self._unfoldings[mode] if part)
         most = int(min(_MOST_ROWS, max(room // 8, 1 << 26) // line))
         return min(max(32, n_rows), max(32, most // 32 * 32))
 
     def block_of(self, job: RowUpdate) -> RowBlock:
-        """Return the rows of a work order, which may be numbers on the host."""
+        """Return the rows of a work order as a block on the device."""
         if isinstance(job.rows, RowBlock):
             return job.rows
         if job.rows is None:
@@ -244,11 +248,11 @@ class DeviceMemory(HostRows):
         return RowBlock(self.xp.asarray(job.rows))
 
     def transposed(self, mode: int, block: RowBlock) -> tuple[Any, Any]:
-        """Return the data of some rows as lines across them; the last block keeps them."""
+        """Return the transposed data of some rows; only the latest block keeps them."""
         if block.transposed is not None and block.mode == mode:
             return block.transposed
         if self._transposed is not None:
-            self._transposed.transposed = None  # its memory is free for the next
+            self._transposed.transposed = None  # free this memory for the next block
         n = -(-len(block) // 32)
         step = 32 if n > 256 else 4
         lines = []
@@ -263,14 +267,14 @@ class DeviceMemory(HostRows):
         return block.transposed
 
     def _transpose_all(self, lines: Lines, n_rows: int, n_columns: int) -> Lines:
-        """Transpose a matrix's unfolding on the device."""
+        """Transpose the unfolding of a matrix on the device."""
         out = self.xp.zeros((64 * n_words(n_columns), 2 * stride_of(n_rows)), u32)
         self.transpose(lines, NULL, 0, n_rows, out)
         return Lines(out[:n_columns], n_rows, self.device)
 
     def transpose(self, lines: Lines, rows: Any, first: int, n: int, out: Any) -> None:
-        """Turn some rows into columns: a line of ``out`` for each."""
-        step = 32 * self.device.warps * 60_000  # the height of a grid
+        """Transpose some rows: ``out`` has one line per column."""
+        step = 32 * self.device.warps * 60_000  # most rows that one grid can do
         for start in range(0, n, step):
             height = min(step, n - start)
             self.device.launch(
@@ -283,9 +287,9 @@ class DeviceMemory(HostRows):
             )  # fmt: skip
 
     def threads_of(self, n: int) -> int:
-        """Return a number of threads; the host has one."""
+        """Return the number of threads per block: n on a GPU, one on the host."""
         return n if self.device.lanes > 1 else 1
 
     def blocks_of(self, n: int, threads: int) -> int:
-        """Return how many blocks of so many threads do n pieces of work."""
+        """Return the number of blocks of that many threads that do n pieces of work."""
         return max(1, -(-n // self.threads_of(threads)))

@@ -1,7 +1,7 @@
 """The GPU engine: data, factors and decisions on a CUDA device (``kernels/*.cu``).
 
-Factors that come from the device or go there carry a handle of their lines on it, so that they
-travel once, and only when somebody looks.
+A factor on the device carries a handle of its lines there. It is therefore copied at most once in
+either direction, and to the host only when it is needed there.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ if TYPE_CHECKING:
     from thali.streams import Stream
 
 _LONG_ROW = 2048
-"""Words of 32 columns from which a row has a team of many threads."""
+"""Number of 32-bit words from which many threads share a row."""
 
 _SMALL = 1 << 20
-"""Bytes of lines that are kept on the host, too, when they are reordered."""
+"""Number of bytes up to which reordered lines are also kept on the host."""
 
 
 class GpuEngine(DeviceMemory):
-    """Row updates on a CUDA device; the bits drawn are those of the CPU engine."""
+    """Computes on a CUDA device; draws the same bits as the CPU engine."""
 
     can_scan = False
-    _number: tuple[Any, Any] = (None, None)  # a table of births, here and there
+    _number: tuple[Any, Any] = (None, None)  # a table of births, on the host and on the device
 
     def of_rows(self, rows: Index) -> Engine:
         """Return an engine with some rows of the first mode of the data."""
         tensor = self.tensor.of_rows(rows, self.threads)
         try:
             return self.load(tensor)
-        except EngineUnavailable:  # no room beside the data; few rows are quick anywhere
+        except EngineUnavailable:  # no room beside the data; a few rows are fast on the CPU, too
             return CpuEngine(self.threads).load(tensor)
 
-    def serve_chains(self, n_chains: int) -> int:  # noqa: ARG002 - however many there are
-        """Let chains take turns, each with all threads of the host."""
+    def serve_chains(self, n_chains: int) -> int:  # noqa: ARG002 - the number does not matter
+        """Run one chain after another, each with all threads of the host."""
         return 1
 
     # --- updates of a factor ----------------------------------------------------------------
@@ -111,7 +111,7 @@ class GpuEngine(DeviceMemory):
         return BirthDeaths(births, born, self.device.to_host(has_died).astype(np.bool_))
 
     def partition(self, stream: Stream, n_blocks: int) -> list[RowBlock]:
-        """Divide the rows of the first mode at random; the rows of a part in increasing order."""
+        """Divide the rows of the first mode at random; the rows of each block are increasing."""
         n_rows = self.totals.shape[0]
         keys = self.xp.empty(n_rows, u64)
         self.device.launch(
@@ -125,7 +125,7 @@ class GpuEngine(DeviceMemory):
         self, stream: Stream, number: int, factors: tuple[Factor, ...], rows: RowBlock, *,
         is_integrated: bool,
     ) -> Block:  # fmt: skip
-        """Order the components at random and classify them as a block of rows sees them."""
+        """Order the components at random and classify them with respect to a block of rows."""
         users = factors[0]
         lines = self.lines(users)
         inside = self.xp.zeros(lines.n_words, u32)
@@ -135,7 +135,7 @@ class GpuEngine(DeviceMemory):
         )  # fmt: skip
         sizes, within = self.sizes(lines, inside).T
         if self.rows_at_once(0, len(rows)) >= len(rows):
-            self.transposed(0, rows)  # while the host thinks about the sizes
+            self.transposed(0, rows)  # the device does this while the host goes on
         singles = self.xp.zeros(len(rows), u32)
         is_single = (sizes == 1) & (within == 1)
         bits = stream.bits(Site.ORDER, users.n_components, row=number)
@@ -167,7 +167,7 @@ class GpuEngine(DeviceMemory):
         return tuple(reordered(factor) for factor in factors)
 
     def scan(self, *_: Any, **__: Any) -> Any:
-        """Refuse: rows one after another leave a GPU idle."""
+        """Raise an error: a GPU is idle if rows are updated one after another."""
         msg = (
             "a serial schedule was given with engine='gpu'; it updates one row after another, "
             "which a GPU cannot speed up; use schedule='parallel' or engine='cpu'."
@@ -177,7 +177,7 @@ class GpuEngine(DeviceMemory):
     # --- questions about the data -----------------------------------------------------------
 
     def count(self, mode: int, rows: Index | None, codes: Factor, factor: Factor) -> Index:
-        """Count covered ones and covered zeros of rows: ``(n_rows, 2)``."""
+        """Count the covered ones and covered zeros per row: ``(n_rows, 2)``."""
         index: Any = NULL if rows is None else self.xp.asarray(rows)
         n_rows = factor.n_rows if rows is None else len(rows)
         counts = self.xp.zeros((n_rows, 2), i64)
@@ -190,7 +190,7 @@ class GpuEngine(DeviceMemory):
     def count_by_class(
         self, mode: int, rows: tuple[int, int], cover: Cover, classes: Words
     ) -> Index:
-        """Count free ones and zeros of a range of rows by class of columns."""
+        """Count the free ones and zeros per row of a range and per class of columns."""
         n_rows = rows[1] - rows[0]
         counts = self.xp.zeros((n_rows, len(classes), 2), u64)
         lines = self.lines(cover.users)
@@ -217,7 +217,7 @@ class GpuEngine(DeviceMemory):
         totals: Any,
         tables: CodeTables,
     ) -> Births:
-        """Draw the codes of new components and add what they cover."""
+        """Draw the codes of the new components, and count what they cover."""
         born, tp, fp = (int(v) for v in self.device.to_host(totals))
         n_columns = self.totals.n_columns(job.mode)
         if born == 0:
@@ -228,9 +228,9 @@ class GpuEngine(DeviceMemory):
         free = self.device.free_bytes()
         if needed > free:
             msg = (
-                f"{born} rows found components of their own at once, which need "
-                f"{needed / GB:.1f} GB where {free / GB:.1f} GB are free; start with fewer rows "
-                "(Schedule(first_rows=…)) or use more blocks."
+                f"{born} new single-row components need {needed / GB:.1f} GB on the GPU, where "
+                f"{free / GB:.1f} GB are free; warm up on fewer rows (Schedule(first_rows=…)) or "
+                "use more blocks."
             )
             raise EngineUnavailable(msg)
         places = self.xp.flatnonzero(n_new).astype(i64)
@@ -256,7 +256,7 @@ class GpuEngine(DeviceMemory):
     # --- how work is laid out ---------------------------------------------------------------
 
     def _data(self, mode: int, codes: Factor) -> list[Any]:
-        """Return the first arguments of the kernels that look at whole rows."""
+        """Return the first arguments of the kernels that read whole rows."""
         ones, known = self._unfoldings[mode]
         lines = self.lines(codes)
         return [
@@ -274,7 +274,7 @@ class GpuEngine(DeviceMemory):
         self, name: str, n_rows: int, mode: int, n_components: int, arguments: list[Any],
         parts: int = 1,
     ) -> None:  # fmt: skip
-        """Start a kernel with a team for each row."""
+        """Start a kernel in which a block of threads does one row at a time."""
         if n_rows == 0:
             return
         is_long = self._unfoldings[mode][0].n_words >= _LONG_ROW

@@ -1,7 +1,7 @@
-"""Data travel to the device and back, through page-locked memory and packed on their way.
+"""Copies of data to the device and back, through buffers in page-locked memory.
 
-The host's threads fill one buffer while others travel: a copy from ordinary memory would go
-through such a buffer as well, filled by one thread, with nothing else going on.
+The threads of the host fill one buffer while another is copied. A copy from ordinary memory goes
+through such a buffer, too, but one thread fills it and nothing else happens meanwhile.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ if TYPE_CHECKING:
     from thali.bits import Words
 
 BLOCK = 1 << 26
-"""Bytes of a buffer: 64 MB travel in 2 ms. To wake 16 threads took half a millisecond, so that
-buffers of 4 MB took six times as long."""
+"""Bytes per buffer: 64 MB are copied in 2 ms. Waking 16 threads took half a millisecond, so with
+buffers of 4 MB the copy took six times as long."""
 
 N_BUFFERS = 2
 
-_PART = 1 << 20  # bytes worth a thread
+_PART = 1 << 20  # least number of bytes that pays for a thread
 
 
 class TransferBuffer:
-    """Buffers that travel between the host and the device.
+    """Buffers for copies between the host and the device.
 
     Parameters
     ----------
     device
-        Where to.
+        The device.
     total
-        Bytes that will travel; few of them need no large buffers.
+        Total number of bytes to copy; a small total needs no large buffers.
     piece
-        Bytes that must fit into one.
+        Number of bytes that must fit into one buffer.
     threads
-        Threads that fill and empty them.
+        Number of threads that fill and empty the buffers.
     """
 
     def __init__(self, device: Any, total: int, piece: int, threads: int) -> None:
@@ -51,20 +51,20 @@ class TransferBuffer:
         self._next = 0
 
     def buffer(self) -> tuple[NDArray[np.uint8], Any]:
-        """Return a buffer that has arrived, and the mark to set when it travels again."""
+        """Return a buffer that is free again, and the event to record after its next copy."""
         buffer, mark = self._buffers[self._next]
         self._next = (self._next + 1) % N_BUFFERS
         mark.synchronize()
         return buffer, mark
 
     def wait(self) -> None:
-        """Wait until all buffers have arrived."""
+        """Wait until all copies are complete."""
         for _, mark in self._buffers:
             mark.synchronize()
 
 
 def send_rows(device: Any, words: Words, out: Any, threads: int) -> None:
-    """Copy packed rows to longer ones of the device, filled up with zeros."""
+    """Copy packed rows to the device, where rows are longer and padded with zeros."""
     stride, width = out.shape[1], words.shape[1]
     buffers = TransferBuffer(device, out.nbytes, 8 * stride, threads)
 
@@ -82,7 +82,7 @@ def send_rows(device: Any, words: Words, out: Any, threads: int) -> None:
 
 
 def fetch_rows(device: Any, source: Any, width: int, threads: int) -> Words:
-    """Copy the first words of long rows back to the host."""
+    """Copy rows back to the host without their padding."""
     n_rows, stride = source.shape
     buffers = TransferBuffer(device, source.nbytes, 8 * stride, threads)
     out = np.empty((n_rows, width), np.uint64)
@@ -111,9 +111,9 @@ def fetch_rows(device: Any, source: Any, width: int, threads: int) -> Words:
 
 
 def send_listed(device: Any, indices: NDArray[Any], threads: int) -> Iterator[tuple[int, Any]]:
-    """Send the columns of listed entries in blocks; yield where each begins, and its copy.
+    """Copy the columns of listed entries in blocks; yield the start of each block and its copy.
 
-    What is done with a copy must be started, on the device, before the next is asked for.
+    The caller must launch its work on a copy before it asks for the next one.
     """
     buffers = TransferBuffer(device, 4 * len(indices), 4, threads)
     there = [device.xp.empty(buffers.n_bytes // 4, np.uint32) for _ in range(N_BUFFERS)]
@@ -125,7 +125,7 @@ def send_listed(device: Any, indices: NDArray[Any], threads: int) -> Iterator[tu
         buffer, mark = buffers.buffer()
         part = buffer[: 4 * (stop - start)].view(np.uint32)
         columns = indices[start:stop]
-        if columns.dtype == np.int32:  # the same bits: nothing to convert
+        if columns.dtype == np.int32:  # the bits are the same, so nothing is converted
             columns = columns.view(np.uint32)
         parallel_for(fill, len(part), buffers.threads, part, columns, step=_PART // 4)
         copy = there[number % N_BUFFERS][: len(part)]

@@ -1,4 +1,4 @@
-"""One work order on the GPU: component after component, all rows at once."""
+"""A work order on the GPU: one component after another, all rows at once."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 
 VECTOR, PART_PLANES, SLOT_PLANES, SHORT_PLANES, SUM_PLANES, COUNT_WARPS = 4, 8, 10, 13, 20, 4
 EIGHT, HEAD, RECORD = 8, 12, 128
-"""As in ``kernels/``; a test compares them."""
+"""The same constants as in ``kernels/``; a test compares them."""
 
 _MOST_A_PART = ((1 << PART_PLANES) - 1) // EIGHT
 _START = 3
-"""A block's beginning and end take as long as so many records of a warp."""
+"""The start and the end of a block take as long as this number of records per warp."""
 
 _TRIED = 16
-"""Numbers of blocks that are compared."""
+"""How many numbers of slots are compared to find the fastest."""
 
 _MOST_PAIRS = (RECORD - HEAD) // (2 * EIGHT)
-"""Pairs of other components that a record has room for."""
+"""Largest number of pairs of other components per column in a record."""
 
 _SMALL = 1 << 20
-"""Bytes of codes that the host counts sooner than a device could be asked."""
+"""Number of bytes of codes up to which the host counts faster than the device."""
 
 _MOST_SHARED = 72 << 10
-"""Bytes of shared memory of which so many blocks have room on a processor."""
+"""Bytes of shared memory per block, so that several blocks fit on a processor."""
 
 
 class VerticalUpdate:
-    """What the kernels need to carry out a work order."""
+    """Carries out a work order: lists the visits, then counts and draws."""
 
     def __init__(self, engine: DeviceMemory, job: RowUpdate) -> None:
         self.engine, self.job = engine, job
@@ -49,7 +49,8 @@ class VerticalUpdate:
             self.sizes = count_ones(job.codes.words)
         else:
             self.sizes = engine.sizes(self.codes)[:, 0]
-        self.starts = np.concatenate([[0], np.cumsum(-(-self.sizes // EIGHT))])  # of records
+        # The first record of each component, and the end of the last one.
+        self.starts = np.concatenate([[0], np.cumsum(-(-self.sizes // EIGHT))])
         n = len(self.sizes)
         n_visits, n_columns = EIGHT * max(1, int(self.starts[-1])), 32 * self.codes.n_words
         tables = (EIGHT * self.starts, job.weights.of_one_class(), job.prior)
@@ -78,7 +79,7 @@ class VerticalUpdate:
         self.gained = self.xp.zeros(2, u64)
 
     def _sent(self, *tables: Any) -> list[Any]:
-        """Copy small tables of integers to the device, all at once: each copy is waited for."""
+        """Copy small tables of integers to the device in one copy, to wait only once."""
         together = self.xp.asarray(np.concatenate([table.ravel() for table in tables]))
         ends = np.cumsum([table.size for table in tables])
         return [together[end - t.size : end] for end, t in zip(ends, tables, strict=True)]
@@ -87,7 +88,7 @@ class VerticalUpdate:
         """Return the factor with new entries, and the ones and zeros newly covered."""
         engine, job = self.engine, self.job
         lines = engine.lines(factor)
-        if job.rows is None and len(engine.totals.shape) == 2:  # the other mode has the lines
+        if job.rows is None and len(engine.totals.shape) == 2:  # it is transposed already
             ones, known = engine.on_device(1 - job.mode)
             lines = lines._replace(words=self._with_room(lines.words))
             self._draw_rows(ones.words, None if known is None else known.words, lines.words,
@@ -115,7 +116,7 @@ class VerticalUpdate:
         return lines, self.gained
 
     def _with_room(self, lines: Any) -> Any:
-        """Copy lines to where a line of zeros and one of ones come after them, for the kernels."""
+        """Copy lines, followed by a line of zeros and a line of ones, which the kernels need."""
         n, stride = lines.shape
         words = self.xp.empty((n + 2, stride), u32)
         words[:n] = lines
@@ -127,7 +128,7 @@ class VerticalUpdate:
         self, ones: Any, known: Any, bits: Any, stride: int, n_rows: int, rows: Any, singles: Any,
         all_rows: Lines | None,
     ) -> None:  # fmt: skip
-        """Draw the entries of rows whose data are lines of words across them."""
+        """Draw the entries of rows whose data are transposed."""
         job, device = self.job, self.device
         lanes, warps = device.lanes, self._warps
         n_tiles = -(-n_rows // (32 * lanes * VECTOR))
@@ -139,7 +140,7 @@ class VerticalUpdate:
         if own + (len(plans) + 2) * tile <= min(_MOST_SHARED, device.shared):
             counting = "count_component" if known is None else "count_component_known"
             own += (len(plans) + 2) * tile
-        shared = max(own, warps * 2 * PART_PLANES * tile)  # where warps add up
+        shared = max(own, warps * 2 * PART_PLANES * tile)  # room for the sums over warps
         whole = (NULL, i64(0)) if all_rows is None else (all_rows.words, all_rows.stride)
         for component, slots in enumerate(plans):
             if job.is_held[component]:
@@ -167,14 +168,17 @@ class VerticalUpdate:
 
 
 def _pairs_of(n_components: int, n_others: float) -> int:
-    """Return the pairs of others a record should have room for, given how many there are."""
+    """Return the pairs of other components per column in a record, given their mean number."""
     likely = float(n_others) + 3 * math.sqrt(n_others)
     return max(1, min(_MOST_PAIRS, n_components // 2, math.ceil(likely / 2)))
 
 
 @lru_cache(maxsize=4096)
 def _plan(n_tiles: int, n_records: int, warps: int, n_processors: int) -> int:
-    """Return a component's slots, so that all processors are busy and blocks not too short."""
+    """Return the number of slots that keeps all processors busy with blocks that are long enough.
+
+    A slot is a share of a component's records; each has counters of its own.
+    """
     if n_records == 0:
         return 0
     least = -(-n_records // (_MOST_A_PART * warps))

@@ -1,10 +1,10 @@
 # Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
 # ruff: noqa: C901, PLR0912, PLR0915
-"""The posterior of one row's memberships: all its states, or a Markov chain through them.
+"""The posterior of a row's memberships, estimated by a Markov chain through its states.
 
-Parallel decomposition: a call does all rows it is given, one after another; threads get
-different rows. Nothing is carried from one row to the next.
+Parallel decomposition: a call handles the rows it is given one after another; threads get
+different rows. Rows do not depend on each other.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thali._jit import jit
-from thali.bits.words import popcount
 from thali.decide import SCALE, is_unlikely
 from thali.engines.cpu.horizontal import add_code, count_free, cover_row
 from thali.model.rule import log_odds
@@ -26,120 +25,6 @@ if TYPE_CHECKING:
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
-
-
-@jit
-def add_at_bits(words: Words, classes: Index, step: int, counts: Index) -> None:
-    """Add a step to the class of every column that is on."""
-    for w in range(words.shape[0]):
-        word = words[w]
-        while word != _ZERO:
-            position = 64 * w + np.int64(popcount((word & (~word + _ONE)) - _ONE))
-            if position < classes.shape[0]:  # unknown entries include the padding
-                counts[classes[position]] += step
-            word &= word - _ONE
-
-
-@jit
-def sum_subsets(values: NDArray[np.float64]) -> None:
-    """Replace the value of every set (a number, bit l for element l) by the sum over its subsets.
-
-    Notes
-    -----
-    ``values[m] = sum(values[p] for p in range(size) if p & m == p)``, in n / 2 additions a set
-    of n elements.
-    """
-    size = values.shape[0]
-    half = 1
-    while half < size:
-        for start in range(0, size, 2 * half):
-            lower = values[start : start + half]
-            upper = values[start + half : start + 2 * half]
-            for i in range(half):
-                upper[i] += lower[i]
-        half *= 2
-
-
-@jit
-def enumerate_rows(
-    ones: Words,
-    known: Words,
-    classes: Index,
-    class_sizes: Index,
-    prior: NDArray[np.float64],
-    one_weight: float,
-    zero_weight: float,
-    members: NDArray[np.float64],
-    covered: NDArray[np.float64],
-) -> None:
-    """Sum over all states of every row.
-
-    Parameters
-    ----------
-    ones, known
-        Packed rows; ``known`` has no rows if all entries are known.
-    classes, class_sizes
-        The set of components that have a column, for every column, and the columns of every set.
-    prior
-        Log prior weight of every state.
-    one_weight, zero_weight
-        Log-likelihood gained by covering a one, and a zero (eq. 4).
-    members
-        Result, ``(n_rows, n_components)``.
-    covered
-        Result, ``(n_rows, n_columns)``; not computed if it has no columns.
-
-    Notes
-    -----
-    A state z covers the columns of all classes but those within its complement. Its log weight is
-    therefore ``prior[z] + total - sum(score[p] for p within ~z)``: one sum over subsets gives
-    all states, however many columns there are.
-    """
-    size = prior.shape[0]
-    n_components = members.shape[1]
-    n_known = np.empty(size, np.int64)
-    n_ones = np.empty(size, np.int64)
-    scores = np.empty(size, np.float64)
-    chances = np.empty(size, np.float64)
-    unknown = np.empty(ones.shape[1], np.uint64)
-    for row in range(ones.shape[0]):
-        n_known[:] = class_sizes
-        n_ones[:] = 0
-        if known.shape[0] > 0:
-            for w in range(unknown.shape[0]):
-                unknown[w] = ~known[row, w]
-            add_at_bits(unknown, classes, -1, n_known)
-        add_at_bits(ones[row], classes, 1, n_ones)
-        scores[0] = 0.0
-        for p in range(1, size):
-            n_zeros = n_known[p] - n_ones[p]
-            scores[p] = log_odds(0.0, one_weight, zero_weight, n_ones[p], n_zeros)
-        sum_subsets(scores)
-        best = -np.inf
-        for z in range(size):
-            chances[z] = prior[z] - scores[size - 1 - z]  # without the total, the same for all
-            best = max(best, chances[z])
-        total = 0.0
-        for z in range(size):
-            chances[z] = np.exp(chances[z] - best)
-            total += chances[z]
-        for z in range(size):
-            chances[z] /= total
-        if covered.shape[1] > 0:
-            scores[:] = chances
-            sum_subsets(scores)
-            for column in range(covered.shape[1]):
-                outside = scores[size - 1 - classes[column]]
-                covered[row, column] = min(max(1.0 - outside, 0.0), 1.0)
-        # Sum out one component after another, the highest first.
-        half = size // 2
-        for component in range(n_components - 1, -1, -1):
-            on = 0.0
-            for z in range(half):
-                on += chances[half + z]
-                chances[z] += chances[half + z]
-            members[row, component] = min(on, 1.0)
-            half //= 2
 
 
 @jit
@@ -161,7 +46,7 @@ def score(
     one_weight: np.int64,
     zero_weight: np.int64,
 ) -> np.int64:
-    """Return the log odds of one more component, where some columns are covered (eq. 10)."""
+    """Return the log odds of one more component, given the columns already covered (eq. 10)."""
     n_free, n_ones = count_free(code, covered, data)
     c1 = np.int64(n_ones)
     return log_odds(prior, one_weight, zero_weight, c1, np.int64(n_free) - c1)
@@ -180,7 +65,7 @@ def start_greedily(
     once: Words,
     twice: Words,
 ) -> None:
-    """Switch on the component that gains most, again and again, until none gains."""
+    """Add the component that gains most, repeatedly, until no component gains."""
     active[:] = False
     cover_row(known, row, codes, active, once, twice)
     while True:
@@ -217,9 +102,9 @@ def sample_rows(
 ) -> None:
     """Average the conditional probabilities along a chain of every row (eq. 10).
 
-    A sweep draws every membership given the others. Then it draws for every component and a
-    random partner, if the row has one of them, which one it has: where two components explain a
-    row equally well, single bits would seldom find from one to the other.
+    A sweep draws every membership given the others. Then, for every component and a random
+    partner of which the row has exactly one, it draws which of the two the row has. If two
+    components explain a row equally well, single bits would seldom move from one to the other.
 
     Parameters
     ----------
@@ -228,12 +113,12 @@ def sample_rows(
     codes
         ``(n_components, n_words)``.
     prior, one_weight, zero_weight
-        Prior log odds, and what covering a one and a zero gains, as scores.
+        Prior log odds, and the gain of covering a one and a zero, as integer scores.
     uniforms, partners, swap_uniforms
-        ``(n_sweeps, n_components)``, the same for all rows: the random numbers of the bits, the
-        partners and the random numbers of the exchanges.
+        ``(n_sweeps, n_components)``, the same for all rows: random numbers for the bits,
+        partners of the components, and random numbers for the exchanges.
     warmup
-        Sweeps that do not count.
+        Number of sweeps before averaging begins.
     members
         Result, ``(n_rows, n_components)``.
     covered
@@ -254,7 +139,7 @@ def sample_rows(
     chances = np.empty(n_components, np.float64)
     gains = np.empty((n_components, n_components), np.int64)
     sums = np.empty(n_components, np.float64)
-    # Most rows seldom change: what was computed for a state stays valid as long as it lasts.
+    # Most rows seldom change, so scores are kept until the state of the row changes.
     version = 0
     scored = np.full(n_components, -1)
     gained = np.full((n_components, n_components), -1)
@@ -284,7 +169,7 @@ def sample_rows(
                 if is_on == was_on:
                     continue
                 version += 1
-                scored[component] = version  # its own value is not part of its odds
+                scored[component] = version  # its odds do not depend on its own value
                 active[component] = is_on
                 if is_on:
                     add_code(code, once, twice)
@@ -304,7 +189,8 @@ def sample_rows(
                     add_code(codes[on], once, twice)
                     gains[on, off] = new - kept
                     gained[on, off] = version
-                # Not Metropolis: exchanges that are always accepted would undo each other.
+                # A Gibbs step, not Metropolis: exchanges that are always accepted would undo
+                # each other.
                 gain = gains[on, off]
                 if (gain >= 0) == is_unlikely(gain, swap_uniforms[sweep, component]):
                     continue

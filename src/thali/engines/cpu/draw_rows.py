@@ -1,0 +1,133 @@
+"""Draws of the entries of rows, on threads, with the form of the row kernel that is faster."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thali.bits import Factor
+from thali.bits.words import WORD, count_ones, gather_bits, scatter_bits
+from thali.engines.cpu import horizontal, vertical
+from thali.engines.cpu.visits import list_visits
+from thali.engines.host import NOTHING, HostRows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from thali.bits import Index, PackedTensor, Words
+    from thali.engines.base import RowUpdate
+    from thali.engines.cpu.arrays import Data, Order
+
+_VERTICAL_ROWS = 256
+_ROWS_PER_WORD = 48
+"""The vertical form is faster if there are at least so many rows, and so many rows per word of a
+row: that is, if rows are many and short (measured by benchmarks/forms.py)."""
+
+_MOST_VISITS = 1 << 23
+"""Words of memory that the vertical form may use for its list of visits."""
+
+_NO_DATA = (NOTHING, NOTHING, 0)
+
+FORMS = ("auto", "horizontal", "vertical")
+
+
+class RowDraws(HostRows):
+    """The part of the CPU engine that draws the entries of rows."""
+
+    _data: list[Data]
+    _all_rows: list[Index]
+    _no_singles: Index
+
+    def __init__(self, threads: int | None = None, form: str = "auto") -> None:
+        """Use a number of threads (default: all cores that this process may use).
+
+        ``form`` forces the horizontal or the vertical kernel, for tests and measurements; both
+        draw the same bits.
+        """
+        super().__init__(threads)
+        if form not in FORMS:
+            msg = (
+                f"form={form!r} was given; allowed are {', '.join(map(repr, FORMS))}; choose one."
+            )
+            raise ValueError(msg)
+        self.form = form
+
+    def hold(self, tensor: PackedTensor) -> None:
+        """Keep a reference to the data, and make all unfoldings now."""
+        super().hold(tensor)
+        modes = range(len(tensor.shape))
+        self._data = [(*self.unfolding(m), self.totals.n_columns(m)) for m in modes]
+        self._all_rows = [np.arange(n, dtype=np.int64) for n in tensor.shape]
+        self._no_singles = np.zeros(max(tensor.shape), np.int64)
+
+    def order_of(self, job: RowUpdate, factor: Factor) -> tuple[Order, Words]:
+        """Return a work order as a plain tuple, and the bits of the factor at its rows."""
+        rows, words = self._all_rows[job.mode], factor.words
+        if job.rows is not None:
+            rows, words = job.rows, gather_bits(words, job.rows)
+        singles = self._no_singles[: len(rows)] if job.singles is None else job.singles
+        order = (
+            rows, job.codes.words, job.is_held, job.weights.of_one_class(), singles, job.prior,
+            *job.stream, np.uint64(job.site),
+        )  # fmt: skip
+        return order, words
+
+    def draw_rows(
+        self,
+        job: RowUpdate,
+        order: Order,
+        before: Words,
+        then: Callable[[int, int, Words], Any] | None = None,
+    ) -> tuple[Words, list[Any]]:
+        """Draw the entries of rows; each thread may then call a function with its rows.
+
+        Returns the packed entries, and one result per thread: what the function ``then`` returned
+        or, without a function, the numbers of ones and zeros that its rows newly cover.
+        """
+        data, codes, n_rows = self._data[job.mode], job.codes.words, len(order[0])
+        work = n_rows * max(1, len(codes)) * codes.shape[1]
+        if len(codes) and self._is_vertical(n_rows, codes):
+            is_whole = job.rows is None and len(self.totals.shape) == 2
+            across = self._data[1 - job.mode] if is_whole else _NO_DATA
+            visits = list_visits(codes, job.is_held)
+            after = np.zeros_like(before)
+
+            def some_columns(lo: int, hi: int) -> Any:
+                gained = vertical.update_columns(
+                    lo, hi, data, across, order, before, after, *visits
+                )
+                return gained if then is None else then(lo, hi, after)
+
+            return after, self.share_work(some_columns, n_rows, work, step=64)
+
+        def some_rows(lo: int, hi: int) -> Any:
+            part = np.zeros_like(before)  # two threads may have rows in the same word of 64 rows
+            gained = horizontal.update_rows(lo, hi, data, order, before, part)
+            return part, gained if then is None else then(lo, hi, part)
+
+        results = self.share_work(some_rows, n_rows, work)
+        after = results[0][0]
+        for part, _ in results[1:]:
+            after |= part
+        return after, [result for _, result in results]
+
+    def _is_vertical(self, n_rows: int, codes: Words) -> bool:
+        n_components, width = codes.shape
+        if width * WORD > vertical.MAX_COLUMNS or sys.byteorder != "little":
+            return False
+        if self.form != "auto":
+            return self.form == "vertical"
+        if n_rows < max(_VERTICAL_ROWS, _ROWS_PER_WORD * width):
+            return False
+        # The list of visits has an entry per column and pair of components that share the column.
+        n_ones = int(count_ones(codes).sum())
+        return n_ones * int(n_components) <= _MOST_VISITS
+
+
+def put_back(job: RowUpdate, factor: Factor, after: Words) -> Factor:
+    """Return the factor with the new entries in the rows of a work order."""
+    if job.rows is None:
+        return Factor(after, factor.n_rows)
+    return Factor(scatter_bits(factor.words, job.rows, after), factor.n_rows)

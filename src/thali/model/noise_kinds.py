@@ -1,0 +1,84 @@
+"""Names of the quantities that describe noise, and the words in which they are reported.
+
+Code that summarizes draws loops over these descriptions, so it need not know which quantities a
+noise model consists of.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class NoiseQuantity(NamedTuple):
+    """A number that describes the noise, and what it is called."""
+
+    name: str  # in tables, files and JSON
+    phrase: str  # within a sentence
+    title: str  # above its value
+    base: str  # which entries it is a share of
+    draws: tuple[str, ...]  # the quantities of a draw that have this value
+
+
+class NoiseKind(NamedTuple):
+    """How the noise of a model is reported."""
+
+    name: str
+    quantities: tuple[NoiseQuantity, ...]
+    has_interval: bool  # False if an interval over the draws would not express uncertainty
+    sentence: str  # with a replacement field for each quantity
+
+
+SPURIOUS = NoiseQuantity(
+    "spurious",
+    "the rate of spurious ones",
+    "Spurious ones",
+    "of the entries that no component covers",
+    ("spurious",),
+)
+
+DROPPED = NoiseQuantity(
+    "dropped",
+    "the rate of dropped ones",
+    "Dropped ones",
+    "of the entries that a component covers",
+    ("dropped",),
+)
+
+FLIP = NoiseQuantity(
+    "flip",
+    "the rate of flipped entries",
+    "Flipped entries",
+    "of all entries",
+    ("spurious", "dropped"),
+)
+
+UNEQUAL = NoiseKind(
+    "unequal",
+    (SPURIOUS, DROPPED),
+    has_interval=True,
+    sentence=(
+        "Outside the components {spurious} of the entries read one by error; inside {dropped} "
+        "read zero."
+    ),
+)
+
+EQUAL = NoiseKind(
+    "equal", (FLIP,), has_interval=True, sentence="Entries are flipped at a rate of {flip}."
+)
+
+FIXED = NoiseKind(
+    "fixed",
+    (SPURIOUS, DROPPED),
+    has_interval=False,
+    sentence="Error rates were given: {spurious} spurious ones, {dropped} dropped ones.",
+)
+
+AS_PUBLISHED = NoiseKind(
+    "as-published",
+    (FLIP,),
+    has_interval=False,
+    sentence="Entries are flipped at a rate of {flip}, set as published: this is not a posterior.",
+)
+
+NOISE_KINDS = {kind.name: kind for kind in (UNEQUAL, EQUAL, FIXED, AS_PUBLISHED)}
+"""Every kind of noise by name."""

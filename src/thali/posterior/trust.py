@@ -1,0 +1,114 @@
+"""Methods of the posterior that judge the fit of the model and the agreement of the chains."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from thali.posterior.draws import Draws
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import numpy as np
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from thali.posterior.verdict import Verdict
+
+_N_PAIRS = 20
+"""Number of pairs of rows whose shared components are compared between chains."""
+
+
+class Trust(Draws):
+    """Draws, and checks of whether they can be trusted.
+
+    Examples
+    --------
+    >>> import thali
+    >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
+    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> posterior.summary().index[0]
+    'n_components'
+    """
+
+    def check(
+        self,
+        statistics: Mapping[str, Callable[[NDArray[np.float64]], float]] | None = None,
+        *,
+        n_replicates: int = 100,
+        seed: int = 0,
+    ) -> pd.DataFrame:
+        """Compare the data with data simulated from the posterior.
+
+        Parameters
+        ----------
+        statistics
+            Functions of a dense block (NaN where unknown), by name; by default the share of
+            ones, the spread of row and column sums, and the overlap of rows.
+        n_replicates, seed
+            Number of simulated data sets, and the seed of their random numbers.
+
+        Returns
+        -------
+        table
+            For every statistic the observed value, the simulated mean and 90% interval, and the
+            share of simulated values as extreme as the observed one.
+
+        Examples
+        --------
+        >>> table = posterior.check({"ones": np.nansum}, n_replicates=20)
+        >>> bool(table.loc["ones", "q05"] < table.loc["ones", "observed"])
+        True
+        """
+        from thali.posterior.replicate import check  # noqa: PLC0415
+
+        self._need_draws()
+        return check(
+            self,
+            self.tensor,
+            statistics=statistics,
+            n_replicates=n_replicates,
+            seed=seed,
+            mode_names=self.mode_names,
+        )
+
+    def summary(self) -> pd.DataFrame:
+        """Return mean, sd, R-hat and effective sample size of quantities that need no labels.
+
+        Examples
+        --------
+        >>> list(posterior.summary().columns)
+        ['mean', 'sd', 'r_hat', 'ess_bulk', 'ess_tail']
+        """
+        from thali.posterior.diagnostics import co_membership, diagnose, sample_pairs  # noqa: PLC0415
+
+        self._need_draws()
+        quantities: dict[str, NDArray[Any]] = {
+            "n_components": self.n_components,
+            "log_joint": self.log_joint,
+            **self.noise,
+        }
+        if not self.settings.model.is_finite:
+            quantities["alpha"] = self.alpha
+        for name, density in zip(self.mode_names, self.densities, strict=True):
+            if density is not None:
+                quantities[f"density_{name}"] = density
+        pairs = sample_pairs(self.shape[0], _N_PAIRS)
+        if len(pairs):
+            shared = co_membership((draw.state.factors for draw in self), pairs)
+            quantities["co_membership"] = shared.reshape(self.n_chains, self.n_draws, -1)
+        return diagnose(quantities)
+
+    def verdict(self) -> Verdict | None:
+        """Return why the chains cannot be trusted, to be printed; None if they pass all checks.
+
+        Examples
+        --------
+        >>> posterior.verdict() is None
+        True
+        """
+        from thali.posterior.verdict import judge  # noqa: PLC0415
+
+        return judge(
+            self.summary(), self.n_components, self.n_chains, self.n_draws, self.settings.warmup
+        )
