@@ -21,6 +21,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 import thali
 from thali import estimator, inference
 from thali.estimator import BooleanFactorization
+from thali.estimator_rows import read_rows
 from thali.model import FixedRates, Noise, PerComponent
 from thali.model.simulate import boolean_product
 
@@ -320,7 +321,7 @@ def test_repeated_sparse_entries_are_summed_first():
     for binarize in (None, 0.7):
         model = BooleanFactorization(binarize=binarize)
         for matrix in (halves, csr):
-            read = model._read(matrix, reset=True)
+            read = read_rows(model, matrix, reset=True)
             np.testing.assert_array_equal(read.toarray(), [[0, 1], [1, 0]])
     assert csr.nnz == 3  # not the caller's own
 
@@ -421,7 +422,7 @@ def test_bad_rows_are_refused(unknown, fitted):
     with pytest.raises(ValueError, match="columns; it needs one for each of the 3 components"):
         fitted.inverse_transform(wide)
     for bad in (-0.1, 1.1, np.nan):
-        with pytest.raises(ValueError, match="Z holds something outside of 0 to 1; memberships"):
+        with pytest.raises(ValueError, match="Z holds values outside of 0 to 1; memberships"):
             fitted.inverse_transform(np.full((2, fitted.n_components_), bad))
     for method in ("transform", "reconstruct", "score", "inverse_transform"):
         with pytest.raises(NotFittedError):

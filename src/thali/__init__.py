@@ -47,7 +47,7 @@ _PARTS = {
     "pl": "thali.plots",
     "report": "thali.report",
     "sampler": "thali.sampler",
-    "tl": "thali.single_cell",  # as scanpy calls it
+    "tl": "thali.single_cell",  # "tools", the name that scanpy uses
     "views": "thali.views",
 }
 

@@ -41,7 +41,7 @@ KERNEL_FILES = (
     "sampler/moves/guided.py",
     "sampler/moves/own_component.py",
     "sampler/moves/proposal.py",
-    "sampler/moves/residual.py",
+    "sampler/moves/residual_kernels.py",
     "sampler/moves/split_merge.py",
     "posterior/coverage.py",
     "posterior/new_row_chain.py",

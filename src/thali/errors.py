@@ -32,16 +32,18 @@ __all__ = [
 
 
 class ThaliError(Exception):
-    """Says what was given, what is allowed and what to do, in the words of whoever shows it.
+    """Base class of errors that say what was given, what is allowed and what to do.
 
-    Every error of this family is also a usual one (ValueError, OSError, ...).
+    The Python interface and the command line phrase the sentence differently
+    (:meth:`sentence`). Every error of this family is also a built-in one (ValueError, OSError,
+    ...).
 
     Parameters
     ----------
     given, allowed, remedy
         The three clauses of the sentence; the last two may be left out.
     about
-        Name of the file, or the like, that the sentence is about.
+        What the sentence is about, such as the name of a file.
 
     Examples
     --------
@@ -70,15 +72,15 @@ class ThaliError(Exception):
 
     @property
     def argument(self) -> Setting | None:
-        """The argument that was wrong, and its value, if it was one."""
+        """The wrong argument and its value; None if the error is not about an argument."""
         parts = self.given if isinstance(self.given, tuple) else (self.given,)
         return next((part for part in parts if isinstance(part, Setting)), None)
 
     def sentence(self, face: Face = PYTHON) -> str:
-        """Return the one sentence that says it all, in the words of a face."""
+        """Return the message as one sentence, phrased for a face."""
         clauses = (say(clause, face) for clause in (self.given, self.allowed, self.remedy))
-        told = "; ".join(filter(None, clauses)).rstrip(".")
-        return f"{self.about}: {told}." if self.about else f"{told}."
+        text = "; ".join(filter(None, clauses)).rstrip(".")
+        return f"{self.about}: {text}." if self.about else f"{text}."
 
     def __str__(self) -> str:
         return self.sentence()
@@ -88,19 +90,19 @@ class ThaliError(Exception):
 
 
 class InvalidValue(ThaliError, ValueError):  # noqa: N818 - it reads as the state that it reports
-    """Raised when an argument, or what a file holds, is not allowed."""
+    """Raised when the value of an argument, or the content of a file, is not allowed."""
 
 
 class InvalidType(ThaliError, TypeError):  # noqa: N818 - as above
-    """Raised when an argument is of a kind that is not allowed."""
+    """Raised when the type of an argument is not allowed."""
 
 
 class RunExists(ThaliError, FileExistsError):  # noqa: N818 - as above
-    """Raised when there is something already where a run was to be written."""
+    """Raised when the folder for a new run exists already and is not empty."""
 
 
 class RunNotFound(ThaliError, FileNotFoundError):  # noqa: N818 - as above
-    """Raised when there is no stored run where one was expected."""
+    """Raised when a path does not lead to a stored run."""
 
 
 class EngineUnavailable(ThaliError, ImportError):  # noqa: N818 - as above
@@ -150,29 +152,29 @@ class NotWritten(ThaliError, OSError):  # noqa: N818 - as above
 
 
 class _NotPermitted(NotWritten, PermissionError):  # noqa: N818 - as above
-    """A file that could not be written for want of permission."""
+    """Raised when a file could not be written because permission was denied."""
 
 
 class NotConverged(UserWarning):
-    """Warns that the chains have not agreed, so that summaries may not describe the posterior.
+    """Warns that the chains disagree, so that summaries may not describe the posterior.
 
-    Its argument is the :class:`~thali.posterior.verdict.Verdict`, whose ``str`` is the sentence.
+    Its argument is a :class:`~thali.posterior.verdict.Verdict`, whose ``str`` is the message.
     """
 
 
 @dataclass(frozen=True)
 class StoppedEarly:
-    """Is logged when somebody stopped a run; logs show its ``str``."""
+    """Message that is logged when the user stopped a run; logs show its ``str``."""
 
     n_draws: int  # per chain
-    asked: int
+    asked: int  # per chain
 
     def __str__(self) -> str:
         return f"stopped early, after {self.n_draws} of {self.asked} draws per chain."
 
 
 def not_written(error: OSError, what: str, remedy: Phrase) -> NotWritten:
-    """Return the system's error in our words: permission denied stays a PermissionError."""
+    """Return an error of the system as NotWritten; denied permission stays a PermissionError."""
     kind = _NotPermitted if isinstance(error, PermissionError) else NotWritten
     reason = error.strerror or str(error)
     return kind(f"{what} ({reason})", remedy=remedy, errno=error.errno, strerror=reason)
@@ -196,7 +198,7 @@ def require(module: str, extra: str) -> ModuleType:
     Raises
     ------
     EngineUnavailable
-        If the module, or something it imports, is missing.
+        If the module, or another module that it imports, is missing.
     """
     try:
         return import_module(module)

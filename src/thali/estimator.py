@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from math import prod
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import (
-    check_array,
-    check_is_fitted,
-    check_random_state,
-    validate_data,
-)
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from thali import inference
-from thali.bits import Unfolding, pack
 from thali.data import BinaryTensor
-from thali.data.binarize import binarize, unmask
 from thali.data.binary import own_names
+from thali.estimator_rows import new_rows, prior_odds, read_rows, seed_of
 from thali.inference import DRAWS, WARMUP
 from thali.model import Noise
-from thali.posterior.new_rows import Components, log_scores, memberships, predictive
+from thali.posterior.new_rows import log_scores, memberships, predictive
 
 if TYPE_CHECKING:
     import os
@@ -41,7 +32,7 @@ if TYPE_CHECKING:
 
 def _has_binary_entries(estimator: BooleanFactorization) -> bool:
     if estimator.binarize is not None:
-        msg = "predict_proba() speaks of binary entries, binarize=None; use reconstruct() instead."
+        msg = "predict_proba() needs binary entries (binarize=None); use reconstruct() instead."
         raise AttributeError(msg)
     return True
 
@@ -50,40 +41,40 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     """Describe every row of a binary matrix as the union of a few components.
 
     ``fit`` samples the posterior (:func:`thali.sample`) and keeps its point estimate;
-    ``transform`` gives the probability that a row has each component, for new rows too. It is
-    deterministic, and a row's result does not depend on the other rows.
+    ``transform`` returns the probability that a row has each component, also for new rows. It is
+    deterministic, and the result for a row does not depend on the other rows.
 
     Parameters
     ----------
     n_components
-        None infers their number; an integer fixes it.
+        Number of components; None infers it.
     noise, alpha, density, schedule, chains, warmup, draws, thin
         As for :func:`thali.sample`.
     binarize
-        None accepts 0, 1 and missing values (NaN, None, masked) only. A number makes everything
-        above it a one and the rest a zero; what is missing stays missing.
+        None accepts only 0, 1 and missing values (NaN, None, masked). With a number, entries above
+        it become ones and the others zeros; missing values stay missing.
     engine, threads, out, checkpoint, progress
-        As for :func:`thali.sample`. A folder ``out`` holds one fit: give none where the
-        estimator is fitted again, as in a grid search.
+        As for :func:`thali.sample`. A folder ``out`` holds a single fit; leave it out if the
+        estimator is fitted more than once, as in a grid search.
     random_state
-        The seed of the chains; None or a ``RandomState`` draws one.
+        Seed of the chains. With None or a ``RandomState``, the seed is drawn at random.
 
     Attributes
     ----------
     posterior_ : Posterior
-        All draws, with their summaries.
+        All posterior draws, with their summaries.
     components_ : ndarray of bool, (n_components_, n_features_in_)
-        The columns of each component, in the point estimate.
+        Columns of each component in the point estimate.
     n_components_ : int
-        Number of components of the point estimate; it can be 0.
+        Number of components in the point estimate; it can be 0.
     noise_ : Noise
-        Posterior mean of the error rates.
+        Posterior means of the error rates.
     prior_odds_ : ndarray, (n_components_,)
-        Log odds that a row of which nothing is known has a component.
+        Prior log odds that a new row has each component.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str
-        Their names, if the data had any.
+        Names of the columns, if the data have names.
 
     Examples
     --------
@@ -146,13 +137,13 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         y
             Ignored.
         """
-        values = self._read(X, reset=True)
+        values = read_rows(self, X, reset=True)
         _, (rows, columns) = own_names(X, 2)
         names = (rows, getattr(self, "feature_names_in_", columns))
         given = {k: v for k, v in self.get_params(deep=False).items() if k not in _OWN}
         posterior: Posterior = inference.sample(
             BinaryTensor.from_any(values, row_names=names, threads=self.threads),
-            seed=self._seed(),
+            seed=seed_of(self.random_state),
             **given,
         )
         users, codes = (factor.dense() for factor in posterior.point_estimate().factors)
@@ -160,7 +151,7 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self.components_ = np.ascontiguousarray(codes.T)
         self.n_components_ = len(self.components_)
         self.noise_ = Noise(*(float(drawn.mean()) for drawn in posterior.noise.values()))
-        self.prior_odds_ = _prior_odds(posterior, users)
+        self.prior_odds_ = prior_odds(posterior, users)
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
@@ -174,14 +165,14 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         Returns
         -------
         memberships
-            ``(n_rows, n_components_)``; a row of which nothing is known gets the prior.
+            ``(n_rows, n_components_)``; a row without known entries gets the prior probability.
         """
-        return memberships(*self._new_rows(X), threads=self.threads)
+        return memberships(*new_rows(self, X), threads=self.threads)
 
     def reconstruct(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Compute the probability that each entry reads one, were it read anew.
+        """Compute the predictive probability that each entry is observed as one.
 
-        For a missing entry this is what the known entries of its row say about it.
+        For a missing entry, this is the prediction from the known entries of its row.
 
         Parameters
         ----------
@@ -193,21 +184,23 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         probabilities
             ``(n_rows, n_features)``.
         """
-        return predictive(*self._new_rows(X), threads=self.threads)
+        return predictive(*new_rows(self, X), threads=self.threads)
 
-    # scikit-learn knows `predict_proba` as a probability for every class of a row and wants two
-    # or four columns of any estimator that has it. Here the entries are the binary variables, so
-    # it is there when X holds these and not numbers behind a threshold.
+    # In scikit-learn, `predict_proba` returns a probability for every class of a row, and its
+    # tests expect two or four columns from any estimator that has this method. Here the entries
+    # are the binary variables, so the method exists only if X holds binary entries, not numbers
+    # that are compared with a threshold.
     @available_if(_has_binary_entries)
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Compute the probability that each entry is one: :meth:`reconstruct` by another name.
+        """Compute the probability that each entry is one; the same as :meth:`reconstruct`.
 
-        Only if ``binarize`` is None: the entries of ``X`` are then the binary variables.
+        It is available only if ``binarize`` is None, because the entries of ``X`` are then the
+        binary variables.
 
         Parameters
         ----------
         X
-            ``(n_rows, n_features)``, as in ``fit``; missing entries are the ones of interest.
+            ``(n_rows, n_features)``, as in ``fit``; its missing entries are predicted.
 
         Returns
         -------
@@ -217,16 +210,17 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         return self.reconstruct(X)
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002, N803
-        """Score how well known entries are predicted from other entries of their row.
+        """Score how well known entries are predicted from the other entries of their row.
 
-        Every fifth column is predicted from the remaining ones, then the next fifth, and so on.
+        Cross-validation over columns: every fifth column is predicted from the remaining four
+        fifths, then the next fifth, and so on.
 
         Returns
         -------
         score
             Mean log probability of a known entry: higher is better, 0 is perfect.
         """
-        total, n_known = log_scores(*self._new_rows(X), threads=self.threads)
+        total, n_known = log_scores(*new_rows(self, X), threads=self.threads)
         if not n_known.any():
             msg = "all entries of X are unknown; a score needs at least one known 0 or 1."
             raise ValueError(msg)
@@ -243,7 +237,7 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         Returns
         -------
         covered
-            ``(n_rows, n_features)``: before noise. For memberships of 0 and 1 it is the Boolean
+            ``(n_rows, n_features)``, without noise. For memberships of 0 and 1 it is the Boolean
             product of memberships and components.
 
         Notes
@@ -259,14 +253,14 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             )
             raise ValueError(msg)
         if not ((has >= 0.0) & (has <= 1.0)).all():
-            msg = "Z holds something outside of 0 to 1; memberships are probabilities; clip them."
+            msg = "Z holds values outside of 0 to 1; memberships are probabilities; clip them."
             raise ValueError(msg)
         missed = np.ones((len(has), self.n_features_in_))
         for column, code in zip(has.T, self.components_, strict=True):
             missed[:, code] *= 1.0 - column[:, None]
         return 1.0 - missed
 
-    # --- what scikit-learn asks ------------------------------------------------------------
+    # --- what scikit-learn requires --------------------------------------------------------
 
     @property
     def _n_features_out(self) -> int:
@@ -278,49 +272,6 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         tags.input_tags.allow_nan = True
         return tags
 
-    # --- from X to bits --------------------------------------------------------------------
-
-    def _seed(self) -> int:
-        """Return the seed of the chains: an integer is taken as it is, as in ``sample``."""
-        generator = check_random_state(self.random_state)
-        if isinstance(self.random_state, Integral):
-            return int(self.random_state)
-        return int(generator.randint(2**31 - 1))
-
-    def _new_rows(self, X: Any) -> tuple[BinaryTensor | Unfolding, Components]:  # noqa: N803
-        """Read rows to be described by the components that have been learned."""
-        check_is_fitted(self)
-        values = self._read(X, reset=False)
-        components = Components(self.components_.T, self.prior_odds_, self.noise_)
-        stored = values if isinstance(values, np.ndarray) else values.data
-        if stored.size == prod(values.shape) and np.isnan(stored).all():
-            nothing = pack(np.zeros(values.shape, np.bool_))  # which no tensor may hold
-            return Unfolding(nothing, nothing), components
-        return BinaryTensor.from_any(values, threads=self.threads), components
-
-    def _read(self, X: Any, *, reset: bool) -> Any:  # noqa: N803
-        """Validate X and return zeros, ones and NaN, sparse if X is."""
-        if isinstance(X, BinaryTensor):
-            msg = "a BinaryTensor was given; give the array or frame behind it, or use sample()."
-            raise TypeError(msg)
-        values = validate_data(
-            self, unmask(X), reset=reset, accept_sparse="csr", ensure_all_finite="allow-nan"
-        )
-        return binarize(values, self.binarize)
-
 
 _OWN = {"binarize", "random_state"}
-"""Parameters that `sample` does not have under that name."""
-
-
-def _prior_odds(posterior: Posterior, users: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return the log odds that a new row has each component.
-
-    In the buffet a component that m of N rows have has the weight Beta(m, N - m + 1) (P5), whose
-    mean is m / (N + 1).
-    """
-    n_rows, n_components = users.shape
-    densities = posterior.densities[0]
-    if densities is None:
-        return np.asarray(logit(users.sum(axis=0) / (n_rows + 1.0)), np.float64)
-    return np.full(n_components, logit(densities.mean()))
+"""Parameters of the estimator that `sample` does not have."""

@@ -1,57 +1,41 @@
-"""Where all stages meet: data in, posterior out; stored runs read and continued."""
+"""Sample a posterior from data, load a stored run, and resume one."""
 
 from __future__ import annotations
 
-import logging
 import secrets
-import warnings
-from dataclasses import fields, replace
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 from thali.bits import PackedTensor
 from thali.checks import count, positive
 from thali.data import BinaryTensor
 from thali.data.binary import own_names
-from thali.errors import (
-    InvalidType,
-    InvalidValue,
-    NotConverged,
-    StoppedEarly,
-    TraceDamaged,
-    TraceMismatch,
-)
+from thali.errors import InvalidValue, TraceDamaged, TraceMismatch
+from thali.execution import carry_on, finish, prepare
 from thali.model import Model
 from thali.model.simulate import Simulated
 from thali.posterior import Posterior
 from thali.progress import Reporter
-from thali.sampler import Schedule, Target
-from thali.sentences import AnyOf, Load, LoadPartially, Resume, Sample, was_given
+from thali.sampler.schedule import make_schedule
+from thali.sentences import AnyOf, Load, LoadPartially, Resume, was_given
 from thali.sites import VERSION
 from thali.trace import MemoryStore, Run, Settings
+from thali.trace.compare import require_same
 from thali.trace.files import only_writer
 from thali.trace.run import Names, digest
 from thali.workers import run_chains
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from thali.model import Beta, Fixed, Gamma, PerComponent
     from thali.model.noise import NoisePrior
     from thali.progress import Progress
-    from thali.trace import Store
-
-log = logging.getLogger("thali")
+    from thali.sampler import Schedule
 
 WARMUP = 400
 DRAWS = 400
-"""Sweeps of a chain before and after draws count (docs/how-sure.md says how they were chosen)."""
-
-
-_LARGE = 1 << 22
-"""Entries from which chains on threads of their own are faster: of two chains on two cores,
-6 million entries took 0.85 of the time of one after the other, 0.1 million 1.4 times as long."""
+"""Default warm-up sweeps and draws per chain (docs/how-sure.md says how they were chosen)."""
 
 
 def sample(
@@ -75,53 +59,57 @@ def sample(
 ) -> Posterior:
     """Sample the posterior of the components behind binary data.
 
-    Chains run side by side on the threads given, and are the same as if each ran alone. Chains of
-    16,384 rows or more start with some of them (:class:`~thali.sampler.Schedule`). Ctrl-C ends the
-    run early: what all chains have drawn is returned (and kept, with ``out``).
+    Chains run side by side on the given threads; their draws are the same as if each ran alone.
+    From 16,384 rows on, a chain warms up on a subset of the rows
+    (:class:`~thali.sampler.Schedule`). Ctrl-C ends the run early: the draws that all chains have
+    by then are returned (and kept if ``out`` is given).
 
     Parameters
     ----------
     data
         Zeros, ones and unknown entries (NaN, None, masked): an array, nested lists, a sparse
-        matrix, a data frame or a :class:`~thali.BinaryTensor`; rows are what has components.
+        matrix, a data frame or a :class:`~thali.BinaryTensor`. Components are assigned to rows.
     n_components
-        None infers their number; an integer fixes it.
+        Number of components; None infers it.
     noise
-        ``"unequal"`` rates of spurious and dropped ones, ``"equal"``, ``"as-published"`` (not a
-        posterior), or a prior from :mod:`thali.model`.
+        ``"unequal"`` (a false positive and a false negative rate), ``"equal"`` (one rate for
+        both), ``"as-published"`` (not a posterior), or a prior from :mod:`thali.model`.
     alpha
-        Concentration of the buffet: a number, or a :class:`~thali.model.Gamma` prior (default).
+        Concentration of the Indian buffet process: a number, or a
+        :class:`~thali.model.Gamma` prior (default).
     density
-        Prior of the components' entries: a number, :class:`~thali.model.Beta` (default) or
-        :class:`~thali.model.PerComponent`, or one for each mode that has a density.
+        Prior density of ones in the components: a number, :class:`~thali.model.Beta` (default)
+        or :class:`~thali.model.PerComponent`, or a tuple with one of these for every mode that
+        has a density.
     schedule
         ``"parallel"``, ``"serial"`` or ``"serial-integrated"``, or a
-        :class:`~thali.sampler.Schedule` (its warm-up is replaced by ``warmup``).
+        :class:`~thali.sampler.Schedule` (``warmup`` replaces its own warm-up).
     chains, warmup, draws, thin
-        Number of chains; sweeps of each before draws count; draws of each; sweeps a draw.
+        Number of chains; warm-up sweeps per chain; draws kept per chain; sweeps per draw.
     seed
-        Same seed, same draws, on any number of threads. None takes a fresh one, kept in
-        ``posterior.settings.seed``.
+        Seed of the random numbers. The same seed gives the same draws on any number of threads.
+        None chooses a seed at random and keeps it in ``posterior.settings.seed``.
     engine, threads
-        Where to compute (``"auto"``, ``"cpu"`` or ``"gpu"``), and on how many threads (default:
-        all cores, which also check and pack large sparse data).
+        Engine to run on (``"auto"``, ``"cpu"`` or ``"gpu"``), and number of threads (default: all
+        cores). The threads also check and pack large sparse data.
     out
-        Folder for a run that survives a power cut: see :func:`load` and :func:`resume`.
+        Folder in which the run is stored, so that it survives a power cut; see :func:`load` and
+        :func:`resume`.
     checkpoint
-        Seconds between two writes to it.
+        Seconds between two writes to ``out``.
     progress
-        None shows bars where somebody watches; True and False show them always and never; a
-        function is called with a :class:`~thali.progress.Progress` several times a second.
+        None shows progress bars in a terminal or a notebook; True always shows them, False never.
+        A function is called several times per second with a :class:`~thali.progress.Progress`.
 
     Returns
     -------
     posterior
-        Draws of the number of components, factors, rates and hyperparameters.
+        Draws of the number of components, factors, error rates and hyperparameters.
 
     Warns
     -----
     NotConverged
-        If the chains have not agreed.
+        If the chains disagree.
 
     Examples
     --------
@@ -137,7 +125,7 @@ def sample(
     settings = Settings(
         tensor.shape,
         model,
-        _schedule(schedule, warmup),
+        make_schedule(schedule, warmup),
         secrets.randbits(63) if seed is None else seed,
         chains,
         draws,
@@ -145,15 +133,15 @@ def sample(
     )
     seconds = positive("checkpoint", checkpoint)
     reporter = Reporter(progress)
-    target, n_workers = _prepare(tensor, settings, engine, threads)
+    target, n_workers = prepare(tensor, settings, engine, threads)
     if out is None:
         stores = [MemoryStore(settings) for _ in range(chains)]
         is_interrupted = run_chains(target, settings, stores, n_workers, reporter)
-        return _finish(settings, tensor, names, stores, is_interrupted)
+        return finish(settings, tensor, names, stores, is_interrupted)
     run = Run.create(out, settings, tensor, names)
     with only_writer(run.folder):
-        drawn = _go_on(run, target, n_workers, reporter, seconds)
-    return _finish(settings, tensor, names, *drawn)
+        drawn = carry_on(run, target, n_workers, reporter, seconds)
+    return finish(settings, tensor, names, *drawn)
 
 
 def load(path: str | os.PathLike[str], *, partial: bool = False) -> Posterior:
@@ -174,7 +162,7 @@ def load(path: str | os.PathLike[str], *, partial: bool = False) -> Posterior:
     Raises
     ------
     TraceDamaged
-        If a file is missing, cut off or altered; :func:`resume` repairs draws.
+        If a file is missing, cut off or altered; :func:`resume` computes lost draws again.
 
     Examples
     --------
@@ -213,9 +201,9 @@ def resume(
     progress: bool | Callable[[Progress], object] | None = None,
     **settings: Any,
 ) -> Posterior:
-    """Go on with a stored run that was stopped, or that should have more draws.
+    """Continue a stored run that was stopped, or that needs more draws.
 
-    The result is bit for bit what a run that was never stopped gives. Damaged files of draws are
+    The draws are bit for bit those of a run that was never stopped. Damaged files of draws are
     computed again.
 
     Parameters
@@ -223,13 +211,14 @@ def resume(
     path
         The folder that ``sample(out=…)`` made; nothing else is needed.
     data
-        If given, it must be the data of the run.
+        The data may be given again, as a check: they must be those of the run.
     draws
-        Draws a chain to go on to; by default what was asked for.
+        Total number of draws per chain; by default the number that the run was started with.
     engine, threads, checkpoint, progress
         As in :func:`sample`; they do not change the draws.
     **settings
-        Other arguments of :func:`sample`; if given, they must be those of the run.
+        Other arguments of :func:`sample` may be given again, as a check: they must be those of
+        the run.
 
     Returns
     -------
@@ -239,7 +228,7 @@ def resume(
     Raises
     ------
     TraceMismatch
-        If data or settings are not those of the run.
+        If the data or settings are not those of the run.
 
     Examples
     --------
@@ -257,22 +246,22 @@ def resume(
     if run.header["stream"] != VERSION:
         msg = (
             f"{run.folder} was drawn by thali {run.header['version']}, whose random stream "
-            "differs; going on would not repeat it; use that version, or start anew."
+            "differs, so that this version cannot continue it; use that version, or start anew."
         )
         raise TraceMismatch(msg)
-    _expect(run.settings, settings)
+    require_same(run.settings, settings)
     tensor, names = run.data()
     if data is not None and digest(_packed(data, threads)[0]) != run.header["digest"]:
         raise TraceMismatch(
             f"the data given are not those of {run.folder}",
-            "going on with a run needs no data",
+            "a run is resumed with its own copy of the data",
             "leave them out",
         )
     if draws is not None:
         count("draws", draws, least=1)
-    target, n_workers = _prepare(tensor, run.settings, engine, threads)
+    target, n_workers = prepare(tensor, run.settings, engine, threads)
     with only_writer(run.folder):
-        run = Run.open(path)  # somebody else may have extended it
+        run = Run.open(path)  # another process may have extended it
         if draws is not None and draws != run.settings.draws:
             n_drawn = max(len(run.chain(number)) for number in range(run.settings.chains))
             if draws < n_drawn:
@@ -282,73 +271,12 @@ def resume(
                     ("give at least as many, or read the run with ", Load(run.folder)),
                 )
             run = run.extend(draws)
-        drawn = _go_on(run, target, n_workers, reporter, seconds)
-    return _finish(run.settings, tensor, names, *drawn)
-
-
-# --- running ---------------------------------------------------------------------------------
-
-
-def _prepare(
-    tensor: PackedTensor, settings: Settings, engine: str, threads: int | None
-) -> tuple[Target, int]:
-    """Load the data on an engine; return how many chains run at a time.
-
-    Chains side by side use threads better than rows side by side; what is left over goes to rows.
-    On small data a sweep is mostly Python, which threads cannot share: one thread takes turns.
-    """
-    target = Target.prepare(tensor, settings.model, settings.schedule, engine, threads)
-    is_large = prod(settings.shape) >= _LARGE
-    return target, target.engine.serve_chains(settings.chains) if is_large else 1
-
-
-def _go_on(
-    run: Run, target: Target, n_workers: int, reporter: Reporter, seconds: float
-) -> tuple[Sequence[Store], bool]:
-    """Carry a stored run to its end; return its chains and whether they were interrupted."""
-    stores = [run.chain(number) for number in range(run.settings.chains)]
-    for store in stores:
-        store.seconds = seconds
-        if store.damage:
-            log.warning("%s The chain goes on from its last whole draw.", store.damage)
-            store.rewind()
-    return stores, run_chains(target, run.settings, stores, n_workers, reporter)
-
-
-def _finish(
-    settings: Settings,
-    tensor: PackedTensor,
-    names: Names,
-    stores: Sequence[Store],
-    is_interrupted: bool,  # noqa: FBT001
-) -> Posterior:
-    """Make a posterior of what was drawn; warn if it cannot be trusted."""
-    posterior = Posterior(settings, tensor, names, stores)
-    if is_interrupted:
-        if posterior.n_draws == 0:
-            raise KeyboardInterrupt
-        log.warning(StoppedEarly(posterior.n_draws, settings.draws))
-    try:
-        verdict = posterior.verdict()
-    except ImportError as error:
-        log.warning("whether the chains agree was not checked: %s", error)
-        return posterior
-    if verdict is not None:
-        warnings.warn(NotConverged(verdict), stacklevel=3)
-    return posterior
-
-
-# --- settings --------------------------------------------------------------------------------
-
-
-def _schedule(schedule: str | Schedule, warmup: int) -> Schedule:
-    if isinstance(schedule, Schedule):
-        return replace(schedule, warmup=warmup)
-    return Schedule(schedule, warmup=warmup)
+        drawn = carry_on(run, target, n_workers, reporter, seconds)
+    return finish(run.settings, tensor, names, *drawn)
 
 
 def _packed(data: Any, threads: int | None) -> tuple[PackedTensor, Names]:
-    """Pack the data, and take their names along."""
+    """Return the data as packed bits, and the names of their modes and rows."""
     if isinstance(data, PackedTensor):
         return data, Names(*own_names(data, len(data.shape)))
     if isinstance(data, Simulated):
@@ -357,33 +285,3 @@ def _packed(data: Any, threads: int | None) -> tuple[PackedTensor, Names]:
     tensor = BinaryTensor.from_any(data, threads=threads)
     packed = PackedTensor.from_tensor(tensor, threads)
     return packed, Names(tensor.mode_names, tensor.row_names)
-
-
-def _expect(settings: Settings, given: dict[str, Any]) -> None:
-    """Compare settings given to resume with those of the run."""
-    of_model = {f.name for f in fields(Model)}
-    own = {"seed": settings.seed, "chains": settings.chains, "thin": settings.thin}
-    own["warmup"] = settings.warmup
-    allowed = [*own, "schedule", *sorted(of_model)]
-    arity = len(settings.shape)
-    for name, value in given.items():
-        if value is None and name in ("alpha", "density"):  # as in sample: the default
-            value = getattr(Model(), name)
-        if name in of_model:
-            other = replace(settings.model, **{name: value})
-            is_same = other.priors(arity) == settings.model.priors(arity)
-            is_same &= other.n_components == settings.model.n_components
-        elif name == "schedule":
-            is_same = _schedule(value, settings.warmup) == settings.schedule
-        elif name in own:
-            is_same = value == own[name]
-        else:
-            raise InvalidType(
-                was_given(name, value), f"allowed are {', '.join(allowed)}", "leave it out"
-            )
-        if not is_same:
-            raise TraceMismatch(
-                was_given(name, value),
-                "the run has another value",
-                ("leave it out to go on, or start a new run with ", Sample()),
-            )

@@ -1,8 +1,9 @@
-"""Sentences whose parts every face says in its own words: Python, the command line, a page.
+"""Messages that every face, such as Python or the command line, phrases in its own words.
 
-A phrase is a text, or a tuple of texts and parts. A part is what faces say differently: an
-argument (``draws=3`` or ``--draws 3``), or an action (``thali.resume('run')`` or ``thali resume
-run``). Whoever raises an error names the parts; whoever shows it chooses the face.
+A phrase is a text, or a tuple of texts and parts. A part is something that faces phrase
+differently: an argument (``draws=3`` or ``--draws 3``), or an action (``thali.resume('run')`` or
+``thali resume run``). The code that raises an error names the parts; the code that shows the error
+chooses the face.
 """
 
 from __future__ import annotations
@@ -15,41 +16,41 @@ if TYPE_CHECKING:
 
 
 class Face:
-    """How Python says things; other faces override what they say differently.
+    """The wording of the Python interface; other faces override what they phrase differently.
 
-    A method returns an empty text for what cannot be done on a face.
+    A method returns an empty text if the face does not offer the action.
     """
 
     def argument(self, name: str) -> str:
-        """Name an argument, by the name that it has in Python."""
+        """Return the words for an argument, given its name in Python."""
         return f"`{name}`"
 
     def setting(self, name: str, value: Any) -> str:
-        """Write an argument with its value."""
+        """Return the words for an argument with its value."""
         return f"{name}={value!r}"
 
     def resume(self, run: Path | None) -> str:
-        """Write how to go on with a run."""
+        """Return how to resume a run."""
         return "resume(…)" if run is None else f"thali.resume({str(run)!r})"
 
     def load(self, run: Path | None) -> str:
-        """Write how to read a run."""
+        """Return how to read a run."""
         return "load(…)" if run is None else f"thali.load({str(run)!r})"
 
     def load_partially(self) -> str:
-        """Write how to read what is whole of a damaged run."""
+        """Return how to read the intact draws of a damaged run."""
         return "load(…, partial=True)"
 
     def sample(self, *, is_kept: bool) -> str:
-        """Write how to start a run, which may be kept in a folder."""
+        """Return how to start a run; with ``is_kept``, one that is stored in a folder."""
         return "sample(out=…)" if is_kept else "sample()"
 
     def export_tree(self) -> str:
-        """Write how to export the draws of tensors of any arity."""
+        """Return how to export the draws for tensors of any number of modes."""
         return "to_datatree()"
 
     def take_draws(self, draws: int) -> str:
-        """Say in a clause how to get more draws per chain."""
+        """Return a clause that says how to get more draws per chain."""
         return f"take more draws (draws={draws}, or resume(…, draws={draws}) for a stored run)"
 
 
@@ -57,10 +58,10 @@ PYTHON = Face()
 
 
 class Part(Protocol):
-    """What faces say differently."""
+    """A part of a phrase that faces phrase differently."""
 
     def on(self, face: Face) -> str:
-        """Return the words of a face."""
+        """Return the part in the words of a face."""
 
 
 Phrase: TypeAlias = "str | Part | tuple[str | Part, ...]"
@@ -68,55 +69,55 @@ Phrase: TypeAlias = "str | Part | tuple[str | Part, ...]"
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument, by its name in Python."""
+    """An argument, given by its name in Python."""
 
     name: str
 
     def on(self, face: Face) -> str:
-        """Return the words of a face."""
+        """Return the part in the words of a face."""
         return face.argument(self.name)
 
 
 @dataclass(frozen=True)
 class Setting:
-    """An argument, by its name in Python, with a value."""
+    """An argument, given by its name in Python, with its value."""
 
     name: str
     value: Any
 
     def on(self, face: Face) -> str:
-        """Return the words of a face."""
+        """Return the part in the words of a face."""
         return face.setting(self.name, self.value)
 
 
 @dataclass(frozen=True)
 class Resume:
-    """Go on with a run: this one, or the one that is spoken of."""
+    """Resume a run; None stands for the run that the message is about."""
 
     run: Path | None = None
 
     def on(self, face: Face) -> str:
-        """Return the words of a face."""
+        """Return the part in the words of a face."""
         return face.resume(self.run)
 
 
 @dataclass(frozen=True)
 class Load:
-    """Read a run: this one, or the one that is spoken of."""
+    """Read a run; None stands for the run that the message is about."""
 
     run: Path | None = None
 
     def on(self, face: Face) -> str:
-        """Return the words of a face."""
+        """Return the part in the words of a face."""
         return face.load(self.run)
 
 
 @dataclass(frozen=True)
 class LoadPartially:
-    """Read what is whole of a damaged run."""
+    """Read the intact draws of a damaged run."""
 
     def on(self, face: Face) -> str:
-        """Return the words of a face."""
+        """Return the part in the words of a face."""
         return face.load_partially()
 
 
@@ -127,32 +128,32 @@ class Sample:
     is_kept: bool = False
 
     def on(self, face: Face) -> str:
-        """Return the words of a face."""
+        """Return the part in the words of a face."""
         return face.sample(is_kept=self.is_kept)
 
 
 @dataclass(frozen=True)
 class ExportTree:
-    """Export draws in the form that holds tensors of any arity."""
+    """Export draws in a format that holds tensors of any number of modes."""
 
     def on(self, face: Face) -> str:
-        """Return the words of a face."""
+        """Return the part in the words of a face."""
         return face.export_tree()
 
 
 @dataclass(frozen=True)
 class TakeDraws:
-    """Get more draws, so many per chain."""
+    """Get more draws: ``draws`` per chain in total."""
 
     draws: int
 
     def on(self, face: Face) -> str:
-        """Return the words of a face."""
+        """Return the part in the words of a face."""
         return face.take_draws(self.draws)
 
 
 class AnyOf:
-    """Several clauses, of which a face says those that can be done there.
+    """Several clauses; a face shows those whose actions it offers.
 
     Examples
     --------
@@ -166,12 +167,12 @@ class AnyOf:
         self.joint = joint
 
     def on(self, face: Face) -> str:
-        """Return the words of a face."""
+        """Return the part in the words of a face."""
         return self.joint.join(filter(None, (say(clause, face) for clause in self.clauses)))
 
 
 def was_given(name: str, value: Any) -> tuple[str | Part, ...]:
-    """Return the clause that says what an argument was.
+    """Return the clause that says which value an argument was given.
 
     Examples
     --------
@@ -182,7 +183,7 @@ def was_given(name: str, value: Any) -> tuple[str | Part, ...]:
 
 
 def say(phrase: Phrase, face: Face = PYTHON) -> str:
-    """Return a phrase in the words of a face; nothing if a part cannot be said on it."""
+    """Return a phrase in the words of a face; empty if the face does not offer a part of it."""
     parts = phrase if isinstance(phrase, tuple) else (phrase,)
     words = [part if isinstance(part, str) else part.on(face) for part in parts]
     is_said = all(word or isinstance(part, str) for word, part in zip(words, parts, strict=True))
@@ -190,5 +191,5 @@ def say(phrase: Phrase, face: Face = PYTHON) -> str:
 
 
 def capitalized(clause: str) -> str:
-    """Begin a sentence with a clause."""
+    """Return a clause with its first letter in upper case."""
     return f"{clause[:1].upper()}{clause[1:]}"

@@ -1,4 +1,4 @@
-"""The AnnData face, ``thali.tl``: cells x genes in, components in the usual places out."""
+"""Factorization of AnnData, ``thali.tl``: results are stored in ``obsm``, ``varm`` and ``uns``."""
 
 from __future__ import annotations
 
@@ -39,64 +39,66 @@ def factorize(
     copy: bool = False,
     **settings: Any,
 ) -> AnnData | None:
-    """Find the components behind cells x genes.
+    """Find the components behind a matrix of cells x genes.
 
     A component is a set of genes that are on together, and a cell is the union of its components.
-    The matrix is read in blocks and packed, a bit an entry: sparse and backed data are never made
-    dense.
+    The matrix is read in blocks and packed with one bit per entry; sparse and backed data are
+    never made dense.
 
     Parameters
     ----------
     adata
         Cells x genes.
     layer
-        Which layer to read; X by default.
+        Name of the layer to read; X by default.
     mask_var
         Genes to use: a Boolean array, or the name of such a column of ``adata.var``.
     binarize
-        A gene is on above this number. The default takes every count; entries must be finite and
-        not negative. None takes zeros and ones as they are, and NaN for unknown.
+        Threshold above which a gene is on. With the default, any positive count is on; entries
+        must be finite and not negative. None expects zeros and ones, and NaN for unknown entries.
     key_added
-        Name of the results instead of ``thali``.
+        Name under which the results are stored, instead of ``thali``.
     copy
-        Return a copy with the results (of backed data, in memory) instead of adding them.
+        Return a copy with the results (in memory, also for backed data) instead of adding them
+        to ``adata``.
     **settings
-        Of :func:`thali.sample`, such as ``n_components``, ``chains``, ``draws``, ``seed``; with
-        ``out`` all draws are kept for :func:`thali.load`.
+        Arguments of :func:`thali.sample`, such as ``n_components``, ``chains``, ``draws``,
+        ``seed``; with ``out`` all draws are stored for :func:`thali.load`.
 
     Returns
     -------
     adata
-        The copy, or None. It has these fields, with ``key_added="foo"`` named ``X_foo`` and
-        ``foo``:
+        The copy, or None without ``copy``. The results are in these fields; with
+        ``key_added="foo"`` they are named ``X_foo`` and ``foo``:
 
         ``obsm["X_thali"]``
             Cells x components, float32: the probability that the cell has the component.
         ``varm["thali"]``
-            Genes x components, float32: the probability that the gene is in it; NaN for genes that
-            ``mask_var`` leaves out.
+            Genes x components, float32: the probability that the component contains the gene; NaN
+            for genes that ``mask_var`` leaves out.
         ``uns["thali"]``
-            ``params`` of this call, ``settings`` (JSON, all of them), ``version``;
-            ``n_components``, the posterior of their number; ``components``, how sure each is
-            (``matched``, ``similarity``), and ``unmatched``, how many a draw has beside them;
-            ``rates`` of errors; ``error`` of the point estimate; ``diagnostics`` and ``verdict``
-            (empty if nothing speaks against the chains).
+            ``params`` of this call, ``settings`` (all settings as JSON), ``version``;
+            ``n_components``, the posterior of the number of components; ``components``, the share
+            of draws in which each is found (``matched``) and its mean ``similarity`` there;
+            ``unmatched``, the mean number of other components per draw; ``rates`` of errors;
+            ``error`` of the point estimate; ``diagnostics`` and ``verdict`` (empty if the chains
+            agree).
 
     Raises
     ------
     ValueError, TypeError
-        In one sentence: what was given, what is allowed and what to do.
+        If an argument is wrong; the message says what was given, what is allowed and what to do.
 
     Warns
     -----
     NotConverged
-        If the chains have not agreed.
+        If the chains disagree.
 
     Notes
     -----
-    Components are those of the point estimate, in its order, followed through all draws
-    (:meth:`thali.Posterior.align`); probabilities are averages over the draws that have a partner.
-    A component may belong to a single cell.
+    The components are those of the point estimate, in its order, matched to the components of
+    every draw (:meth:`thali.Posterior.align`). Probabilities are averages over the draws in which
+    a component has a match. A component may belong to a single cell.
 
     Examples
     --------
@@ -120,7 +122,7 @@ def factorize(
     _check_settings(settings)
     if adata.is_view and adata.isbacked and not copy:
         msg = (
-            "adata is a view of a file, which cannot take results; give copy=True, or "
+            "adata is a view of a file, which cannot take results; give copy=True, or use "
             "`adata.to_memory()`."
         )
         raise ValueError(msg)
@@ -143,13 +145,13 @@ def to_anndata(posterior: Posterior) -> AnnData:
     Parameters
     ----------
     posterior
-        Of a matrix.
+        Posterior of a matrix.
 
     Returns
     -------
     adata
-        X is the data, sparse (float32, NaN for unknown entries); the results are where
-        :func:`factorize` puts them.
+        X holds the data as a sparse matrix (float32, NaN for unknown entries); the results are in
+        the same fields as those of :func:`factorize`.
 
     Raises
     ------
@@ -186,7 +188,7 @@ def to_anndata(posterior: Posterior) -> AnnData:
     return alone
 
 
-# --- what goes where -------------------------------------------------------------------------
+# --- results ---------------------------------------------------------------------------------
 
 
 def _write(
@@ -196,7 +198,7 @@ def _write(
     genes: NDArray[np.bool_] | None,
     params: dict[str, Any],
 ) -> None:
-    """Write the results; nothing in them is a tuple or None, which files cannot hold."""
+    """Add the results to ``adata``, without tuples and None, which h5ad files cannot hold."""
     alignment = posterior.align()
     cells, codes = (np.asarray(part, np.float32) for part in alignment.probabilities)
     if genes is not None:
@@ -227,13 +229,13 @@ def _write(
         "diagnostics": posterior.summary(),
         "verdict": str(posterior.verdict() or ""),
     }
-    adata.obsm[f"X_{key}"] = cells  # first: it makes a view an object of its own
+    adata.obsm[f"X_{key}"] = cells  # first, because it turns a view into a copy
     adata.varm[key] = codes
     adata.uns[key] = results
 
 
 def _matrix(tensor: PackedTensor) -> Any:
-    """Return packed data as a sparse matrix; only a block of rows is ever dense."""
+    """Return packed data as a sparse matrix; only one block of rows at a time is dense."""
     from scipy import sparse  # noqa: PLC0415 - slow to import
 
     n_rows, n_columns = tensor.shape
@@ -251,7 +253,7 @@ def _matrix(tensor: PackedTensor) -> Any:
 
 
 def _genes(adata: AnnData, mask_var: Any) -> NDArray[np.bool_] | None:
-    """Return which genes to use; None for all."""
+    """Return the mask of the genes to use; None stands for all genes."""
     if mask_var is None:
         return None
     if isinstance(mask_var, str):
@@ -259,13 +261,14 @@ def _genes(adata: AnnData, mask_var: Any) -> NDArray[np.bool_] | None:
             given = ", ".join(map(repr, adata.var)) or "no columns"
             msg = f"mask_var={mask_var!r} was given; adata.var has {given}; choose one of those."
             raise ValueError(msg)
-        told, mask = f"adata.var[{mask_var!r}]", adata.var[mask_var].to_numpy()
+        source, mask = f"adata.var[{mask_var!r}]", adata.var[mask_var].to_numpy()
     else:
-        told, mask = "mask_var", np.asarray(mask_var)
+        source, mask = "mask_var", np.asarray(mask_var)
     if mask.dtype != np.bool_ or mask.shape != (adata.n_vars,):
         msg = (
-            f"{told} has type {mask.dtype} and shape {mask.shape}; one True or False for each of "
-            f"the {adata.n_vars} genes is needed; convert it, for instance with `.astype(bool)`."
+            f"{source} has type {mask.dtype} and shape {mask.shape}; one True or False for each "
+            f"of the {adata.n_vars} genes is needed; convert it, for instance with "
+            "`.astype(bool)`."
         )
         raise ValueError(msg)
     return np.asarray(mask, np.bool_)

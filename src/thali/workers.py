@@ -1,4 +1,4 @@
-"""Chains side by side on the threads of one process."""
+"""Run chains side by side on the threads of one process."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from thali.trace import Settings, Store
 
 _SLICE = 0.2
-"""Seconds a thread stays with one chain before it looks after the next that waits."""
+"""Seconds for which a thread advances one chain before it takes the next chain in the queue."""
 
 
 class _Chain:
-    """One chain under way: the generator, and who keeps what it yields."""
+    """A running chain: the generator of its sweeps, and the store that keeps its draws."""
 
     def __init__(self, number: int, target: Target, settings: Settings, store: Store) -> None:
         self.number = number
@@ -35,7 +35,7 @@ class _Chain:
         self.now: Progress | None = None
 
     def advance(self, stop: threading.Event) -> bool:
-        """Sweep for a while; return whether there is more to do."""
+        """Sweep for one slice of time; return whether the chain has sweeps left."""
         end = monotonic() + _SLICE
         for _ in self.sweeps:
             if stop.is_set() or monotonic() > end:
@@ -44,12 +44,12 @@ class _Chain:
         return False
 
     def _sweeps(self, key: np.uint64, target: Target) -> Iterator[None]:
-        """Sweep after sweep, keep what counts and note where the chain is."""
+        """Yield after every sweep, once it is recorded and the progress is noted."""
         begun = self.store.state
         if begun is None and target.n_first:
             for begun, info in start(key, target):
-                where = f"starting: {begun.factors[0].n_rows:,} rows, sweep {begun.sweep}"
-                self._note(0, info, where)
+                stage = f"starting: {begun.factors[0].n_rows:,} rows, sweep {begun.sweep}"
+                self._note(0, info, stage)
                 yield
         n_left = self.n_sweeps - (0 if begun is None else begun.sweep)
         for state, info in chain(key, target, max(0, n_left), begun):
@@ -63,12 +63,12 @@ class _Chain:
 
 
 class _Workers:
-    """Threads that take turns with the chains, a slice of time each, so that all advance."""
+    """Threads that advance all chains in turn, each chain for one slice of time."""
 
     def __init__(self, chains: list[_Chain], n_workers: int) -> None:
         self._waiting = deque(chains)
         self._stop = threading.Event()
-        # Not Thread.join: interrupted, it takes a running thread for ended (before Python 3.13).
+        # Before Python 3.13, an interrupted Thread.join marks a running thread as ended.
         self._ended = [threading.Event() for _ in range(n_workers)]
         self._threads = [
             threading.Thread(target=self._work, args=(ended,), daemon=True)
@@ -77,7 +77,7 @@ class _Workers:
         self.failures: list[BaseException] = []
 
     def run(self, tell: Callable[[], None]) -> None:
-        """Work until all chains are done, telling about it; or until somebody interrupts."""
+        """Run all chains to their end, or until the user interrupts; call ``tell`` meanwhile."""
         try:
             for thread in self._threads:
                 thread.start()
@@ -93,11 +93,11 @@ class _Workers:
 
     @property
     def are_running(self) -> bool:
-        """Whether some thread is still in a sweep."""
+        """Whether at least one thread is still in a sweep."""
         return not all(ended.is_set() for ended in self._started())
 
     def _started(self) -> list[threading.Event]:
-        """Return the ends of the threads that run or ran; the others, if stopped, do nothing."""
+        """Return the end events of the threads that were started; the others never run."""
         both = zip(self._threads, self._ended, strict=True)
         return [ended for thread, ended in both if thread.ident is not None]
 
@@ -106,7 +106,7 @@ class _Workers:
             while not self._stop.is_set():
                 try:
                     current = self._waiting.popleft()
-                except IndexError:  # as many chains are left as others look after
+                except IndexError:  # other threads run all remaining chains
                     return
                 if current.advance(self._stop):
                     self._waiting.append(current)
@@ -124,14 +124,14 @@ def run_chains(
     n_workers: int,
     reporter: Reporter,
 ) -> bool:
-    """Run all chains to their end; return whether somebody interrupted them."""
+    """Run all chains to their end; return whether the user interrupted them."""
     chains = [_Chain(number, target, settings, store) for number, store in enumerate(stores)]
     workers = _Workers(chains, n_workers)
     is_interrupted = False
     try:
         workers.run(lambda: reporter([c.now for c in chains if c.now is not None]))
     except KeyboardInterrupt:
-        if workers.are_running:  # a second Ctrl-C: what they hold must not be written by two
+        if workers.are_running:  # a second Ctrl-C: threads may still write to the stores
             raise
         is_interrupted = True
     reporter.close()

@@ -166,7 +166,7 @@ def test_an_existing_run_is_not_overwritten(run, table, kept):
     code, out, err = run("fit", table, *FAST, "--out", kept)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert (
-        f"exists already and is never overwritten; if it is a run, `thali resume {kept}` goes"
+        f"exists already and is never overwritten; if it is a run, `thali resume {kept}` continues"
         in err
     )
     assert before == {path: path.read_bytes() for path in kept.rglob("*.*") if path.is_file()}
@@ -238,11 +238,11 @@ def test_stopped_by_hand(start, table, tmp_path, is_kept):
     found = re.match(r"thali: stopped early: (\d+) of 1000000 draws per chain are (.*)", last)
     following = answer_of(out)[1]
     if is_kept:
-        assert found[2] == "kept in run; `thali resume run` goes on."
+        assert found[2] == "kept in run; `thali resume run` continues."
         assert following == "Next: thali resume run"
         assert thali.load(tmp_path / "run").n_draws == int(found[1])
     else:
-        assert found[2] == "not kept; with --out RUN they would be."
+        assert found[2] == "not kept; use --out RUN to keep them."
     assert err.count("stopped early") == 1
 
 
@@ -259,7 +259,7 @@ def test_stopped_in_the_warm_up(run, table, monkeypatch, is_kept):
     monkeypatch.setattr("thali.inference.sample", sample)
     code, out, err = run("fit", table, "--out", "new.run")
     assert (code, out) == (1, "")
-    kept = "new.run keeps how far the chains are; `thali resume new.run` goes on."
+    kept = "new.run keeps the state of the chains; `thali resume new.run` continues."
     end = kept if is_kept else "nothing was kept."
     assert err == f"thali: stopped before the first draw; {end}\n"
 

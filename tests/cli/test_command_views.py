@@ -259,7 +259,7 @@ def test_export_that_fails_leaves_nothing(run, kept, tmp_path, monkeypatch):
     monkeypatch.setattr("thali.posterior.tables.tables", tables)
     code, _, err = run("export", "kept.run", "--to", "new")
     assert code == 1
-    assert err.startswith("thali: an error that was not expected (AttributeError")
+    assert err.startswith("thali: an unexpected error occurred (AttributeError")
     assert {path.name for path in tmp_path.iterdir()} == {"kept.run"}
 
 

@@ -91,7 +91,7 @@ WRONG_USAGE = [
         "table.csv is not a folder; give the folder that `thali fit",
     ),
     ("summary damaged.run", "header.json is damaged"),
-    ("summary early.run", "has no draws yet; `thali resume early.run` goes on until it has."),
+    ("summary early.run", "has no draws yet; `thali resume early.run` continues it."),
     ("fit table.csv --report new.pdf", "--report ends in '.pdf'; allowed is .html"),
     (
         "fit table.csv --report taken.html --out new",
@@ -106,16 +106,16 @@ WRONG_USAGE = [
     ("export kept.run --to kept.run", "kept.run is not empty; choose another folder, or write"),
     ("export kept.run --to absent/new", "there is no folder absent; make it first."),
     ("export kept.run --to absent/new.nc", "there is no folder absent; make it first."),
-    ("export kept.run --to taken", "taken is a file, and a folder was to be written"),
+    ("export kept.run --to taken", "taken is a file, but a folder should be written"),
     ("export kept.run --to taken.nc", "taken.nc exists already; choose another name, or"),
     ("export early.run --to new", "early.run has no draws yet"),
     ("simulate", "missing argument 'OUT'"),
     ("simulate new.txt --components 2", "OUT ends in '.txt'; allowed are .csv, .tsv, .npy, .npz"),
-    ("simulate new.csv", "give either --components (a number) or --alpha (a buffet)"),
-    ("simulate new.csv --components 2 --alpha 1", "give either --components (a number) or"),
+    ("simulate new.csv", "give either --components (their number) or --alpha (to draw"),
+    ("simulate new.csv --components 2 --alpha 1", "give either --components (their number) or"),
     ("simulate new.csv --components 2 --shape 5", "'5' is not a shape such as 200x500"),
     ("simulate new.csv --components 2 --shape 5x0", "'5x0' is not a shape such as 200x500"),
-    ("simulate new.csv --components 2 --shape 5x5x5", "a table has two modes, and --shape has 3"),
+    ("simulate new.csv --components 2 --shape 5x5x5", "a table has two modes, but --shape has 3"),
     ("simulate new.csv --components 2 --flip 1.5", "'--flip': 1.5 is not in the range 0<=x<1"),
     ("simulate new.csv --components 2 --flip 0.1 --dropped 0.1", "give either --flip (one rate)"),
     ("simulate new.csv --components 2 --dropped 0.1", "give both --spurious and --dropped"),
@@ -128,7 +128,7 @@ WRONG_USAGE = [
     ("simulate new.npz --components 2 --truth new.npz", "OUT and --truth are the same file"),
     ("simulate new.csv --components 2 --truth taken.npz", "taken.npz exists already"),
     ("simulate absent/new.csv --components 2", "there is no folder absent; make it first."),
-    ("simulate folder.npy --components 2 --force", "folder.npy is a folder, and a file was to be"),
+    ("simulate folder.npy --components 2 --force", "folder.npy is a folder, but a file should be"),
 ]
 
 
@@ -227,9 +227,9 @@ def test_a_folder_that_cannot_be_written(run, folder, typed):
         (
             RuntimeError("a\nb"),
             1,
-            "an error that was not expected (RuntimeError: a b); `thali --",
+            "an unexpected error occurred (RuntimeError: a b); `thali --",
         ),
-        (KeyError("x"), 1, "an error that was not expected (KeyError: 'x')"),
+        (KeyError("x"), 1, "an unexpected error occurred (KeyError: 'x')"),
         (ValueError("two\nlines"), 2, "two lines"),
         (ImportError("install it"), 2, "install it"),
     ],
@@ -261,7 +261,7 @@ def test_damaged_draws_are_told_and_computed_again(run, kept):
     assert f"0 draws per chain are intact; {again}\n" in err
     code, _, err = run("resume", "kept.run", "--quiet")
     assert code == 0
-    assert re.fullmatch(r"thali: .*The chain goes on from its last whole draw\.\n", err)
+    assert re.fullmatch(r"thali: .*The chain continues from its last intact draw\.\n", err)
     np.testing.assert_array_equal(thali.load(kept).log_joint, whole)
 
 

@@ -9,6 +9,7 @@ import thali.cli
 from thali.model import Beta, FixedRates, Gamma, Model, PerComponent
 from thali.report.reproduce import command, python_call
 from thali.sampler import Schedule
+from thali.sampler.schedule import make_schedule
 from thali.trace import Settings
 
 MODELS = [
@@ -35,7 +36,7 @@ def test_call_gives_the_same_settings(monkeypatch, model, schedule, thin):
     kind = given.pop("schedule", "parallel")
     kind = kind if isinstance(kind, Schedule) else Schedule(kind)
     warmup = given.pop("warmup")
-    same = Settings((5, 6), Model(**told), thali.inference._schedule(kind, warmup), **given)
+    same = Settings((5, 6), Model(**told), make_schedule(kind, warmup), **given)
     assert same == settings
 
 

@@ -202,7 +202,9 @@ WRONG_RATIOS = {  # module, what it says, what it should not say
         "own_component", "log(alpha) - log(n + 1) if is_birth", "log(alpha) if is_birth"
     ),
     # The seed row that was drawn, not all that could have been.
-    "residual": ("residual", "largest + log(total) - log(n_rows)", "largest - log(n_rows)"),
+    "residual": (
+        "residual_kernels", "largest + log(total) - log(n_rows)", "largest - log(n_rows)"
+    ),
 }  # fmt: skip
 
 
@@ -218,7 +220,11 @@ def wrong_ratio(mistake):
 
     def patched(patch):
         where, *edit = WRONG_RATIOS[mistake]
-        put_move(patch, mutate(f"thali.sampler.moves.{where}", [edit]), where.upper())
+        mutant = mutate(f"thali.sampler.moves.{where}", [edit])
+        if where == "residual_kernels":  # the move itself is in another file
+            where = "residual"
+            mutant = mutate(f"thali.sampler.moves.{where}", [], add_up=mutant.add_up)
+        put_move(patch, mutant, where.upper())
 
     return patched
 

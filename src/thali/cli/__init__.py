@@ -1,6 +1,6 @@
-"""The command line: from a file to the answer without a line of Python.
+"""The command line: from a file to the answer without writing Python.
 
-Everything heavy is imported inside the commands, so that ``thali --help`` answers at once.
+Slow libraries are imported inside the commands, so that ``thali --help`` answers at once.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ __all__ = ["main"]
 def main(*, debug: bool) -> None:
     """Find the hidden Boolean structure of binary data.
 
-    Every row is a plate, the union of a few dishes from a buffet of unknown size: thali infers
-    how many dishes (components) there are, what is in each, and which rows took which.
+    Every row is a plate with a few dishes from a buffet of unknown size: thali infers how many
+    dishes (components) there are, which columns each contains, and which rows have which dishes.
 
     \b
     Start with a table of zeros and ones, and keep the run:
         thali fit table.csv --out table.run
-    Look at it, and take it with you:
+    Look at the results, and export them:
         thali summary table.run
         thali report table.run -o table.html
         thali export table.run --to tables
-    If the chains disagree, or the run was stopped, go on:
+    If the chains disagree, or the run was stopped, continue it:
         thali resume table.run --draws 800
-    No data at hand? Make some, of which the truth is known:
+    Without data at hand, simulate some whose true components are known:
         thali simulate table.csv --shape 200x500 --components 5
 
-    `thali COMMAND --help` says more about each. Exit codes: 0 done, 1 the run failed or was
+    `thali COMMAND --help` explains a command. Exit codes: 0 done, 1 the run failed or was
     stopped, 2 wrong usage or bad input.
     """  # noqa: D301 - the backslash is for click: it keeps the lines apart
 

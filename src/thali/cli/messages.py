@@ -1,4 +1,4 @@
-"""What the commands say, and where: answers on the output, all else on the error stream."""
+"""Messages of the commands: answers go to the output, everything else to the error stream."""
 
 from __future__ import annotations
 
@@ -19,20 +19,22 @@ FAILED, BAD_INPUT = 1, 2
 
 
 def tell(sentence: str) -> None:
-    """Say something beside the answer."""
+    """Write a message to the error stream."""
     click.echo(f"thali: {sentence}", err=True)
 
 
 def say(text: str) -> None:
-    """Write the answer; one sentence if that cannot be done."""
+    """Write the answer to the output; if that fails, say so in one sentence and exit."""
     try:
         click.echo(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        raise  # click ends quietly when nobody reads on
+        raise  # nobody reads the output, and click ends quietly
     except OSError as error:
         tell(f"the answer could not be written ({error.strerror}).")
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing left to flush
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # so that Python does not flush at exit
         sys.exit(FAILED)
 
 
@@ -63,16 +65,16 @@ OPTIONS = {
     "dropped": "--dropped RATE",
     "unknown": "--missing-rate RATE",
 }
-"""Options, by the names of arguments in Python."""
+"""Options of the command line, by the names of the arguments in Python."""
 
 
 class CommandFace(Face):
-    """How the command line says things.
+    """The wording of the command line.
 
     Parameters
     ----------
     run
-        The run that is spoken of, if there is one.
+        The run that the messages are about, if there is one.
 
     Examples
     --------
@@ -87,11 +89,11 @@ class CommandFace(Face):
         self.run = run
 
     def argument(self, name: str) -> str:
-        """Name an option."""
+        """Return the name of an option."""
         return OPTIONS.get(name) or name.replace("_", " ")
 
     def setting(self, name: str, value: Any) -> str:
-        """Write an option as it is typed: once for every value, or without one if it is a flag."""
+        """Return an option as it is typed: once per value, or alone if it is a flag."""
         option = OPTIONS[name].partition(" ")[0] if name in OPTIONS else self.argument(name)
         if value is True:
             return option
@@ -99,27 +101,27 @@ class CommandFace(Face):
         return " ".join(f"{option} {shlex.quote(str(part))}" for part in values)
 
     def resume(self, run: Path | None) -> str:
-        """Write the command that goes on with a run."""
+        """Return the command that resumes a run."""
         return f"`{command('resume', *self._name(run))}`"
 
     def load(self, run: Path | None) -> str:
-        """Write the command that shows a run."""
+        """Return the command that shows a run."""
         return f"`{command('summary', *self._name(run))}`"
 
     def load_partially(self) -> str:
-        """Say nothing: no command reads a part of a run."""
+        """Return an empty text: no command reads a part of a run."""
         return ""
 
     def sample(self, *, is_kept: bool) -> str:
-        """Write the command that starts a run."""
+        """Return the command that starts a run."""
         return "`thali fit --out`" if is_kept else "`thali fit`"
 
     def export_tree(self) -> str:
-        """Name the file that holds tensors of any arity."""
+        """Return the kind of file that holds tensors of any number of modes."""
         return "a .nc file"
 
     def take_draws(self, draws: int) -> str:
-        """Say how to get more draws per chain."""
+        """Return a clause that says how to get more draws per chain."""
         if self.run is None:
             return f"ask for more draws with --draws {draws}"
         return f"go on with `{command('resume', self.run, '--draws', draws)}`"

@@ -1,4 +1,4 @@
-"""Files and folders that are either there, whole, or not there at all."""
+"""Write files and folders that get their name only when they are complete."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 
 def refuse_existing(path: Path, *, force: bool, else_do: str = "replace it with --force") -> None:
-    """Say that something is in the way, before anything is computed."""
+    """Raise an error if the file cannot be written, before anything is computed."""
     if os.path.lexists(path) and not force:
         msg = f"{path} exists already; choose another name, or {else_do}."
         raise FileExistsError(msg)
     if path.is_dir():
-        msg = f"{path} is a folder, and a file was to be written; choose another name."
+        msg = f"{path} is a folder, but a file should be written; choose another name."
         raise IsADirectoryError(msg)
     _need_parent(path)
 
 
 def refuse_page(path: Path, option: str, **how: Any) -> None:
-    """Say that an HTML page could not be written there, before anything is computed."""
+    """Raise an error if the HTML page cannot be written, before anything is computed."""
     if path.suffix.lower() not in (".html", ".htm"):
         msg = f"{option} ends in {path.suffix!r}; allowed is .html."
         raise click.UsageError(msg)
@@ -39,7 +39,7 @@ def refuse_page(path: Path, option: str, **how: Any) -> None:
 def write_page(
     posterior: Posterior, path: Path, *, title: str | None = None, force: bool = False
 ) -> str:
-    """Write the report; return what to say."""
+    """Write the report; return a message for the user."""
     write = import_module("thali.report").write  # --help must stay fast
     with whole_file(path, force=force) as temporary:
         write(posterior, temporary, title=title)
@@ -48,13 +48,13 @@ def write_page(
 
 @contextmanager
 def whole_file(path: Path, *, force: bool) -> Iterator[Path]:
-    """Give the name of a file to fill; it gets its own name when it is complete."""
+    """Yield a temporary path to write to; it is renamed to ``path`` when it is complete."""
     refuse_existing(path, force=force)
-    # The same ending: many libraries look at it.
+    # The ending is kept, because many libraries choose the format by it.
     temporary = path.with_name(f".{path.stem}.{os.getpid()}.tmp{path.suffix}")
     try:
         with _telling(path):
-            temporary.open("xb").close()  # what follows may say less clearly that it cannot
+            temporary.open("xb").close()  # its error is clearer than those of libraries
             yield temporary
             temporary.replace(path)
     finally:
@@ -63,12 +63,13 @@ def whole_file(path: Path, *, force: bool) -> Iterator[Path]:
 
 @contextmanager
 def whole_folder(path: Path, *, force: bool) -> Iterator[Path]:
-    """Give the name of a folder to fill; with ``force`` its files replace those of the same name.
+    """Yield a temporary folder to fill; it is renamed to ``path`` when it is complete.
 
-    An empty folder that is there already is filled without being asked.
+    If ``path`` exists, the files are moved into it. It must be empty, unless ``force`` allows them
+    to replace files of the same name.
     """
     if os.path.lexists(path) and not path.is_dir():
-        msg = f"{path} is a file, and a folder was to be written; choose another name."
+        msg = f"{path} is a file, but a folder should be written; choose another name."
         raise NotADirectoryError(msg)
     if path.is_dir() and any(path.iterdir()) and not force:
         msg = f"{path} is not empty; choose another folder, or write into it with --force."

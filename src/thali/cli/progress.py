@@ -1,4 +1,4 @@
-"""How far a run is: bars for those who watch, a line now and then for logs."""
+"""Progress of a run: bars in a terminal, a line every ten seconds in logs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from thali.progress import Progress
 
 _SECONDS = 10.0
-"""Between two lines; a run that is done before the first says nothing but its answer."""
+"""Seconds between two lines; a run that takes less shows only its answer."""
 
 
 class Lines:
-    """Tells how far all chains are, at most every ten seconds."""
+    """Writes a line about the progress of all chains, at most every ten seconds."""
 
     def __init__(self, n_chains: int, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
@@ -28,7 +28,7 @@ class Lines:
         self._now: dict[int, Progress] = {}
 
     def __call__(self, now: Progress) -> None:
-        """Take note of where a chain is, and tell about all of them when it is time."""
+        """Record the progress of a chain; write a line about all chains when it is due."""
         self._now[now.chain] = now
         if self._clock() - self._told < _SECONDS:
             return
@@ -46,9 +46,10 @@ class Lines:
 def shown(
     n_chains: int, beginning: str, *, quiet: bool
 ) -> Iterator[bool | Callable[[Progress], object]]:
-    """Give what shows the progress of a run.
+    """Yield the ``progress`` argument for a run: False, or a function that shows the progress.
 
-    The beginning is told with the first sweep: whatever is refused before that is one sentence.
+    The opening line, ``beginning``, is written with the first sweep, so that an error before the
+    first sweep is the only message.
     """
     if quiet:
         yield False

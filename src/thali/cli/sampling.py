@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 _THREADS = click.option(
     "--threads",
     type=click.IntRange(1),
-    help="Threads (default: all cores); the draws are the same.",
+    help="Number of threads (default: all cores); it does not change the draws.",
 )
 _ENGINE = click.option(
     "--engine",
     type=click.Choice(["auto", "cpu", "gpu"]),
     default="auto",
     show_default=True,
-    help="Where to compute; the draws are the same.",
+    help="Engine to run on; it does not change the draws.",
 )
 _CHECKPOINT = click.option(
     "--checkpoint",
@@ -44,34 +44,36 @@ _CHECKPOINT = click.option(
 _QUIET = click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
 
 
-@click.command(short_help="Sample the components behind DATA and say the answer.")
+@click.command(short_help="Sample the components behind DATA and show the answer.")
 @click.argument("data", type=click.Path(path_type=Path))
 @click.option(
     "--out",
     metavar="RUN",
     type=click.Path(path_type=Path),
-    help="Folder that keeps the run, for all other commands.",
+    help="Folder in which the run is stored; all other commands read it.",
 )
 @click.option(
     "--report",
     metavar="FILE.html",
     type=click.Path(path_type=Path),
-    help="Write the answer as a page to look at, too.",
+    help="Also write the answer as an HTML page.",
 )
-@click.option("--components", type=click.IntRange(0), help="Fix their number (default: infer it).")
+@click.option(
+    "--components", type=click.IntRange(0), help="Number of components (default: infer it)."
+)
 @click.option(
     "--chains",
     type=click.IntRange(1),
     default=4,
     show_default=True,
-    help="Independent chains, to see whether they agree.",
+    help="Number of independent chains; comparing them shows whether they converged.",
 )
 @click.option(
     "--warmup",
     type=click.IntRange(0),
     default=400,
     show_default=True,
-    help="Sweeps before draws are kept.",
+    help="Warm-up sweeps per chain.",
 )
 @click.option(
     "--draws",
@@ -85,14 +87,14 @@ _QUIET = click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
     type=click.Choice(["unequal", "equal", "as-published"]),
     default="unequal",
     show_default=True,
-    help="Error rates of ones and zeros; as-published is not a posterior.",
+    help="Unequal or equal error rates of ones and zeros; as-published is not a posterior.",
 )
 @click.option(
     "--schedule",
     type=click.Choice(["parallel", "serial", "serial-integrated"]),
     default="parallel",
     show_default=True,
-    help="Rows in blocks, all rows of a block at once; or one after another.",
+    help="Update rows in parallel blocks, or serially, one row after another.",
 )
 @_ENGINE
 @_THREADS
@@ -101,7 +103,7 @@ _QUIET = click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
     type=click.IntRange(0, 2**64 - 1),
     default=0,
     show_default=True,
-    help="Same seed, same result, on any number of threads.",
+    help="The same seed gives the same result on any number of threads.",
 )
 @_CHECKPOINT
 @_QUIET
@@ -109,11 +111,16 @@ _QUIET = click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
     "--binarize", metavar="T", type=float, help="Entries above T are ones, the others zeros."
 )
 @click.option(
-    "--missing", metavar="TEXT", multiple=True, help="What unknown entries read; may be repeated."
+    "--missing",
+    metavar="TEXT",
+    multiple=True,
+    help="Text that marks unknown entries; may be repeated.",
 )
-@click.option("--transpose", is_flag=True, help="Columns of the file are rows of the model.")
-@click.option("--layer", metavar="NAME", help="Which matrix of a file that has several.")
-@click.option("--kind", metavar="KIND", help="What the file is, if its name does not say.")
+@click.option(
+    "--transpose", is_flag=True, help="Swap rows and columns; components are assigned to rows."
+)
+@click.option("--layer", metavar="NAME", help="Which matrix to read from a file that has several.")
+@click.option("--kind", metavar="KIND", help="Kind of the file, if its name does not show it.")
 def fit(
     data: Path,
     out: Path | None,
@@ -128,13 +135,13 @@ def fit(
     quiet: bool,
     **settings: Any,
 ) -> None:
-    """Sample the components behind DATA, and say how many there are and how sure that is.
+    """Sample the components behind DATA; show how many there are and how certain that is.
 
     DATA is a table (.csv, .tsv, .parquet), pairs of row and column, baskets (.basket, .dat, .txt),
     an array (.npy, .npz, .mtx) or cells (.h5ad, .zarr, 10x). Entries are 0, 1, or empty for
-    unknown; --binarize makes ones of larger numbers. Rows are what has components.
+    unknown; with --binarize T, numbers above T become ones. Components are assigned to rows.
 
-    Ctrl-C stops early: with --out everything sampled so far is kept, and `thali resume` goes on.
+    Ctrl-C stops early: with --out everything sampled so far is kept, and `thali resume` continues.
 
     \b
     Examples:
@@ -159,17 +166,17 @@ def fit(
     _answer(posterior, out, data, report)
 
 
-@click.command(short_help="Go on with RUN, stopped or finished.")
+@click.command(short_help="Continue RUN, stopped or finished.")
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option("--draws", type=click.IntRange(1), help="Go on to this many draws per chain.")
+@click.option("--draws", type=click.IntRange(1), help="Total number of draws per chain.")
 @_ENGINE
 @_THREADS
 @_CHECKPOINT
 @_QUIET
 def resume(run: Path, *, quiet: bool, **settings: Any) -> None:
-    """Go on with RUN, a folder made by `thali fit --out`, and say the answer.
+    """Continue RUN, a folder made by `thali fit --out`, and show the answer.
 
-    The draws are those of a run that was never stopped. Damaged files are computed again.
+    The draws are those of a run that was never stopped. Damaged draws are computed again.
 
     \b
     Examples:
@@ -182,7 +189,7 @@ def resume(run: Path, *, quiet: bool, **settings: Any) -> None:
     if not stored.model.is_finite:
         _refuse_serial_gpu(settings["engine"], stored.schedule.kind)
     n_chains = stored.chains
-    beginning = f"going on with {n_chains} chains"
+    beginning = f"resuming {n_chains} chains"
     with _told_if_stopped(run), shown(n_chains, beginning, quiet=quiet) as progress:
         posterior = thali.resume(run, progress=progress, **settings)
     _answer(posterior, run)
@@ -191,7 +198,7 @@ def resume(run: Path, *, quiet: bool, **settings: Any) -> None:
 def _refuse_impossible(
     tensor: BinaryTensor, components: int | None, *, schedule: str, engine: str, **_: Any
 ) -> None:
-    """Say that options do not go together, before anything is sampled."""
+    """Raise an error if options do not go together, before anything is sampled."""
     if components is not None:
         return
     if len(tensor.shape) > 2:
@@ -214,17 +221,17 @@ def _refuse_serial_gpu(engine: str, schedule: str) -> None:
 
 @contextmanager
 def _told_if_stopped(run: Path | None) -> Iterator[None]:
-    """If somebody stops a run before its first draw, say what was kept and end."""
+    """If the user stops a run before its first draw, say what was kept and exit."""
     from thali.errors import NotConverged  # noqa: PLC0415
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NotConverged)  # the answer says it in its own words
+            warnings.simplefilter("ignore", NotConverged)  # the answer contains the warning
             yield
     except KeyboardInterrupt:
         kept = "nothing was kept."
         if run is not None and (run / "header.json").is_file():
-            kept = f"{run} keeps how far the chains are; `{command('resume', run)}` goes on."
+            kept = f"{run} keeps the state of the chains; `{command('resume', run)}` continues."
         tell(f"stopped before the first draw; {kept}")
         sys.exit(FAILED)
 
@@ -232,7 +239,7 @@ def _told_if_stopped(run: Path | None) -> Iterator[None]:
 def _answer(
     posterior: Posterior, run: Path | None, data: Path | None = None, report: Path | None = None
 ) -> None:
-    """Say what came out, and what to do next."""
+    """Show the answer, and what to do next."""
     from thali.posterior.answer import answer, in_words  # noqa: PLC0415
 
     found = answer(posterior, CommandFace(run))
@@ -240,13 +247,13 @@ def _answer(
     say("\n".join([*in_words(found), "", _next(found, run, data)]))
     if found["warning"] is not None:
         tell(found["warning"])
-    if report is not None:  # last: a page that cannot be written takes no answer along
+    if report is not None:  # last, so that the answer is shown even if the page cannot be written
         assert data is not None
         say(write_page(posterior, report, title=data.stem))
     if is_early:
-        kept = "not kept; with --out RUN they would be."
+        kept = "not kept; use --out RUN to keep them."
         if run is not None:
-            kept = f"kept in {run}; `{command('resume', run)}` goes on."
+            kept = f"kept in {run}; `{command('resume', run)}` continues."
         tell(f"stopped early: {found['draws']} of {found['asked']} draws per chain are {kept}")
         sys.exit(FAILED)
 
@@ -264,7 +271,7 @@ def _next(found: dict[str, Any], run: Path | None, data: Path | None) -> str:
 
 
 def _typed() -> list[str]:
-    """Return the options of the present command that decide what is sampled, as typed."""
+    """Return the options of this command that decide what is sampled, as the user typed them."""
     context = click.get_current_context()
     words: list[str] = []
     for option in context.command.params:

@@ -1,4 +1,4 @@
-"""The command that makes data: ``simulate``."""
+"""The command that simulates data: ``simulate``."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _RATE = click.FloatRange(0, 1, max_open=True)
 
 
 def _lengths(_ctx: click.Context, _option: click.Parameter, value: str) -> tuple[int, ...]:
-    """Read the lengths of the modes."""
+    """Parse a shape such as 200x500."""
     if not re.fullmatch(r"[1-9]\d*(x[1-9]\d*)+", value):
         msg = f"{value!r} is not a shape such as 200x500."
         raise click.BadParameter(msg)
     return tuple(map(int, value.split("x")))
 
 
-@click.command(short_help="Make data of which the truth is known.")
+@click.command(short_help="Simulate data whose true components are known.")
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option(
     "--shape",
@@ -36,26 +36,34 @@ def _lengths(_ctx: click.Context, _option: click.Parameter, value: str) -> tuple
     callback=_lengths,
     default="200x500",
     show_default=True,
-    help="Lengths of all modes.",
+    help="Number of rows, of columns, and of further modes.",
 )
-@click.option("--components", type=click.IntRange(0), help="Their number.")
+@click.option("--components", type=click.IntRange(0), help="Number of components.")
 @click.option(
     "--alpha",
     type=click.FloatRange(0, min_open=True),
-    help="Instead of their number: the concentration of a buffet that draws it.",
+    help="Instead of --components: concentration of the buffet process that draws their number.",
 )
-@click.option("--flip", type=_RATE, help="Share of entries that are flipped.  [default: 0.1]")
-@click.option("--spurious", type=_RATE, help="Instead of --flip: share of zeros that read one.")
-@click.option("--dropped", type=_RATE, help="Instead of --flip: share of ones that read zero.")
+@click.option("--flip", type=_RATE, help="Probability that an entry is flipped.  [default: 0.1]")
 @click.option(
-    "--missing-rate", type=_RATE, default=0.0, show_default=True, help="Share of unknown entries."
+    "--spurious", type=_RATE, help="Instead of --flip: probability that a zero is observed as one."
+)
+@click.option(
+    "--dropped", type=_RATE, help="Instead of --flip: probability that a one is observed as zero."
+)
+@click.option(
+    "--missing-rate",
+    type=_RATE,
+    default=0.0,
+    show_default=True,
+    help="Probability that an entry is unknown.",
 )
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), default=0, show_default=True)
 @click.option(
     "--truth",
     metavar="FILE.npz",
     type=click.Path(path_type=Path),
-    help="Write the factors and the noise-free entries, too.",
+    help="Also write the factors and the noise-free entries.",
 )
 @click.option("--force", is_flag=True, help="Replace files that exist.")
 def simulate(
@@ -74,8 +82,8 @@ def simulate(
 ) -> None:
     """Draw data from the model and write them to OUT, a .csv, .tsv, .npy or .npz file.
 
-    Half of the entries are ones before errors are made. Tensors of more than two modes need
-    .npy or .npz.
+    Half of the entries are ones before noise is added. Tensors of more than two modes need .npy
+    or .npz.
 
     \b
     Example:
@@ -83,7 +91,7 @@ def simulate(
     """  # noqa: D301 - the backslash is for click: it keeps the lines of the example apart
     _check(out, shape, truth)
     if (components is None) == (alpha is None):
-        msg = "give either --components (a number) or --alpha (a buffet)."
+        msg = "give either --components (their number) or --alpha (to draw their number)."
         raise click.UsageError(msg)
     if flip is not None and (spurious, dropped) != (None, None):
         msg = "give either --flip (one rate) or --spurious and --dropped (two)."
@@ -104,7 +112,7 @@ def simulate(
         unknown=missing_rate,
         seed=seed,
     )
-    with ExitStack() as files:  # both get their names, or neither
+    with ExitStack() as files:  # both files are renamed, or neither
         _write(files.enter_context(whole_file(out, force=force)), drawn.tensor)
         if truth is not None:
             _write_truth(files.enter_context(whole_file(truth, force=force)), drawn)
@@ -123,13 +131,13 @@ def _check(out: Path, shape: tuple[int, ...], truth: Path | None) -> None:
         msg = f"OUT ends in {out.suffix!r}; allowed are {', '.join(_ENDINGS)}."
         raise click.UsageError(msg)
     if len(shape) > 2 and ending in (".csv", ".tsv"):
-        msg = f"a table has two modes, and --shape has {len(shape)}; use .npy or .npz."
+        msg = f"a table has two modes, but --shape has {len(shape)}; use .npy or .npz."
         raise click.UsageError(msg)
     if truth is not None and truth.suffix.lower() != ".npz":
         msg = f"--truth ends in {truth.suffix!r}; allowed is .npz."
         raise click.UsageError(msg)
     if truth is not None and truth.absolute() == out.absolute():
-        msg = "OUT and --truth are the same file; give two."
+        msg = "OUT and --truth are the same file; give two different files."
         raise click.UsageError(msg)
 
 

@@ -1,4 +1,4 @@
-"""The commands that look at a run: ``summary``, ``report`` and ``export``."""
+"""The commands that show or export a run: ``summary``, ``report`` and ``export``."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from thali.posterior import Posterior
 
 _RUN = click.argument("run", type=click.Path(path_type=Path))
-_FORCE = click.option("--force", is_flag=True, help="Replace what exists.")
+_FORCE = click.option("--force", is_flag=True, help="Replace files that exist.")
 
 
 @click.command(short_help="Show what RUN found.")
 @_RUN
-@click.option("--json", "as_json", is_flag=True, help="For machines: one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for other programs.")
 def summary(run: Path, *, as_json: bool) -> None:
-    """Show what RUN found: the number of components, error rates, and whether chains agree.
+    """Show what RUN found: the number of components, error rates, and whether the chains agree.
 
-    A run that is not finished can be looked at, too, also while it is running.
+    It also works for a run that was stopped or that is still running.
 
     \b
     Examples:
@@ -87,11 +87,11 @@ def export(run: Path, to: str, *, force: bool) -> None:
     """Write what RUN found for other programs.
 
     \b
-    --to FOLDER    CSV files: for rows and for columns, which components each has (factor_*.csv)
-                   and with which probability (probability_*.csv); components.csv,
-                   n_components.csv and summary.json
-    --to FILE.nc   NetCDF, all draws, as ArviZ and xarray read it
-    --to FILE.h5ad AnnData, the data with their components
+    --to FOLDER    CSV files: the components of every row and column (factor_*.csv), and their
+                   probabilities (probability_*.csv); components.csv, n_components.csv and
+                   summary.json
+    --to FILE.nc   NetCDF with all draws, for ArviZ and xarray
+    --to FILE.h5ad AnnData: the data with their components
 
     \b
     Examples:
@@ -133,10 +133,10 @@ def _write_tables(posterior: Posterior, folder: Path, run: Path) -> None:
 
 
 def _load(run: Path) -> Posterior:
-    """Read a run that has draws."""
+    """Read a run; raise an error if it has no draws yet."""
     posterior = thali.load(run)
     if posterior.n_draws == 0:
-        msg = f"{run} has no draws yet; `{command('resume', run)}` goes on until it has."
+        msg = f"{run} has no draws yet; `{command('resume', run)}` continues it."
         raise ValueError(msg)
     return posterior
 
@@ -178,7 +178,7 @@ def _lines(run: Path, found: dict[str, Any]) -> list[str]:
 
 
 def _moves(moves: dict[str, dict[str, int]]) -> list[str]:
-    """Show how often moves of whole components were tried and accepted."""
+    """Return lines that show how often each move was tried and accepted."""
     if not moves:
         return []
     width = max(map(len, moves))

@@ -1,4 +1,4 @@
-"""One pass over the factor with the Indian buffet prior, by either schedule."""
+"""One pass over the factor with the Indian buffet prior, for the serial and parallel schedules."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 def sweep_serial(stream: Stream, state: State, target: Target) -> State:
     """Update one row after another (the paper's Algorithm 1, corrected)."""
     n_rows = target.shape[0]
-    users = np.arange(n_rows + 1, dtype=np.float64)  # of the other rows: 0 and N do not occur
+    users = np.arange(
+        n_rows + 1, dtype=np.float64
+    )  # number of other rows that use a component; 0 and N do not occur
     with np.errstate(divide="ignore"):
         odds = fixed(np.log(users) - np.log(n_rows - users))
     factors, covered = target.engine.scan(
@@ -44,11 +46,12 @@ def sweep_serial(stream: Stream, state: State, target: Target) -> State:
 
 
 def sweep_blocks(stream: Stream, state: State, target: Target) -> State:
-    """Update the rows block after block, the rows of a block all at once.
+    """Update the rows block by block, all rows of a block at once.
 
-    Given the weights of the Beta process, the entries of a block in components that somebody
-    outside keeps alive are independent over rows, and so are the components that one row of the
-    block owns alone. Components with two or more users, all inside, stay as they are.
+    Given the weights of the Beta process, the rows of a block are independent in two respects: in
+    their entries for components that also have a user outside the block, and in the components
+    that a single row of the block uses alone. Components with two or more users, all of them
+    inside the block, stay as they are.
     """
     n_rows = target.shape[0]
     (prior,) = target.priors.densities[1:]
@@ -68,7 +71,7 @@ def sweep_blocks(stream: Stream, state: State, target: Target) -> State:
 def _update_integrated(
     stream: Stream, state: State, target: Target, number: int, rows: Any, tables: BirthTables
 ) -> tuple[State, tuple[int, int]]:
-    """Remember how many components each row owns alone, sum their codes out, draw them anew."""
+    """Sum out the codes of single-row components given their number per row; redraw both."""
     state, block = _ordered(stream, state, target, number, rows, is_integrated=True)
     job = _work_order(stream, state, number, rows, block, tables.weights)
     users, births = target.engine.update_with_births(job, state.factors[0], tables)
@@ -78,7 +81,7 @@ def _update_integrated(
 def _update_with_own_densities(
     stream: Stream, state: State, target: Target, number: int, rows: Any
 ) -> tuple[State, tuple[int, int]]:
-    """Hold the components a row owns alone; then let one of them be born or die."""
+    """Update entries with single-row components held; then propose one birth or death."""
     (prior,) = target.priors.densities[1:]
     assert isinstance(prior, PerComponent)
     state, block = _ordered(stream, state, target, number, rows, is_integrated=False)
@@ -94,7 +97,7 @@ def _update_with_own_densities(
 def _ordered(
     stream: Stream, state: State, target: Target, number: int, rows: Any, *, is_integrated: bool
 ) -> tuple[State, Block]:
-    """Return the state with its components in a random order, and what they are to the block."""
+    """Return the state with its components in a random order, and their roles in the block."""
     block = target.engine.order_components(
         stream, number, state.factors, rows, is_integrated=is_integrated
     )
@@ -122,7 +125,7 @@ def _work_order(
 def _with_births(
     state: State, births: Births, density: NDArray[np.float64] | None = None
 ) -> State:
-    """Append new components, each used by one row."""
+    """Append new components, each used by a single row."""
     return state.append(births.lines, density) if len(births.lines[0]) else state
 
 

@@ -1,4 +1,4 @@
-"""A chain: sweep after sweep, for whoever wants to look, store or stop."""
+"""A Markov chain as a generator of sweeps, which the caller may inspect, store or stop."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 def chain(
     key: np.uint64, target: Target, n_sweeps: int, state: State | None = None
 ) -> Iterator[tuple[State, Info]]:
-    """Yield the state and what is worth knowing after every sweep.
+    """Yield the state and its :class:`Info` after every sweep.
 
-    A chain is a function of data, settings and key alone: going on from ``state`` gives the
-    same sweeps as never having stopped.
+    A chain is a function of data, settings and key alone: continuing from ``state`` gives the
+    same sweeps as a chain that was never stopped.
     """
     if not isinstance(target, Target):
         msg = f"target={type(target).__name__} was given; Target.prepare(data) makes a target."

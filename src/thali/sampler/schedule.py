@@ -1,8 +1,8 @@
-"""How a chain sweeps: the order of the rows, the moves, and what is special in warm-up."""
+"""The schedule of a chain: how rows are updated, how often moves are tried, and the warm-up."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from thali.checks import count
 
@@ -11,41 +11,43 @@ MOVES = ("split_merge", "anchored", "guided", "compound", "reseat", "residual")
 """Names of the moves, in the order in which they are tried."""
 
 MANY = 4
-"""A chain starts with some of its rows if there are at least so many times as many."""
+"""A chain starts on a subset of its rows if there are at least this many times as many rows."""
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How the rows of the buffet factor are updated, and what is special in warm-up.
+    """How rows are updated, how often moves are tried, and how a chain warms up.
 
     Parameters
     ----------
     kind
-        ``"parallel"``: rows in random blocks, all rows of a block at once, single-row components
-        integrated out. ``"serial"``: one row after another, as in the paper, corrected.
-        ``"serial-integrated"``: the same with single-row components integrated out.
-        Ignored when the number of components is fixed.
+        ``"parallel"``: rows are updated in random blocks, all rows of a block at once, with
+        single-row components integrated out. ``"serial"``: one row after another, the paper's
+        algorithm with corrections. ``"serial-integrated"``: the same with single-row components
+        integrated out. Ignored when the number of components is fixed.
     warmup
-        Sweeps before draws count.
+        Number of warm-up sweeps, which precede the draws.
     blocks
-        Blocks of the parallel schedule. At least 2: a block of all rows could not update shared
-        components.
+        Number of blocks of the parallel schedule. At least 2, because a block of all rows could
+        not update shared components.
     hold
-        First sweeps (of the warm-up) in which error rates, concentration and densities stay where
-        they start. Otherwise, with no component yet, they would say that everything is noise, or
-        that every row has components of its own, and it takes long to leave such states. A chain
-        that starts with some of the rows starts with what these say, and holds that.
+        Number of first sweeps, within the warm-up, in which error rates, concentration and
+        densities keep their initial values. Otherwise, as long as there are no components, these
+        would adapt as if everything were noise, or as if every row had components of its own, and
+        a chain takes long to leave such states. A chain that starts on a subset of the rows holds
+        the values found there.
     split_merge, anchored, guided, compound, reseat, residual
-        How often each move that changes whole components is tried in a sweep
-        (:mod:`thali.sampler.moves`); in proportion more often where more than ten are expected,
-        half as often with more than 16,384 columns.
+        How often each move of whole components is tried per sweep (:mod:`thali.sampler.moves`).
+        If more than ten components are expected, the moves are tried proportionally more often;
+        with more than 16,384 columns, half as often.
     first_rows
-        Rows that a chain of at least four times as many starts with: what they find is given to
-        all rows before the first sweep (:mod:`thali.sampler.start`). Every chain has its own. 0
-        starts with all. For the parallel schedule and an inferred number of components.
+        Size of the random subset of rows on which a chain starts if there are at least four times
+        as many rows. All rows begin with the components found there (:mod:`thali.sampler.start`).
+        Every chain has its own subset. 0 starts with all rows. Applies to the parallel schedule
+        with an inferred number of components.
     first_sweeps
-        Sweeps of those rows; from 4,096 rows on, of a quarter of them, and then a quarter as many
-        of all of them.
+        Number of sweeps on that subset. A subset of 4,096 rows or more itself starts on a quarter
+        of its rows: these take all ``first_sweeps``, and the subset then takes a quarter as many.
     """
 
     kind: str = "parallel"
@@ -69,3 +71,10 @@ class Schedule:
         for name in ("warmup", "hold", *MOVES, "first_rows", "first_sweeps"):
             count(name, getattr(self, name))
         count("blocks", self.blocks, least=2)
+
+
+def make_schedule(schedule: str | Schedule, warmup: int) -> Schedule:
+    """Return a schedule, given by its kind or as an object, with this many warm-up sweeps."""
+    if isinstance(schedule, Schedule):
+        return replace(schedule, warmup=warmup)
+    return Schedule(schedule, warmup=warmup)

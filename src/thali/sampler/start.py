@@ -1,15 +1,17 @@
-"""A chain of many rows starts with few of them.
+"""Start a chain of many rows on a random subset of the rows.
 
-With no component yet, nearly every row has ones that only a component of its own can explain, and
-the rows of a block do not see what the others find: a first sweep of a million rows makes hundreds
-of thousands of components. So a chain of some rows, drawn at random, finds the components; then
-every row draws its memberships given those, and the chain of all rows goes on from there. Where
-some are still many, they start with a quarter of themselves: the fewer the rows, the fewer the
-sweeps until every component is there once.
+As long as there are no components, nearly every row has ones that only a component of its own can
+explain, and the rows of a block do not see what the other rows find: a first sweep of a million
+rows creates hundreds of thousands of components. Therefore a chain on a random subset of the rows
+finds the components first. Then every row draws its memberships given these components, and the
+chain of all rows continues from there. A subset that is still large itself starts on a quarter of
+its rows: the fewer the rows, the fewer sweeps it takes until every component is present exactly
+once.
 
-The sampler stays exact. A Markov chain has the same limit wherever it starts, and all this comes
-before its first sweep, with random numbers of another key: what is drawn then comes from the same
-kernel as ever. Components that only other rows use are not known yet; ordinary sweeps find them.
+The sampler stays exact. A Markov chain has the same limit from any initial state, and the start
+precedes its first sweep, with random numbers of another key; all sweeps after that use the same
+kernel as any other chain. Components that only rows outside the subset use are not known at first;
+ordinary sweeps find them.
 """
 
 from __future__ import annotations
@@ -37,35 +39,36 @@ if TYPE_CHECKING:
 log = logging.getLogger("thali")
 
 _LEAST = 1024
-"""Rows that need no start of their own. Of 24 components in 1,000 and 4,000 columns (errors 2% and
-40%, 8 data sets), 1,024 rows had each of them once after 48 to 118 sweeps; 4,096 rows from nothing
-still had 25 to 29 after 200 (3 data sets)."""
+"""Smallest subset that may start a larger subset. Measured with 24 components in 1,000 and 4,000
+columns (error rates 2% and 40%, 8 data sets): 1,024 rows had each component exactly once after 48
+to 118 sweeps; 4,096 rows without such a start still had 25 to 29 components after 200 sweeps
+(3 data sets)."""
 
 _PASSES = 2
-"""Over the memberships of all rows: in the first, a component cannot know what those drawn later
-explain better."""
+"""Number of passes over the memberships of all rows: in the first pass, the memberships of a
+component are drawn before those of later components, which may explain the same entries better."""
 
 
 def first_state(key: np.uint64, target: Target) -> State:
-    """Return the state before the first sweep of a chain, once its start is done."""
+    """Return the state before the first sweep of a chain, after its start on a subset, if any."""
     state = None
-    for state, _ in start(key, target):  # noqa: B007 - the last one counts
+    for state, _ in start(key, target):  # noqa: B007 - only the last state is used
         pass
     return target.initial(key) if state is None else state
 
 
 def start(key: np.uint64, target: Target) -> Iterator[tuple[State, Info]]:
-    """Yield every sweep of the first rows, then the state of all rows before their first sweep.
+    """Yield every sweep on the subset, then the state of all rows before their first sweep.
 
-    In between a caller may look, report or stop; only the last state is one of the target. A chain
-    that starts with all of its rows has nothing to yield.
+    The caller may inspect, report or stop between sweeps; only the last state is a state of the
+    target. Nothing is yielded for a chain that starts with all of its rows.
 
     Parameters
     ----------
     key
-        Key of the chain that starts; the numbers drawn here belong to a key made of it.
+        Key of the chain; the random numbers drawn here have another key, derived from it.
     target
-        Target of all rows, of which ``target.n_first`` start.
+        Target of all rows; the subset has ``target.n_first`` rows.
     """
     n_rows, n_first = target.shape[0], target.n_first
     if not n_first:
@@ -86,15 +89,15 @@ def start(key: np.uint64, target: Target) -> Iterator[tuple[State, Info]]:
 
 
 def _for_all(key: np.uint64, state: State, target: Target, sweep: int) -> Iterator[State]:
-    """Draw the memberships of all rows, given the components that some have found."""
+    """Draw the memberships of all rows, given the components found on the subset."""
     n_rows = target.shape[0]
     sizes = state.factors[0].sizes()
-    state = state.take(sizes > 1)  # what one row has for itself, the others do not have
-    # The weights of the Beta process, at their mean (P5).
+    state = state.take(sizes > 1)  # drop components that a single row uses
+    # The weights of the Beta process are set to their means (P5).
     weights = sizes[sizes > 1] / (state.factors[0].n_rows + 1.0)
     users = Factor(np.zeros((len(weights), n_words(n_rows)), np.uint64), n_rows)
     state = state.with_factor(0, users)._replace(covered=(0, 0), sweep=0)
-    nothing = state.densities[0]  # the buffet has no density
+    nothing = state.densities[0]  # the buffet factor has no density
     for number in range(_PASSES):
         stream = Stream(key, np.uint64(sweep + number))
         state = state._replace(densities=(weights, *state.densities[1:]))
@@ -106,10 +109,10 @@ def _for_all(key: np.uint64, state: State, target: Target, sweep: int) -> Iterat
 
 
 def _target_of(rows: Index, target: Target) -> Target:
-    """Return the target of some rows, where every sweep is warm-up."""
+    """Return the target of a subset of rows, in which every sweep is warm-up."""
     n_sweeps, fewer = target.schedule.first_sweeps, len(rows) // MANY
     if fewer < _LEAST:
         fewer = 0
-    else:  # these will have found what there is; all that is left is what they do not have
+    else:  # the smaller subset finds nearly all components, so fewer sweeps are needed here
         n_sweeps //= MANY
     return target.of_rows(rows, replace(target.schedule, warmup=n_sweeps, first_rows=fewer))

@@ -1,4 +1,4 @@
-"""What a chain carries, and what it reports."""
+"""The state of a chain, and what a sweep reports."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class State(NamedTuple):
-    """All that the next sweep needs, and nothing else."""
+    """Everything that the next sweep needs, and nothing else."""
 
     factors: tuple[Factor, ...]  # one per mode
     noise: Noise
     alpha: float  # concentration of the buffet; not used if the number of components is fixed
     densities: tuple[NDArray[np.float64], ...]  # per mode: a scalar, or one per component
-    covered: tuple[int, int]  # ones and zeros predicted one: saves a pass over the data
+    covered: tuple[int, int]  # known ones and zeros predicted as one; saves a pass over the data
     sweep: int  # completed sweeps: the only random-number state there is
 
     @property
@@ -63,16 +63,16 @@ class State(NamedTuple):
         return self._replace(factors=factors, densities=densities)
 
     def put(self, components: Index, lines: Sequence[Words]) -> State:
-        """Put other components in the place of some; ``covered`` is not updated."""
+        """Replace some components by others; ``covered`` is not updated."""
         both = zip(self.factors, lines, strict=True)
         return self._replace(factors=tuple(f.put(components, words) for f, words in both))
 
 
 class Info(NamedTuple):
-    """What is merely interesting about a sweep."""
+    """What a sweep reports; later sweeps do not need it."""
 
     n_components: int
-    log_joint: float  # log density of data, factors (as a set of components), rates and all
+    log_joint: float  # log density of data, factors (as a multiset of components) and parameters
     log_likelihood: float
     confusion: Confusion
     is_warmup: bool

@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 
 def step(key: np.uint64, state: State, target: Target) -> tuple[State, Info]:
-    """Do one sweep: every factor, then densities, concentration and error rates.
+    """Do one sweep: update every factor, then densities, concentration and error rates.
 
     Parameters
     ----------
     key
         Key of the chain (:func:`thali.streams.chain_key`).
     state
-        Where the chain is; not changed.
+        Present state of the chain; it is not changed.
     target
-        What is sampled.
+        Data, model and schedule.
     """
     stream = Stream(np.uint64(key), np.uint64(state.sweep))
     schedule, priors = target.schedule, target.priors
@@ -94,9 +94,10 @@ def update_hyperparameters(stream: Stream, state: State, target: Target) -> Stat
 
 
 def report(state: State, target: Target, *, is_warmup: bool) -> Info:
-    """Compute the log joint density of a state and what else is worth knowing.
+    """Compute the log joint density of a state, and the other fields of :class:`Info`.
 
-    Components of the buffet have no labels: its density is that of a multiset (eq. 5).
+    Components of the Indian buffet process have no labels, so that the density is that of a
+    multiset (eq. 5).
     """
     priors = target.priors
     counts = target.counts(state)

@@ -1,4 +1,4 @@
-"""What a chain samples: data on an engine, a model, and a schedule."""
+"""The target of a chain: data on an engine, a model, and a schedule."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ log = logging.getLogger(__name__)
 
 
 class Target(NamedTuple):
-    """Everything about a chain that does not change."""
+    """Everything that stays fixed during a chain."""
 
-    engine: Engine  # has the data
+    engine: Engine  # holds the data
     model: Model
     priors: Priors
     schedule: Schedule
@@ -49,12 +49,12 @@ class Target(NamedTuple):
         engine: str | Engine = "auto",
         threads: int | None = None,
     ) -> Target:
-        """Check that the parts fit, pack the data and load it on an engine.
+        """Check that the parts fit together, pack the data and load them on an engine.
 
         Parameters
         ----------
         tensor
-            Anything :meth:`thali.data.BinaryTensor.from_any` takes, or packed data.
+            Anything that :meth:`thali.data.BinaryTensor.from_any` accepts, or packed data.
         model, schedule
             What is sampled and how; a schedule may be given by its kind.
         engine, threads
@@ -68,7 +68,7 @@ class Target(NamedTuple):
             schedule = Schedule(schedule or "parallel")
         for name, value, kind in (("model", model, Model), ("schedule", schedule, Schedule)):
             if not isinstance(value, kind):
-                msg = f"{name}={value!r} was given; a {kind.__name__} is needed; make one of it."
+                msg = f"{name}={value!r} was given; a {kind.__name__} is needed; make one."
                 raise TypeError(msg)
         if not isinstance(tensor, PackedTensor):
             labelled = BinaryTensor.from_any(tensor, threads=threads)
@@ -78,8 +78,8 @@ class Target(NamedTuple):
         if not model.is_finite and arity > 2:
             msg = (
                 f"a tensor of {arity} modes with an inferred number of components was given; "
-                "inferring it needs births without closed form beyond matrices and is not "
-                "implemented yet; give n_components, or unfold the tensor to a matrix."
+                "this is implemented for matrices only, because births have no closed form "
+                "beyond; give n_components, or unfold the tensor to a matrix."
             )
             raise NotImplementedError(msg)
         is_serial = not model.is_finite and schedule.kind != "parallel"
@@ -94,8 +94,8 @@ class Target(NamedTuple):
             engine = choose(engine, threads, prod(tensor.shape), is_serial=is_serial)
         elif not hasattr(engine, "load") or threads is not None:
             msg = (
-                f"engine={engine!r} with threads={threads!r} was given; name an engine and the "
-                "threads, or pass an engine, which has its own."
+                f"engine={engine!r} with threads={threads!r} was given; give the name of an "
+                "engine and the threads, or an engine object, which has its own threads."
             )
             raise TypeError(msg)
         if is_serial and not engine.can_scan:
@@ -115,7 +115,7 @@ class Target(NamedTuple):
 
     @property
     def totals(self) -> Totals:
-        """What is known of the data as a whole."""
+        """Shape of the data, and counts over all entries."""
         return self.engine.totals
 
     @property
@@ -125,22 +125,23 @@ class Target(NamedTuple):
 
     @property
     def n_first(self) -> int:
-        """Rows that a chain starts with (:mod:`thali.sampler.start`); 0 if it starts with all."""
+        """Number of rows that a chain starts on (:mod:`thali.sampler.start`); 0 stands for all."""
         schedule, n_rows = self.schedule, self.shape[0]
         is_parallel = self.priors.buffet is not None and schedule.kind == "parallel"
         is_many = n_rows >= MANY * schedule.first_rows and schedule.first_sweeps > 0
         return schedule.first_rows if is_parallel and is_many else 0
 
     def of_rows(self, rows: Any, schedule: Schedule) -> Target:
-        """Return the target of some rows of the first mode."""
+        """Return the target of a subset of the rows of the first mode."""
         return self._replace(engine=self.engine.of_rows(rows), schedule=schedule)
 
     def initial(self, key: np.uint64, factors: Sequence[NDArray[np.bool_]] | None = None) -> State:
-        """Return a state to begin with.
+        """Return an initial state.
 
-        The buffet starts empty; a fixed number of components starts from the prior. Dense
-        ``factors``, one per mode, start the chain elsewhere. A chain of many rows begins with what
-        some of them found instead (:func:`thali.sampler.start.first_state`).
+        Without ``factors``, an inferred number of components starts at zero, and a fixed number of
+        components is drawn from the prior. Dense ``factors``, one per mode, start the chain from
+        these. A chain of many rows begins with the components found on a subset instead
+        (:func:`thali.sampler.start.first_state`).
         """
         priors = self.priors
         if factors is not None:
@@ -157,7 +158,7 @@ class Target(NamedTuple):
         return self.recount(State(packed, priors.noise.initial(), alpha, densities, (0, 0), 0))
 
     def counts(self, state: State) -> Counts:
-        """Return the known entries of a state by class, prediction and datum."""
+        """Return the counts of known entries by class, prediction and observed value."""
         return Counts(self.totals.confusion(*state.covered))
 
     def recount(self, state: State) -> State:
@@ -167,7 +168,7 @@ class Target(NamedTuple):
         return state._replace(covered=(int(tp), int(fp)))
 
     def _from_dense(self, factors: Sequence[NDArray[np.bool_]]) -> tuple[Factor, ...]:
-        """Check and pack factors to start from."""
+        """Check and pack the factors of an initial state."""
         shape = self.shape
         if len(factors) != len(shape):
             msg = f"{len(factors)} factors were given for {len(shape)} modes; give one per mode."
@@ -182,12 +183,12 @@ class Target(NamedTuple):
         for factor, n_rows in zip(factors, shape, strict=True):
             if np.shape(factor) != (n_rows, n_components):
                 msg = (
-                    f"a factor of shape {np.shape(factor)} was given to start from, where "
+                    f"a factor of shape {np.shape(factor)} was given to start from, but "
                     f"{(n_rows, n_components)} was expected; rows come first, then components."
                 )
                 raise ValueError(msg)
             if not np.isin(factor, (0, 1)).all():
-                msg = "a factor to start from holds something else than 0 and 1; threshold it."
+                msg = "a factor to start from holds values other than 0 and 1; threshold it."
                 raise ValueError(msg)
         if self.priors.buffet is not None and not np.any(factors[0], axis=0).all():
             msg = "a component that no row uses was given to start from; drop it."
@@ -195,7 +196,7 @@ class Target(NamedTuple):
         return tuple(Factor.from_dense(np.asarray(f, np.bool_)) for f in factors)
 
     def _from_prior(self, key: np.uint64) -> tuple[Factor, ...]:
-        """Draw every entry from its prior at the densities a chain starts from."""
+        """Draw every entry from its prior at the initial densities."""
         n_components = self.model.n_components or 0
         stream = Stream(key, np.uint64(0))
         factors = []

@@ -1,4 +1,4 @@
-"""Stage 4: what was drawn, kept in memory or safely on disk, and where to go on."""
+"""Stage 4: posterior draws, kept in memory or on disk, and the state to continue from."""
 
 from thali.trace.draws import Draw, MemoryStore, Store
 from thali.trace.run import Run

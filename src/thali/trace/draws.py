@@ -1,4 +1,4 @@
-"""Draws of one chain, and many of them as arrays."""
+"""Posterior draws of one chain, kept in memory or gathered into arrays."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ if TYPE_CHECKING:
 
 
 class Draw(NamedTuple):
-    """A state of the chain that counts. A chain can go on from any of its draws."""
+    """A state that the chain keeps after warm-up. A chain can continue from any of its draws."""
 
     state: State
     log_joint: float
     log_likelihood: float
     moves: Mapping[str, tuple[int, int]] = {}
-    """Of the sweeps since the draw before."""
+    """Tries and acceptances of every move in the sweeps since the previous draw."""
 
     @property
     def nbytes(self) -> int:
-        """Memory of the factors."""
+        """Bytes of memory that the factors take."""
         return sum(factor.words.nbytes for factor in self.state.factors)
 
 
 class Scalars(NamedTuple):
-    """What is known of every draw without its factors: arrays with one entry a draw."""
+    """All quantities of the draws except the factors: arrays with one entry per draw."""
 
     n_components: NDArray[np.int64]
     noise: NDArray[np.float64]  # (n_draws, n_quantities), in the order of Noise.quantities()
     alpha: NDArray[np.float64]
-    densities: NDArray[np.float64]  # (n_draws, n_modes); the mean where components have their own
-    covered: NDArray[np.int64]  # (n_draws, 2): ones and zeros predicted one
+    densities: NDArray[np.float64]  # (n_draws, n_modes); mean over components that have their own
+    covered: NDArray[np.int64]  # (n_draws, 2): known ones and zeros predicted as one
     sweep: NDArray[np.int64]
     log_joint: NDArray[np.float64]
     log_likelihood: NDArray[np.float64]
@@ -52,7 +52,7 @@ class Scalars(NamedTuple):
 
     @classmethod
     def of(cls, draws: Sequence[Draw], arity: int) -> Scalars:
-        """Read the scalars off some draws."""
+        """Collect the scalars of some draws."""
         states = [d.state for d in draws]
         densities = [[float(p.mean()) if p.size else np.nan for p in s.densities] for s in states]
         return cls(
@@ -69,27 +69,27 @@ class Scalars(NamedTuple):
 
     @classmethod
     def concatenate(cls, parts: Sequence[Scalars]) -> Scalars:
-        """Put draws one after another."""
+        """Concatenate the scalars of consecutive draws."""
         columns: Iterator[Any] = zip(*parts, strict=True)
         return cls(*(np.concatenate(column) for column in columns))
 
     def first(self, n_draws: int) -> Scalars:
-        """Keep the first draws alone."""
+        """Return the scalars of the first ``n_draws`` draws."""
         columns: Iterator[Any] = (column[:n_draws] for column in self)
         return Scalars(*columns)
 
 
 class Store(Protocol):
-    """Who keeps the draws of one chain, and where it is."""
+    """Keeps the draws of one chain and its present state."""
 
     state: State | None
-    wall_seconds: float  # of sampling, when it was last flushed; NaN if nobody noted it
+    wall_seconds: float  # of sampling until the last flush; NaN if it was not recorded
 
     def record(self, state: State, info: Info) -> None:
-        """Take note of a sweep; keep it if it is one that counts."""
+        """Record a sweep; keep its state if it is a draw."""
 
     def flush(self) -> None:
-        """Make sure that what was recorded is kept."""
+        """Write everything that was recorded since the last flush."""
 
     def __len__(self) -> int: ...
 
@@ -98,7 +98,7 @@ class Store(Protocol):
     def __iter__(self) -> Iterator[Draw]: ...
 
     def scalars(self) -> Scalars:
-        """Return what is known of every draw without its factors."""
+        """Return all quantities of the draws except the factors."""
 
 
 class MemoryStore:
@@ -106,21 +106,21 @@ class MemoryStore:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.state: State | None = None  # where the chain is
+        self.state: State | None = None  # present state of the chain
         self.draws: list[Draw] = []
         self.wall_seconds = 0.0
         self._moves = Acceptance()
         self._started = monotonic()
 
     def record(self, state: State, info: Info) -> None:
-        """Take note of a sweep; keep it if it is one that counts."""
+        """Record a sweep; keep its state if it is a draw."""
         self.state = state
         self._moves.add(info)
         if self.settings.is_draw(state.sweep):
             self.draws.append(self._moves.draw(state, info))
 
     def flush(self) -> None:
-        """Note the time; memory is as safe as it gets."""
+        """Record the time; the draws stay in memory."""
         self.wall_seconds = monotonic() - self._started
 
     def __len__(self) -> int:
@@ -133,18 +133,18 @@ class MemoryStore:
         return iter(self.draws)
 
     def scalars(self) -> Scalars:
-        """Return what is known of every draw without its factors."""
+        """Return all quantities of the draws except the factors."""
         return Scalars.of(self.draws, len(self.settings.shape))
 
 
 class Acceptance:
-    """Tries and acceptances of moves since the last draw; warm-up does not count."""
+    """Counts tries and acceptances of moves since the last draw, without warm-up."""
 
     def __init__(self, moves: Mapping[str, tuple[int, int]] | None = None) -> None:
         self.moves = dict(moves or {})
 
     def add(self, info: Info) -> None:
-        """Count the moves of a sweep."""
+        """Add the tries and acceptances of a sweep."""
         if info.is_warmup:
             return
         for name, (tries, accepted) in info.moves.items():
@@ -152,27 +152,27 @@ class Acceptance:
             self.moves[name] = before[0] + tries, before[1] + accepted
 
     def draw(self, state: State, info: Info) -> Draw:
-        """Return the draw of a sweep that counts, and begin to count anew."""
+        """Return the draw with the counts since the last one, and reset them."""
         moves, self.moves = self.moves, {}
         state = state._replace(factors=tuple(factor.on_host() for factor in state.factors))
         return Draw(state, info.log_joint, info.log_likelihood, moves)
 
 
 def moves_of(draws: Sequence[Draw]) -> NDArray[np.int64]:
-    """Return tries and acceptances of every draw, ``(n_draws, n_moves, 2)``."""
+    """Return the tries and acceptances of every draw, ``(n_draws, n_moves, 2)``."""
     counts = [[draw.moves.get(name, (0, 0)) for name in MOVES] for draw in draws]
     return np.array(counts, np.int64).reshape(len(counts), len(MOVES), 2)
 
 
 class Chunk(NamedTuple):
-    """Consecutive draws as arrays, the components of all draws one after another."""
+    """Consecutive draws as arrays, with the components of all draws concatenated."""
 
     shape: tuple[int, ...]
     arrays: Mapping[str, NDArray[Any]]
 
     @classmethod
     def of(cls, draws: Sequence[Draw], shape: tuple[int, ...]) -> Self:
-        """Gather draws."""
+        """Gather draws into arrays."""
         states = [d.state for d in draws]
         arrays: dict[str, NDArray[Any]] = {
             "n_components": np.array([s.n_components for s in states], np.int64),
@@ -190,7 +190,7 @@ class Chunk(NamedTuple):
             parts = [s.densities[mode] for s in states]
             if parts[0].ndim == 0:
                 arrays[f"density_{mode}"] = np.stack(parts)
-            else:  # one for each component
+            else:  # every component has its own density
                 arrays[f"own_density_{mode}"] = np.concatenate(parts)
         return cls(shape, arrays)
 
@@ -223,12 +223,12 @@ class Chunk(NamedTuple):
             int(arrays["sweep"][i]),
         )
         moves = {}
-        if "moves" in arrays:  # runs of earlier versions have no counts
+        if "moves" in arrays:  # runs of earlier versions have no counts of moves
             names, counts = arrays["move_names"].tolist(), arrays["moves"][i].tolist()
             moves = {name: (tries, n) for name, (tries, n) in zip(names, counts, strict=True)}
         log_joint, log_likelihood = arrays["log_joint"][i], arrays["log_likelihood"][i]
         return Draw(state, float(log_joint), float(log_likelihood), moves)
 
     def scalars(self) -> Scalars:
-        """Return what is known of every draw without its factors."""
+        """Return all quantities of the draws except the factors."""
         return Scalars.of(self.draws(), len(self.shape))

@@ -1,4 +1,4 @@
-"""Files that are either there, whole, or not there at all."""
+"""Write files that exist only if they are complete, and lock a run against other writers."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ log = logging.getLogger("thali")
 
 try:
     import fcntl
-except ImportError:  # Windows: two writers of one run are then not noticed
+except ImportError:  # Windows: a second writer of the same run is not noticed
     fcntl = None  # type: ignore[assignment]
 
 
 def write(path: Path, fill: Callable[[BinaryIO], object]) -> None:
-    """Write a file under another name, push it to the disk, then give it its name.
+    """Write a file under a temporary name, flush it to the disk, then rename it.
 
-    Whatever happens, the name leads to the whole old file or to the whole new one.
+    At any time, the path holds either the complete old file or the complete new one.
     """
     temporary = path.with_name(f"{path.name}.tmp")
     try:
@@ -51,13 +51,13 @@ def write(path: Path, fill: Callable[[BinaryIO], object]) -> None:
             (
                 "make room or choose another folder; what was written before is safe, and ",
                 Resume(),
-                " goes on from there",
+                " continues from there",
             ),
         ) from error
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> bytes:
-    """Write arrays to an npz file; return its digest."""
+    """Write arrays to an npz file; return the SHA-256 digest of the file."""
     buffer = BytesIO()
     np.savez(buffer, **arrays)
     write(path, lambda file: file.write(buffer.getbuffer()))
@@ -65,7 +65,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Any]) -> bytes:
 
 
 def read_arrays(path: Path, digest: bytes | None = None) -> dict[str, NDArray[Any]]:
-    """Read the arrays of an npz file, or say that it is damaged."""
+    """Read the arrays of an npz file; raise an error if it is missing or damaged."""
     try:
         content = path.read_bytes()
         if digest is not None and sha256(content).digest() != digest:
@@ -84,7 +84,7 @@ def read_arrays(path: Path, digest: bytes | None = None) -> dict[str, NDArray[An
 
 
 def sync_folder(folder: Path) -> None:
-    """Push the names in a folder to the disk, where the system can."""
+    """Flush the directory entries of a folder to the disk, if the system supports it."""
     if os.name != "posix":
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -96,7 +96,10 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def only_writer(folder: Path) -> Iterator[None]:
-    """Keep other processes from writing to a run; the lock ends with the process that holds it."""
+    """Keep other processes from writing to a run while this one writes.
+
+    The lock also ends when the process that holds it ends.
+    """
     if fcntl is None:
         yield
         return

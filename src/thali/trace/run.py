@@ -1,17 +1,17 @@
-"""A run on disk: settings, data and draws in a folder that survives a power cut.
+"""A run on disk: a folder with settings, data and draws that survives a power cut.
 
 ::
 
     run/
     ├── header.json          settings, seed, version, digest of the data
-    ├── data.npz             the data, packed, with their names
+    ├── data.npz             the packed data, with the names of modes and rows
     └── chain-0/
-        ├── draws-00000000.npz   consecutive draws, named by the first
-        └── state.npz            where the chain is, which files of draws count, their digests,
-                                 and the seconds it took
+        ├── draws-00000000.npz   consecutive draws, named by the number of the first
+        └── state.npz            present state of the chain, list of the valid files of draws
+                                 with their digests, and the seconds of sampling
 
-A checkpoint writes the draws since the last one, then the state. The state counts the draws, so
-a file of draws that it does not count is not there; the next checkpoint writes it again.
+A checkpoint first writes the draws since the last checkpoint, then the state. A file of draws is
+valid only if the state lists it; otherwise it is ignored, and the next checkpoint overwrites it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import shutil
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -32,23 +31,18 @@ from thali.bits import PackedTensor, Unfolding
 from thali.errors import InvalidType, RunExists, RunNotFound, TraceDamaged, TraceMismatch
 from thali.sentences import Resume, Sample
 from thali.sites import VERSION
-from thali.trace.draws import Acceptance, Chunk, Draw, Scalars
-from thali.trace.files import read_arrays, sync_folder, write, write_arrays
+from thali.trace.disk_store import DiskStore
+from thali.trace.files import read_arrays, sync_folder, write
 from thali.trace.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import BinaryIO
 
-    from thali.sampler import Info, State
-
 FORMAT = 1
-_MOST_BYTES = 1 << 27
-"""Draws that wait in memory for the next checkpoint."""
 
 
 class Names(NamedTuple):
-    """What modes and their rows are called."""
+    """Names of the modes and of their rows."""
 
     modes: tuple[str, ...]
     rows: tuple[tuple[str, ...] | None, ...]
@@ -66,10 +60,10 @@ class Run:
     def create(
         cls, folder: str | os.PathLike[str], settings: Settings, tensor: PackedTensor, names: Names
     ) -> Run:
-        """Make the folder, or refuse if there is something already.
+        """Make the folder; raise an error if it exists and is not empty.
 
-        A new folder is filled under another name, and the header is written last: a run that can
-        be found can be read.
+        A new folder is filled under a temporary name, and the header is written last, so that
+        every run that can be found is complete.
         """
         path = folder_path(folder)
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
@@ -78,7 +72,7 @@ class Run:
                 remedy=(
                     "if it is a run, ",
                     Resume(path),
-                    " goes on with it; otherwise choose another name or remove it",
+                    " continues it; otherwise choose another name or remove it",
                 ),
             )
         header = {
@@ -88,7 +82,8 @@ class Run:
             "digest": digest(tensor),
             "settings": settings.to_json(),
         }
-        # An empty folder of the user's own is filled where it is: it may be a link or private.
+        # An empty folder that the user made is filled in place: it may be a link, or have
+        # permissions of its own.
         is_own = path.exists()
         place = path if is_own else path.with_name(f".{path.name}.{os.getpid()}.tmp")
         try:
@@ -129,20 +124,20 @@ class Run:
             msg = f"{path / 'header.json'} is damaged (not complete); restore it from a copy."
             raise TraceDamaged(msg)
         msg = (
-            f"{path} was written by thali {header.get('version')} in format {version}, this is "
-            f"thali {thali.__version__} with format {FORMAT}; read it with that version."
+            f"{path} was written by thali {header.get('version')} in format {version}, but this "
+            f"is thali {thali.__version__} with format {FORMAT}; read it with that version."
         )
         raise TraceMismatch(msg)
 
     def extend(self, draws: int) -> Run:
-        """Return the run with another number of draws asked for, noted on disk."""
+        """Return the run with another number of draws per chain, and store that number."""
         settings = replace(self.settings, draws=draws)
         header = self.header | {"settings": settings.to_json()}
         _write_header(self.folder, header)
         return Run(self.folder, settings, header)
 
     def data(self) -> tuple[PackedTensor, Names]:
-        """Read the packed copy of the data, and their names."""
+        """Read the packed data, and the names of their modes and rows."""
         path = self.folder / "data.npz"
         arrays = read_arrays(path)
         try:
@@ -165,158 +160,8 @@ class Run:
         return DiskStore(self.folder / f"chain-{number}", self.settings)
 
 
-class DiskStore:
-    """The draws of one chain on disk, with the interface of a :class:`~thali.trace.MemoryStore`.
-
-    Opening checks every file against the digest noted when it was written. ``damage`` says what
-    is wrong, if anything is; the draws before it are there all the same.
-    """
-
-    def __init__(self, folder: Path, settings: Settings) -> None:
-        self.folder = folder
-        self.settings = settings
-        self.state: State | None = None  # where the chain is
-        self.damage: str | None = None
-        self.pending: list[Draw] = []  # not on disk yet
-        self._moves = Acceptance()
-        self._starts: list[int] = []
-        self._digests: list[bytes] = []
-        self._stops: list[int] = []
-        self._scalars: list[Scalars] = []
-        self._cached: tuple[int, list[Draw]] = (-1, [])
-        self._written_at = monotonic()
-        self._written_sweep = 0
-        self.wall_seconds = 0.0
-        self.seconds = 10.0  # between checkpoints
-        self._read()
-
-    # --- writing -------------------------------------------------------------------------------
-
-    def record(self, state: State, info: Info) -> None:
-        """Take note of a sweep, and write a checkpoint when it is time."""
-        self.state = state
-        self._moves.add(info)
-        if self.settings.is_draw(state.sweep):
-            self.pending.append(self._moves.draw(state, info))
-        is_time = monotonic() - self._written_at >= self.seconds
-        n_bytes = self.pending[-1].nbytes * len(self.pending) if self.pending else 0
-        if is_time or n_bytes > _MOST_BYTES:
-            self.flush()
-
-    def flush(self) -> None:
-        """Write what is not on disk yet: first the draws, then the state that counts them."""
-        state = self.state
-        if state is None or state.sweep == self._written_sweep:
-            return
-        start = len(self) - len(self.pending)
-        starts, digests = list(self._starts), list(self._digests)
-        if self.pending:
-            chunk = Chunk.of(self.pending, self.settings.shape)
-            starts.append(start)
-            digests.append(write_arrays(self._chunk_path(start), chunk.arrays))
-        now = Chunk.of([Draw(state, np.nan, np.nan, self._moves.moves)], self.settings.shape)
-        counter = {
-            "starts": np.array(starts, np.int64),
-            "digests": np.frombuffer(b"".join(digests), np.uint8).reshape(len(digests), 32),
-        }
-        # Since this process opened the run, or wrote to it last: what came before is in the sum.
-        wall_seconds = self.wall_seconds + monotonic() - self._written_at
-        counter["wall_seconds"] = np.array(wall_seconds)
-        write_arrays(self.folder / "state.npz", {**now.arrays, **counter})
-        if self.pending:
-            self._add(start, digests[-1], Scalars.of(self.pending, len(self.settings.shape)))
-            self.pending = []
-        self._written_at, self._written_sweep = monotonic(), state.sweep
-        self.wall_seconds = wall_seconds
-
-    # --- reading -------------------------------------------------------------------------------
-
-    def __len__(self) -> int:
-        return (self._stops[-1] if self._stops else 0) + len(self.pending)
-
-    def __getitem__(self, index: int) -> Draw:
-        n_stored = len(self) - len(self.pending)
-        if index >= n_stored:
-            return self.pending[index - n_stored]
-        number = int(np.searchsorted(self._stops, index, side="right"))
-        return self._draws(number)[index - self._starts[number]]
-
-    def __iter__(self) -> Iterator[Draw]:
-        for number in range(len(self._starts)):
-            yield from self._draws(number)
-        yield from self.pending
-
-    def scalars(self) -> Scalars:
-        """Return what is known of every draw without its factors."""
-        last = Scalars.of(self.pending, len(self.settings.shape))
-        return Scalars.concatenate([*self._scalars, last])
-
-    def rewind(self) -> None:
-        """Go back to the last draw that is whole; the chain repeats itself exactly from there."""
-        self.pending = []
-        self.folder.mkdir(exist_ok=True)
-        self.state = self[len(self) - 1].state if len(self) else None
-        self._moves = Acceptance()
-        self._written_sweep = 0
-        self.damage = None
-
-    def _read(self) -> None:
-        path = self.folder / "state.npz"
-        if not self.folder.is_dir():
-            self.damage = f"{self.folder} is missing."
-            return
-        if not path.exists() and not any(self.folder.glob("draws-*.npz")):
-            return  # the first checkpoint was never written
-        try:
-            arrays = read_arrays(path)
-            starts, digests = arrays["starts"].tolist(), arrays["digests"]
-            now = Chunk(self.settings.shape, arrays).draws()[0]
-            # Runs of earlier versions have no time.
-            self.wall_seconds = float(arrays.get("wall_seconds", np.nan))
-        except (TraceDamaged, KeyError, IndexError, ValueError) as error:
-            self.damage = str(error)
-            self._salvage()
-            return
-        for start, expected in zip(starts, digests, strict=True):
-            try:
-                arrays = read_arrays(self._chunk_path(start), expected.tobytes())
-            except TraceDamaged as error:
-                self.damage = str(error)
-                return
-            scalars = Chunk(self.settings.shape, arrays).scalars()
-            self._add(start, expected.tobytes(), scalars)
-        self.state, self._written_sweep = now.state, now.state.sweep
-        self._moves = Acceptance(now.moves)
-
-    def _salvage(self) -> None:
-        """Read the draws without the state that counts them; every file has its own checksum."""
-        while (path := self._chunk_path(len(self))).exists():
-            try:
-                scalars = Chunk(self.settings.shape, read_arrays(path)).scalars()
-            except (TraceDamaged, KeyError, IndexError, ValueError):
-                return
-            self._add(len(self), sha256(path.read_bytes()).digest(), scalars)
-
-    def _add(self, start: int, expected: bytes, scalars: Scalars) -> None:
-        self._starts.append(start)
-        self._stops.append(start + len(scalars.n_components))
-        self._digests.append(expected)
-        self._scalars.append(scalars)
-
-    def _draws(self, number: int) -> list[Draw]:
-        """Read a file of draws; the last one read stays in memory."""
-        if self._cached[0] != number:
-            path = self._chunk_path(self._starts[number])
-            arrays = read_arrays(path, self._digests[number])
-            self._cached = (number, Chunk(self.settings.shape, arrays).draws())
-        return self._cached[1]
-
-    def _chunk_path(self, start: int) -> Path:
-        return self.folder / f"draws-{start:08d}.npz"
-
-
 def folder_path(folder: str | os.PathLike[str]) -> Path:
-    """Return the absolute path of a folder, so that it stays the same wherever one goes."""
+    """Return the absolute path of a folder, which stays valid in any working directory."""
     try:
         return Path(folder).expanduser().absolute()
     except (TypeError, RuntimeError) as error:
@@ -326,7 +171,7 @@ def folder_path(folder: str | os.PathLike[str]) -> Path:
 
 
 def digest(tensor: PackedTensor) -> str:
-    """Identify data by shape, ones and known entries."""
+    """Return a digest that identifies data by shape, ones and known entries."""
     total = sha256(repr(tuple(map(int, tensor.shape))).encode())
     first = tensor.unfoldings[0]
     for words in (first.ones, first.known):
@@ -335,7 +180,7 @@ def digest(tensor: PackedTensor) -> str:
 
 
 def _clear(place: Path, *, is_own: bool) -> None:
-    """Leave nothing of a run that could not be made; a folder of the user's own stays, empty."""
+    """Remove everything of a run that could not be made; a folder that the user made stays."""
     if not is_own:
         shutil.rmtree(place, ignore_errors=True)
         return

@@ -1,4 +1,4 @@
-"""All that makes a chain what it is, beside the data: as a value, and as JSON."""
+"""The settings that, with the data, determine the chains; they can be stored as JSON."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ _CLASSES = {
 }
 
 _BEFORE = {"Schedule": {"first_rows": 0}}
-"""What a run did whose header does not name a setting: it was drawn before there was one, and
-:func:`thali.load` says so (its random stream is another, so it is not resumed)."""
+"""Settings of runs that were drawn before these settings existed, and whose headers therefore
+lack them. Such a run can be loaded, but not resumed: its random stream differs."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What was asked for: chains are a function of these and the data.
+    """Settings of a run: the chains are a function of the settings and the data.
 
     Parameters
     ----------
     shape
-        Of the data.
+        Shape of the data.
     model, schedule
-        What is sampled and how; the schedule knows the warm-up.
+        What is sampled and how; the schedule contains the number of warm-up sweeps.
     seed
-        Of all chains.
+        Seed of all chains.
     chains, draws, thin
-        How many chains, draws a chain, and sweeps a draw.
+        Number of chains, draws per chain, and sweeps per draw.
     """
 
     shape: tuple[int, ...]
@@ -72,16 +72,16 @@ class Settings:
 
     @property
     def warmup(self) -> int:
-        """Sweeps before draws count."""
+        """Number of warm-up sweeps per chain."""
         return self.schedule.warmup
 
     @property
     def n_sweeps(self) -> int:
-        """Sweeps of a whole chain."""
+        """Number of sweeps per chain, warm-up included."""
         return self.warmup + self.draws * self.thin
 
     def is_draw(self, sweep: int) -> bool:
-        """Whether the state after so many sweeps counts."""
+        """Whether the state after this many sweeps is kept as a draw."""
         return sweep > self.warmup and (sweep - self.warmup) % self.thin == 0
 
     def to_json(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from thali.sampler.moves.compound import COMPOUND
 from thali.sampler.moves.guided import GUIDED
 from thali.sampler.moves.move import Attempt
 from thali.sampler.moves.proposal import CHUNK
-from thali.sampler.moves.residual import add_up, residual_users
+from thali.sampler.moves.residual_kernels import add_up, residual_users
 from thali.sampler.moves.split_merge import SPLIT_MERGE, chance_of, partner_of
 from thali.streams import Stream
 from thali.threads import parallel_for

@@ -1,4 +1,4 @@
-"""Moves of whole components: one file for each."""
+"""Metropolis-Hastings moves of whole components, one file per move."""
 
 from thali.sampler.moves.tries import try_moves
 

@@ -1,14 +1,14 @@
-# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# Compiled code: Numba checks the types, and has no keyword arguments; hence these settings.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
 # ruff: noqa: FBT001
-"""Split a component between two of its rows, or merge two.
+"""Split a component with the help of two of its rows, or merge two components.
 
-Where one component stands for two, a division drawn blindly is hopeless: every user would have to
-be guessed. Here two of its users, the anchors, show what the two could be, and every user goes
-where its own free entries fit. The anchors are drawn among the same users, and shown the same free
-entries, whether one is split or two are merged: they cancel in the acceptance ratio, and so does
-everything that follows from them without further random numbers (as the launch state of Jain &
-Neal 2004).
+If one component stands for two, a random division of its users is hopeless: it would have to guess
+every user correctly. Here two of its users, the anchors, show what the two components could be,
+and every user joins the one that fits its own free entries. The anchors are drawn from the same
+users, and see the same free entries, whether one component is split or two are merged. Therefore
+they cancel in the acceptance ratio, as does everything that follows from them without further
+random numbers (like the launch state of Jain & Neal 2004).
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ _ANCHOR = np.uint64(AnchoredIndex.ANCHOR)
 _OTHER_ANCHOR = np.uint64(AnchoredIndex.OTHER_ANCHOR)
 _DECISION = np.uint64(AnchoredIndex.DECISION)
 _WORDS = 8
-"""Words of columns that are looked at: of longer rows a random part says enough."""
+"""Number of words of columns that are examined: a random window suffices for longer rows."""
 _ROWS = 256
-"""Users at most that sharpen what the anchors show."""
+"""Largest number of users that refine what the anchors show."""
 _ROUNDS = 2
 
 
 class Anchored(SumOut):
-    """Split a component by what fits two of its rows, or merge two."""
+    """Split a component by comparing its users with two of them, or merge two components."""
 
     name: ClassVar = "anchored"
     codes: ClassVar = Site.ANCHORED_CODES
     density: ClassVar = (Site.ANCHORED, AnchoredIndex.DENSITY)
 
     def propose(self, attempt: Attempt) -> Proposal:
-        """Let every user of a component go where it fits, or unite the users of two."""
+        """Assign every user of a component to the part that fits it, or unite the users of two."""
         stream, number, state, target = attempt
         users, codes = state.factors
         words, weights = users.words, state.noise.rounded_weights()
@@ -93,7 +93,7 @@ def _settled(
     key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int, alpha: float,
     first: int, second: int, pair: Words, log_how: NDArray[np.float64],
 ) -> Proposal:  # fmt: skip
-    """Propose the two or their union."""
+    """Propose the two parts of a split, or the union of two components."""
     uniforms = three_uniforms(key, sweep, _ANCHORED, number, _DECISION)
     total = 0.0
     for part in log_how:
@@ -105,18 +105,19 @@ def _settled(
 def _choose(
     key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_windows: int
 ) -> tuple[int, int, int, Index, Index, Words]:
-    """Choose what is split or merged, a window of columns, and the rows that show something.
+    """Choose the components to split or merge, a window of columns, and the rows to examine.
 
     Returns
     -------
     first, second
-        The components to unite, or twice the one to split.
+        The two components to merge, or the component to split, twice.
     window
-        The first word of columns.
+        First word of the window of columns.
     rows, shown
-        All users; some of them, then the two anchors. None are shown if nothing can be done.
+        All users; a selection of them, followed by the two anchors. ``shown`` is empty if no move
+        is possible.
     pair
-        Who uses the two: nobody yet, if one is to be split.
+        Users of the two components; still empty if one is to be split.
     """
     nobody = np.zeros(0, np.int64)
     pair = np.zeros((2, users.shape[1]), np.uint64)
@@ -146,9 +147,9 @@ def _choose(
 
 @jit
 def _mark(free: Words, ones: Words, w1: float, w0: float) -> Words:
-    """Return the columns that tell the two apart: first by the anchors, then by the users shown.
+    """Return the columns that distinguish the two parts, by the anchors, then by the users shown.
 
-    The anchors are the last two of the rows.
+    The anchors are the last two rows.
     """
     n_shown, n_words = free.shape[0] - 2, free.shape[1]
     has = free & ones
@@ -168,9 +169,9 @@ def _settle_rows(
     counts: Index, is_split: bool, w1: float, w0: float, pair: Words,
     log_how: NDArray[np.float64],
 ) -> None:  # fmt: skip
-    """Send the users in a range of rows where they fit, or see where they are.
+    """Assign the users in a range of rows to the parts, or look up their present assignment.
 
-    ``counts`` has the free ones and zeros of every user at the marks of either.
+    ``counts`` holds the free ones and zeros of every user at the marks of either part.
     """
     i = np.searchsorted(rows, lo)
     while i < rows.shape[0] and rows[i] < hi:
@@ -184,7 +185,7 @@ def _settle_rows(
 
 @jit
 def _fits(marks: Words, free: Words, has: Words, w1: float, w0: float) -> tuple[float, float]:
-    """Return what a row gains by having the marks of the first and of the second."""
+    """Return the log likelihood that a row gains by the marks of the first and of the second."""
     gain_first, gain_second = 0.0, 0.0
     for side in range(2):
         n_free, n_ones = _ZERO, _ZERO
@@ -202,12 +203,14 @@ def _fits(marks: Words, free: Words, has: Words, w1: float, w0: float) -> tuple[
 
 @jit
 def _sharpen(marks: Words, free: Words, has: Words, w1: float, w0: float) -> None:
-    """Let the rows that clearly have one of the two say what tells it from the other."""
+    """Refine the marks by the rows that clearly belong to one of the two parts."""
     n_users, n_words = free.shape
     n_planes = 1
     while n_users >> n_planes:
         n_planes += 1
-    n_free = np.zeros((2, n_planes, n_words), np.uint64)  # of every side and column, bit by bit
+    n_free = np.zeros(
+        (2, n_planes, n_words), np.uint64
+    )  # counts per part and column, as bit planes
     n_ones = np.zeros((2, n_planes, n_words), np.uint64)
     for i in range(n_users):
         to_first, to_second = _fits(marks, free[i], has[i], w1, w0)
@@ -241,7 +244,7 @@ def _count(planes: Words, words: Words) -> None:
 
 @jit
 def _gain(n_ones: Words, n_free: Words, w: int, b: int, w1: float, w0: float) -> float:
-    """Return what having a column gains the rows that were counted."""
+    """Return the log likelihood that the counted rows gain by a column."""
     ones, all_free = _ZERO, _ZERO
     for plane in range(n_free.shape[0]):
         ones |= ((n_ones[plane, w] >> np.uint64(b)) & _ONE) << np.uint64(plane)
@@ -254,7 +257,7 @@ def _gain(n_ones: Words, n_free: Words, w: int, b: int, w1: float, w0: float) ->
 def _settle(
     u: float, is_drawn: bool, row: int, pair: Words, to_first: float, to_second: float
 ) -> float:
-    """Send a row to one, the other or both, or see where it is; return the log probability."""
+    """Assign a row to one part or both, or look it up; return the log probability."""
     largest = max(to_first, to_second, to_first + to_second)
     first = exp(to_first - largest)
     second = exp(to_second - largest)

@@ -1,12 +1,13 @@
-# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# Compiled code: Numba checks the types, and has no keyword arguments; hence these settings.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
 # ruff: noqa: FBT001
-"""Birth and death of compounds: components used by what others have in common.
+"""Birth and death of compounds: components whose users are a union or intersection of others'.
 
-What several components all contain tends to settle in one of its own, used by everybody who uses
-any of them; what the rows with all of several components contain in another. Such a component is
-less probable than none. But to leave it bit by bit, a column must first be in all the others,
-where nothing holds it as long as the compound covers it.
+Columns that several components share tend to settle in a component of their own, used by every row
+that uses any of them (a union). Likewise, columns of the rows that use all of several components
+settle in another (an intersection). A state with such a compound is less probable than one without
+it. But the sampler cannot leave it bit by bit: a column would first have to join all the other
+components, where the likelihood does not support it as long as the compound covers it.
 """
 
 from __future__ import annotations
@@ -48,18 +49,20 @@ _PARTS = np.uint64(CompoundIndex.PARTS)
 _DECISION = np.uint64(CompoundIndex.DECISION)
 
 MOST_PARTS = 5
-"""A compound of more parts is not tried: their codes are summed over 2^parts patterns."""
+"""Largest number of parts of a compound: their codes are summed over 2^parts patterns."""
 
 _MOSTLY = 0.9
 
 
 class Compound(SumOut):
-    """Add a component used by the union or the intersection of others, or delete such a one.
+    """Add a component used by the union or intersection of others, or delete such a component.
 
-    The parts of a compound are those that lie in it (union), or in which it lies (intersection),
-    up to a tenth of the smaller set. So a death knows the parts, and a birth draws them at random
-    and is possible only if a death would find the same. The rows inside the union or intersection
-    of the parts join at one rate, those outside at another, both uniform: eq. 20 with two classes.
+    The parts of a compound are the components whose users it contains (union), or whose users
+    contain its users (intersection), except for up to a tenth of the smaller set. The users of a
+    compound therefore determine its parts for a death; a birth draws the parts at random, and is
+    possible only if a death would find the same parts. The rows inside the union or intersection
+    of the parts join at one rate, those outside at another; both rates are uniform (eq. 20 with
+    two classes).
     """
 
     name: ClassVar = "compound"
@@ -67,7 +70,7 @@ class Compound(SumOut):
     density: ClassVar = (Site.COMPOUND, CompoundIndex.DENSITY)
 
     def propose(self, attempt: Attempt) -> Proposal:
-        """Draw the parts of a new compound and who uses it, or one to delete."""
+        """Draw the parts and users of a new compound, or a compound to delete."""
         stream, number, state, target = attempt
         users, n_rows = state.factors[0].words, target.shape[0]
         is_union, gone, parts, rates, inside = _some_parts(*stream, number, users)
@@ -89,10 +92,21 @@ COMPOUND = Compound()
 def _some_parts(
     key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words
 ) -> tuple[bool, int, Index, NDArray[np.float64], Words]:
-    """Draw the parts of a new compound, or one to delete (n: none) and see what its parts are.
+    """Draw the parts of a new compound, or draw a compound to delete and find its parts.
 
-    No parts: nothing is possible. Rates: of rows outside and inside the parts to join, where
-    :func:`thali.sampler.moves.guided.join` looks them up. Last, the rows inside.
+    Returns
+    -------
+    is_union
+        Whether the users are the union of those of the parts, or the intersection.
+    gone
+        The component to delete; the number of components for a birth.
+    parts
+        The parts in increasing order; empty if no move is possible.
+    rates
+        Probabilities that rows outside and inside join, in the order in which
+        :func:`thali.sampler.moves.guided.join` looks them up.
+    inside
+        The rows inside the union or intersection.
     """
     n = users.shape[0]
     is_birth = uniform(key, sweep, _COMPOUND, number, _IS_BIRTH) < 0.5
@@ -102,7 +116,7 @@ def _some_parts(
     rates = np.array([outside, 0.0, 0.0, inside])
     parts = np.empty(MOST_PARTS, np.int64)
     rows = np.zeros(users.shape[1], np.uint64)
-    u = uniform(key, sweep, _COMPOUND, number, _VICTIM)  # or how many parts
+    u = uniform(key, sweep, _COMPOUND, number, _VICTIM)  # or, for a birth, the number of parts
     if not is_birth:
         if n < 2:
             return is_union, n, parts[:0], rates, rows
@@ -129,7 +143,7 @@ def _some_parts(
 
 @jit
 def _inside(users: Words, parts: Index, is_union: bool) -> Words:
-    """Return the rows that use some of the parts, or all of them."""
+    """Return the rows that use at least one of the parts (union), or all of them."""
     rows = users[parts[0]].copy()
     for i in range(1, parts.shape[0]):
         rows = rows | users[parts[i]] if is_union else rows & users[parts[i]]
@@ -141,7 +155,7 @@ def _compound(
     key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int, alpha: float,
     is_union: bool, parts: Index, gone: int, inside: Words, compound: Words,
 ) -> Proposal:  # fmt: skip
-    """Propose a compound with these users, or its deletion if it is there."""
+    """Propose a new compound with these users, or the deletion of an existing one."""
     n, width = users.shape
     n_parts = parts.shape[0]
     is_birth = gone == n
@@ -158,7 +172,7 @@ def _compound(
         return impossible(users)
     n_both = size_of(inside & compound)
     log_guess = log_guess_of(n_inside, n_both) + log_guess_of(n_rows - n_inside, n_users - n_both)
-    log_parts = -log(MOST_PARTS)  # of n_parts, then of which they are
+    log_parts = -log(MOST_PARTS)  # probability of n_parts, then of the choice of parts
     for i in range(n_parts):
         log_parts -= log(n_small - i) - log(i + 1)
     ratio = log(alpha) + log_rate(n_users, n_rows) - log(n_small + 1) - log_guess - log_parts
@@ -180,7 +194,7 @@ def _compound(
 
 @jit
 def _parts(users: Words, but: int, compound: Words, is_union: bool, parts: Index) -> int:
-    """List the parts of a compound, as far as there is room; return their number."""
+    """Write the parts of a compound to ``parts``, as far as they fit; return their number."""
     n_parts = 0
     size = size_of(compound)
     for component in range(users.shape[0]):

@@ -1,6 +1,6 @@
-# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# Compiled code: Numba checks the types, and has no keyword arguments; hence these settings.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
-"""Merge two components and split a third: the number of components stays."""
+"""Merge two components and split a third, which keeps the number of components."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _DECISION = np.uint64(ExchangeIndex.DECISION)
 
 
 class Exchange(SumOut):
-    """Unite the users of two components; let the second have part of the users of a third.
+    """Merge two components into the first, and split a third between itself and the second.
 
-    The same move undoes it: the parts of the third are united, and the union is divided into what
-    it was made of. Components keep their densities.
+    The same move reverses it: it unites the two parts of the third component, and divides the
+    union into the users that it was made of. Components keep their densities.
     """
 
     name: ClassVar = "split_merge"
@@ -49,7 +49,7 @@ class Exchange(SumOut):
     density: ClassVar = None
 
     def propose(self, attempt: Attempt) -> Proposal:
-        """Draw two components to unite and one to divide."""
+        """Draw two components to merge and one to split."""
         stream, number, state, target = attempt
         users = state.factors[0].words
         if len(users) < 3:
@@ -67,7 +67,7 @@ EXCHANGE = Exchange()
 def _three(
     key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words
 ) -> tuple[int, int, int]:
-    """Draw two components to unite and one to divide."""
+    """Draw two components to merge and one to split."""
     n = users.shape[0]
     first = pick(uniform(key, sweep, _SPLIT, number, _FIRST), n)
     u = uniform(key, sweep, _SPLIT, number, _IS_ANY_PARTNER)
@@ -84,7 +84,7 @@ def _exchanged(
     key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words,
     densities: NDArray[np.float64], first: int, second: int, third: int, pair: Words,
 ) -> Proposal:  # fmt: skip
-    """Propose the union of two and the parts of the third."""
+    """Propose the union of two components and the two parts of the third."""
     n = users.shape[0]
     sets = np.empty((4, users.shape[1]), np.uint64)
     sets[0] = users[first]

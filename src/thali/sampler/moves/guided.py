@@ -1,6 +1,6 @@
-# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# Compiled code: Numba checks the types, and has no keyword arguments; hence these settings.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
-"""Birth and death of components that follow two others (eq. 20 and 21)."""
+"""Birth and death of components whose users depend on those of two others (eq. 20 and 21)."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ _VICTIM = np.uint64(GuidedIndex.VICTIM)
 _RATES = np.uint64(GuidedIndex.RATES)
 _DECISION = np.uint64(GuidedIndex.DECISION)
 _IN_A, _IN_B, _IN_C = 0b1010101, 0b1100110, 0b1111000
-"""Classes of rows that use a component, of a, b, ab, c, ac, bc, abc in this order."""
+"""Classes of rows that use component a, b or c, as bits in the order a, b, ab, c, ac, bc, abc."""
 
 
 class Guided(SumOut):
-    """Add a component whose users follow those of two others, or delete one."""
+    """Add a component whose users depend on those of two others, or delete a component."""
 
     name: ClassVar = "guided"
     codes: ClassVar = Site.GUIDED_CODES
     density: ClassVar = (Site.GUIDED, GuidedIndex.DENSITY)
 
     def propose(self, attempt: Attempt) -> Proposal:
-        """Let rows join at rates that depend on whether they use the two others."""
+        """Let rows join at rates that depend on whether they use two other components."""
         stream, number, state, target = attempt
         users, n_rows = state.factors[0].words, target.shape[0]
         first, second, gone, rates = _two_to_follow(*stream, number, len(users))
@@ -73,7 +73,11 @@ def joined(
     stream: Stream, site: np.uint64, number: np.uint64, sets: tuple[Words, Words],
     rates: NDArray[np.float64], n_rows: int, engine: Engine,
 ) -> Words:  # fmt: skip
-    """Let rows join at one of four rates: those in neither of two sets, in a, in b, in both."""
+    """Draw the users of a component.
+
+    A row joins at one of four rates: that of rows in neither of two sets, in the first only, in
+    the second only, or in both.
+    """
     out = np.zeros_like(sets[0])
     engine.over_rows(join, n_rows, *stream, site, number, *sets, rates, out, step=CHUNK)
     return out
@@ -84,7 +88,7 @@ def join(
     lo: int, hi: int, key: np.uint64, sweep: np.uint64, site: np.uint64, number: np.uint64,
     a: Words, b: Words, rates: NDArray[np.float64], out: Words,
 ) -> None:  # fmt: skip
-    """Draw who joins in a range of rows."""
+    """Draw which rows of a range join."""
     for row in range(lo, hi):
         w = row >> 6
         shift = np.uint64(row & 63)
@@ -95,7 +99,7 @@ def join(
 
 @jit
 def log_guess_of(size: int, joined: int) -> float:
-    """Return the log probability of a set of users with a uniform rate in a class (eq. 20)."""
+    """Return the log probability of the users in a class of rows, with a uniform rate (eq. 20)."""
     return lgamma(joined + 1.0) + lgamma(size - joined + 1.0) - lgamma(size + 2.0)
 
 
@@ -103,7 +107,7 @@ def log_guess_of(size: int, joined: int) -> float:
 def _two_to_follow(
     key: np.uint64, sweep: np.uint64, number: np.uint64, n: int
 ) -> tuple[int, int, int, NDArray[np.float64]]:
-    """Draw which two, which component is deleted (n: none), and how many join a new one."""
+    """Draw two components to follow, the one to delete (n for a birth), and the rates to join."""
     rates = np.empty(4)
     for i in range(4):
         rates[i] = uniform(key, sweep, _GUIDED, number, _RATES + np.uint64(i))
@@ -125,7 +129,7 @@ def _guided(
     key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int, alpha: float,
     first: int, second: int, gone: int, c: Words,
 ) -> Proposal:  # fmt: skip
-    """Propose a component with these users, or its deletion if it is there."""
+    """Propose a new component with these users, or the deletion of an existing one."""
     n, width = users.shape
     is_birth = gone == n
     n_small = n if is_birth else n - 1

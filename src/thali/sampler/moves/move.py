@@ -1,12 +1,12 @@
-"""The shape of a move: what it proposes, and how that is decided.
+"""The interface of moves: what a move proposes, and how the proposal is accepted.
 
-Row-by-row Gibbs locks onto states in which a component is split in two or one stands for a union
-of others: to leave, hundreds of bits would have to change together. A move proposes who uses a
-component for all rows at once. Every move is a Metropolis-Hastings kernel that leaves the
-posterior as it is.
+Row-by-row Gibbs sampling gets stuck in states in which a component is split in two, or one
+component stands for a union of others: to leave such a state, hundreds of bits would have to
+change together. A move proposes the users of a component for all rows at once. Every move is a
+Metropolis-Hastings kernel that leaves the posterior invariant.
 
-A move has a file of its own, with one object of the shape :class:`Move`. Its random numbers have
-their sites and indices in :mod:`thali.sites`.
+Every move has a file of its own with one object of class :class:`Move`. The sites and indices of
+its random numbers are in :mod:`thali.sites`.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ if TYPE_CHECKING:
     from thali.streams import Stream
 
 _BLOCK = 128
-"""Columns that may rule a move out before all are looked at."""
+"""Number of columns of a first decision, which may reject a move before all are examined."""
 
 
 class Attempt(NamedTuple):
     """One try of a move."""
 
     stream: Stream
-    number: np.uint64  # of the try, in its sweep: the row of its random numbers
+    number: np.uint64  # number of the try in its sweep; the row address of its random numbers
     state: State
     target: Target
 
 
 class Move(ABC):
-    """A step from some components to others."""
+    """A Metropolis-Hastings step that replaces some components by others."""
 
-    name: ClassVar[str]  # in Schedule, in summaries and reports
+    name: ClassVar[str]  # as in Schedule, summaries and reports
 
     @abstractmethod
     def propose(self, attempt: Attempt) -> Proposal:
-        """Draw what is tried, and how likely that was."""
+        """Draw a proposal, and compute its part of the acceptance ratio."""
 
     @abstractmethod
     def decide(self, attempt: Attempt, proposal: Proposal) -> State | None:
@@ -64,20 +64,21 @@ class Move(ABC):
 
 
 class SumOut(Move):
-    """A move that proposes users, with the codes of the components concerned summed out.
+    """A move that proposes users, with the codes of the affected components summed out.
 
-    The codes are then drawn anew, given the users (eq. 17 to 21).
+    After acceptance, the codes are redrawn given the users (eq. 17 to 21).
     """
 
-    codes: ClassVar[Site]  # random numbers of the codes
-    density: ClassVar[tuple[Site, int] | None]  # of the density of a component that is new
+    codes: ClassVar[Site]  # site of the random numbers for the codes
+    density: ClassVar[tuple[Site, int] | None]  # the same for the density of a new component
 
     def decide(self, attempt: Attempt, proposal: Proposal) -> State | None:
-        """Decide by a block of columns first, then by all (delayed acceptance).
+        """Decide by a block of columns first, then by all columns (delayed acceptance).
 
-        A step that a block rules out, as most are on large data, costs no more than the block.
-        Both decisions are taken with their own ratio, whose product is the whole: exact (Christen
-        & Fox 2005). The block does not depend on the state.
+        On large data, the block rejects most proposals, which then cost no more than the block.
+        Each of the two decisions has its own ratio, and their product is the full acceptance
+        ratio, so that the kernel is exact (Christen & Fox 2005). The choice of the block does not
+        depend on the state.
         """
         stream, number, state, target = attempt
         users, codes = state.factors
@@ -85,7 +86,7 @@ class SumOut(Move):
         weights = state.noise.rounded_weights()
         is_rest = np.ones(state.n_components, np.bool_)
         is_rest[proposal.concerned] = False
-        cover = Cover(users, codes, is_rest)  # the columns are the rows here
+        cover = Cover(users, codes, is_rest)  # with the roles of rows and columns exchanged
         old, new = self._densities(attempt, proposal)
 
         def marginals(start: int, stop: int) -> tuple[Marginal, Marginal]:
@@ -115,10 +116,10 @@ class SumOut(Move):
     def _densities(
         self, attempt: Attempt, proposal: Proposal
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return those of the components concerned and of those after.
+        """Return the densities of the affected components before and after the move.
 
-        Components that stay come first and keep theirs; that of a new one is drawn from the
-        prior (a grid of equal weights), which therefore cancels.
+        Components that stay come first and keep their densities. The density of a new component
+        is drawn from its prior (a grid of equal weights), which therefore cancels.
         """
         stream, number, state, _ = attempt
         (density,) = state.densities[1:]
@@ -136,7 +137,7 @@ class SumOut(Move):
 
 
 def new_density(attempt: Attempt, uniform: float) -> float:
-    """Return the density of all codes, or draw one for the code of a new component."""
+    """Return the density that all codes share, or draw one for a new component."""
     (prior,) = attempt.target.priors.densities[1:]
     if isinstance(prior, PerComponent):
         return float(prior.grid[pick(uniform, len(prior.grid))])

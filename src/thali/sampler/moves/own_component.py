@@ -1,15 +1,17 @@
-# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# Compiled code: Numba checks the types, and has no keyword arguments; hence these settings.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
 # ruff: noqa: C901
-"""A row leaves a component of its own and takes others instead, or the other way round.
+"""Replace a component that only one row uses by other components, or the other way round.
 
-A row that uses several components can be described by one of its own, which fits its errors, too.
-That is less probable, but the row cannot leave it entry by entry: as long as its own component is
-there, the others explain little, and as long as they are not there, it cannot go. Here the number
-of a row's own components changes by one, and up to eight of its other entries are drawn together,
-all their combinations weighed. With S_k the sum of their weights if the row has k of its own
-(codes summed out, eq. 8), the death of one is accepted with min(1, S_(k-1) / S_k * L / alpha):
-k / (alpha / N) is the ratio of the Poisson probabilities, (1 / N) / (k / L) that of the choices.
+A row that uses several components can also be described by a component of its own, which even fits
+its errors. Such a state is less probable, but the row cannot leave it entry by entry: as long as
+the row has its own component, the others explain little, and as long as it does not have the
+others, its own component is needed. This move changes the number of a row's own components by
+one, and redraws up to eight of its other entries together by weighing all their combinations. Let
+S_k be the sum of the weights if the row has k components of its own (with codes summed out,
+eq. 8). The death of one is accepted with probability min(1, S_(k-1) / S_k * L / alpha):
+k / (alpha / N) is the ratio of the Poisson probabilities, and (1 / N) / (k / L) the ratio of the
+proposal probabilities.
 """
 
 from __future__ import annotations
@@ -38,37 +40,37 @@ if TYPE_CHECKING:
     from thali.sampler.state import State
 
 MOST_ENTRIES = 8
-"""Entries drawn together: all combinations are weighed."""
+"""Largest number of entries that are drawn together; all their combinations are weighed."""
 
 _WORDS = 16
-"""Words of columns that may rule a try out before all are looked at."""
+"""Number of words of a first decision, which may reject a try before all are examined."""
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
 _SITE = np.uint64(Site.OWN_COMPONENT)
 _SITE_ORDER = np.uint64(Site.OWN_COMPONENT_ORDER)
 _IS_BIRTH = np.uint64(OwnComponentIndex.IS_BIRTH)
-_ROW = np.uint64(OwnComponentIndex.ROW)  # or the component that goes
+_ROW = np.uint64(OwnComponentIndex.ROW)  # or the component to delete
 _DECISION = np.uint64(OwnComponentIndex.DECISION)
 _ENTRIES = np.uint64(OwnComponentIndex.ENTRIES)
 _WINDOW = np.uint64(OwnComponentIndex.WINDOW)
 _FIRST_DECISION = np.uint64(OwnComponentIndex.FIRST_DECISION)
-_BEYOND = 1 << 31  # of all rows: where the random numbers of codes drawn here begin, a try a row
+_BEYOND = 1 << 31  # row address of the codes of try 0, beyond all rows; one per try
 
 
 class OwnComponent(Move):
-    """Delete a component with one user, or give a row one more."""
+    """Delete a component that only one row uses, or give a row one more of its own."""
 
     name: ClassVar = "reseat"
 
     def propose(self, attempt: Attempt) -> Proposal:
-        """Choose a row, and which of its other entries are summed out."""
+        """Choose a row, and which of its other entries are summed out and redrawn."""
         stream, number, state, _ = attempt
         users = state.factors[0]
         return choose_row(*stream, number, users.words, users.n_rows, state.alpha)
 
     def decide(self, attempt: Attempt, proposal: Proposal) -> State | None:
-        """Weigh the entries before and after; then draw them, and the codes of its own."""
+        """Weigh the entries before and after; then draw them and the codes of own components."""
         stream, number, state, _ = attempt
         users, codes = state.factors
         (density,) = state.densities[1:]
@@ -77,7 +79,9 @@ class OwnComponent(Move):
         is_rest[proposal.concerned] = False
         free, ones = _free(attempt, codes, users, is_rest, row)
         drawn, own = proposal.after, proposal.before
-        n_own = len(own) + (1 if proposal.uniforms[1] < 0.5 else -1)  # one more, or one less
+        n_own = len(own) + (
+            1 if proposal.uniforms[1] < 0.5 else -1
+        )  # one more (birth) or one fewer (death)
         setting = (users.n_rows, float(density), *state.noise.rounded_weights())
         gain, chosen = weigh_entries(
             *stream, number, row, drawn, len(own), n_own, users.words, codes.words, free, ones,
@@ -95,7 +99,7 @@ class OwnComponent(Move):
         return rest.append(self._own(attempt, rest, row, n_own))
 
     def _own(self, attempt: Attempt, rest: State, row: int, n_own: int) -> tuple[Words, Words]:
-        """Draw the codes of a row's own components together; return their lines."""
+        """Draw the codes of all own components of a row together; return users and codes."""
         stream, number, state, target = attempt
         users, codes = rest.factors
         new = np.zeros((n_own, users.words.shape[1]), np.uint64)
@@ -123,7 +127,7 @@ OWN_COMPONENT = OwnComponent()
 def _free(
     attempt: Attempt, codes: Factor, users: Factor, is_counted: NDArray[np.bool_], row: int
 ) -> tuple[Words, Words]:
-    """Return the free entries of a row, and its ones."""
+    """Return the entries of a row that the counted components do not cover, and its ones."""
     cover = Cover(codes, users, is_counted)
     free, ones = attempt.target.engine.free_in_window(np.array([row]), slice(None), cover)
     return free[0], ones[0]
@@ -133,10 +137,10 @@ def _free(
 def choose_row(
     key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int, alpha: float
 ) -> Proposal:
-    """Draw a row, and which of its entries are summed out.
+    """Draw a row, and which of its entries are summed out and redrawn.
 
-    The class of rows is this row. Before: the components that only this row uses; after: those of
-    others whose entry is drawn anew. Concerned are both.
+    In the proposal, ``classes`` holds the row alone, ``before`` the components that only this row
+    uses, ``after`` the other components whose entry is redrawn, and ``concerned`` both of them.
     """
     n, width = users.shape
     is_birth = uniform(key, sweep, _SITE, number, _IS_BIRTH) < 0.5
@@ -182,26 +186,26 @@ def weigh_entries(
     n_after: int, users: Words, codes: Words, free: Words, ones: Words,
     setting: tuple[int, float, float, float],
 ) -> tuple[float, int]:  # fmt: skip
-    """Weigh all combinations of a row's entries, and draw one of those after.
+    """Weigh all combinations of a row's entries, before and after the move, and draw one.
 
     Parameters
     ----------
     drawn
-        The components of these entries.
+        Components whose entries are redrawn.
     n_before, n_after
-        The row's own components, whose codes are summed out, too.
+        Number of the row's own components before and after, whose codes are also summed out.
     free, ones
-        The row's entries that nothing else covers, and its ones.
+        The row's entries that no other component covers, and its ones.
     setting
-        Number of rows, density of codes, and what covering a one and a zero gains.
+        Number of rows, density of codes, and log likelihood gained by covering a one and a zero.
 
     Returns
     -------
     gain
-        Log of the sum of weights after over that before, less the gain of the block by which a
-        first decision was taken; minus infinity if that ruled the try out.
+        Log of the ratio of the sums of weights after and before, minus the gain in the window of
+        the first decision; minus infinity if the first decision rejected the try.
     chosen
-        The entries, bit i for component i of those drawn.
+        The drawn entries: bit i belongs to component ``drawn[i]``.
     """
     width, n_drawn, n_rows = codes.shape[1], drawn.shape[0], setting[0]
     odds = np.empty(n_drawn)
@@ -213,7 +217,7 @@ def weigh_entries(
     gains = np.zeros((1 << n_drawn, 2))
     numbers = n_before, n_after
     part = 0.0
-    if width > 2 * _WORDS:  # two decisions, as in move.py: most tries are hopeless
+    if width > 2 * _WORDS:  # two decisions, as in move.py, because most tries are rejected
         start = pick(uniform(key, sweep, _SITE, number, _WINDOW), width - _WORDS + 1)
         window = start, start + _WORDS
         _weigh(ones, free, window, codes, drawn, odds, numbers, setting, gains)
@@ -238,11 +242,13 @@ def _weigh(
     odds: NDArray[np.float64], numbers: tuple[int, int], setting: tuple[int, float, float, float],
     out: NDArray[np.float64],
 ) -> None:  # fmt: skip
-    """Weigh every combination of entries by some words of columns, before and after."""
+    """Weigh every combination of entries in a window of words, before and after."""
     _, density, w1, w0 = setting
     n_drawn = drawn.shape[0]
     n = 1 << n_drawn
-    uncovered = np.zeros((n, 2), np.int64)  # columns by who could cover them: ones, zeros
+    uncovered = np.zeros(
+        (n, 2), np.int64
+    )  # ones and zeros by the components that could cover them
     for w in range(window[0], window[1]):
         left = free[w]
         while left != _ZERO:
@@ -253,12 +259,12 @@ def _weigh(
                 if codes[drawn[i], w] & bit != _ZERO:
                     who |= 1 << i
             uncovered[who, 0 if ones[w] & bit != _ZERO else 1] += 1
-    for i in range(n_drawn):  # now: columns that nobody outside a set could cover
+    for i in range(n_drawn):  # now counts of columns that no component outside a set could cover
         for who in range(n):
             if (who >> i) & 1:
                 uncovered[who, 0] += uncovered[who ^ (1 << i), 0]
                 uncovered[who, 1] += uncovered[who ^ (1 << i), 1]
-    log_one, log_zero = np.empty(2), np.empty(2)  # of an uncovered one and zero, eq. 8
+    log_one, log_zero = np.empty(2), np.empty(2)  # log weights of an uncovered one and zero, eq. 8
     for j in range(2):
         some_on = -expm1(numbers[j] * log1p(-density))
         log_one[j] = log1p(some_on * expm1(w1))

@@ -1,9 +1,9 @@
-# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# Compiled code: Numba checks the types, and has no keyword arguments; hence these settings.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
-"""What a move proposes: who uses which component, and how likely that was proposed.
+"""The proposal of a move: the users of the affected components, and the acceptance ratio.
 
-The components concerned are described by classes of rows: rows that use the same of them, before
-and after, are alike.
+Rows are grouped in classes: rows that use the same affected components, before and after the move,
+belong to the same class.
 """
 
 from __future__ import annotations
@@ -23,33 +23,34 @@ if TYPE_CHECKING:
 _ZERO = np.uint64(0)
 
 CHUNK = 1 << 14
-"""Rows that a thread takes at a time, and whose logarithms are added up before all others': sums
-do not depend on the number of threads. Fewer would take less time than to wake a thread."""
+"""Number of rows that a thread takes at a time. Logarithms are summed within every chunk first, so
+that sums do not depend on the number of threads. Smaller chunks would take less time than waking a
+thread."""
 
 
 class Proposal(NamedTuple):
-    """A step from some components to others."""
+    """A proposed step that replaces some components by others."""
 
     is_possible: bool
-    concerned: Index  # components that take part: those that stay first, then those that go
-    lines: tuple[Words, ...]  # of those after, of every mode whose lines are not summed out
-    log_ratio: float  # log of all factors of the acceptance ratio that are known so far
-    uniforms: tuple[float, float, float]  # for the decision; not all moves need three
-    classes: Words  # (n_classes, n_words): rows that are alike, where codes are summed out
-    before: Index  # of every component concerned: the classes that use it, bit c for class c
-    after: Index  # likewise of every component after
+    concerned: Index  # affected components: first those that stay, then those that go
+    lines: tuple[Words, ...]  # lines of the components after, per mode that is not summed out
+    log_ratio: float  # log of the factors of the acceptance ratio known so far
+    uniforms: tuple[float, float, float]  # uniforms of the decision; not all moves need three
+    classes: Words  # (n_classes, n_words): classes of rows, if codes are summed out
+    before: Index  # per affected component: the classes that use it, bit c for class c
+    after: Index  # the same for every component after the move
 
 
 _NO_LINES, _NO_INDEX = np.zeros((0, 0), np.uint64), np.zeros(0, np.int64)
 NOTHING = Proposal(
     False, _NO_INDEX, (_NO_LINES,), 0.0, (0.0, 0.0, 0.0), _NO_LINES, _NO_INDEX, _NO_INDEX
 )
-"""The proposal of nothing: no try is possible."""
+"""The proposal that says that no move is possible."""
 
 
 @jit
 def pick(u: float, n: int) -> int:
-    """Return one of n by a uniform."""
+    """Return an integer from 0 to n - 1, chosen by a uniform random number."""
     return min(int(u * n), n - 1)
 
 
@@ -61,7 +62,7 @@ def log_rate(size: int, n_rows: int) -> float:
 
 @jit
 def size_of(words: Words) -> int:
-    """Count the members of a set."""
+    """Return the number of members of a set, given as bits."""
     total = _ZERO
     for w in range(words.shape[0]):
         total += popcount(words[w])
@@ -70,7 +71,7 @@ def size_of(words: Words) -> int:
 
 @jit
 def impossible(users: Words) -> Proposal:
-    """Return a proposal of nothing."""
+    """Return the proposal that says that no move is possible."""
     nothing = np.zeros(0, np.int64)
     lines = users[:0].copy()
     uniforms = 0.0, 0.0, 0.0
@@ -81,7 +82,7 @@ def impossible(users: Words) -> Proposal:
 def three_uniforms(
     key: np.uint64, sweep: np.uint64, site: np.uint64, number: np.uint64, first: np.uint64
 ) -> tuple[float, float, float]:
-    """Return the uniforms of the decision."""
+    """Return the three uniform random numbers of the decision."""
     return (
         uniform(key, sweep, site, number, first),
         uniform(key, sweep, site, number, first + np.uint64(1)),
@@ -91,7 +92,7 @@ def three_uniforms(
 
 @jit
 def atoms(sets: Words) -> tuple[Words, Index]:
-    """Return the classes of rows in the same sets, by number; and for each set its classes."""
+    """Return the classes of rows that are in the same sets, and the classes of every set."""
     n, width = sets.shape
     n_classes = (1 << n) - 1
     classes = np.zeros((n_classes, width), np.uint64)

@@ -1,7 +1,7 @@
-# Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
+# Compiled code: Numba checks the types, and has no keyword arguments; hence these settings.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
 # ruff: noqa: C901
-"""Split a component's users in two, or unite those of two components (eq. 17 to 19)."""
+"""Split the users of a component in two, or unite those of two components (eq. 17 to 19)."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ _DECISION = np.uint64(SplitIndex.DECISION)
 
 
 class SplitMerge(SumOut):
-    """Split a component at random, or merge two."""
+    """Split a component at random, or merge two components."""
 
     name: ClassVar = "split_merge"
     codes: ClassVar = Site.SPLIT_CODES
     density: ClassVar = (Site.SPLIT, SplitIndex.DENSITY)
 
     def propose(self, attempt: Attempt) -> Proposal:
-        """Divide the users of one component blindly, or unite those of two."""
+        """Divide the users of one component at random, or unite those of two."""
         stream, number, state, target = attempt
         users, n_rows = state.factors[0].words, target.shape[0]
         first, second = one_or_both(*stream, _SPLIT, number, users)
@@ -74,7 +74,7 @@ def _divided_or_united(
     key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int, alpha: float,
     first: int, second: int, pair: Words,
 ) -> Proposal:  # fmt: skip
-    """Propose what :func:`divide` divided, or the union."""
+    """Propose the parts that :func:`divide` has drawn, or the union."""
     uniforms = three_uniforms(key, sweep, _SPLIT, number, _DECISION)
     log_how = log_division(pair[0], pair[1])
     return one_or_two(users, n_rows, alpha, first, second, pair, log_how, uniforms)
@@ -84,7 +84,7 @@ def _divided_or_united(
 def one_or_both(
     key: np.uint64, sweep: np.uint64, site: np.uint64, number: np.uint64, users: Words
 ) -> tuple[int, int]:
-    """Draw a component to split, twice the same, or two to merge; -1 where there are too few."""
+    """Draw two components to merge, or one to split (returned twice); -1 if there are too few."""
     n = users.shape[0]
     is_split = uniform(key, sweep, site, number, _IS_SPLIT) < 0.5
     if n < (1 if is_split else 2):
@@ -102,16 +102,16 @@ def one_or_two(
     users: Words, n_rows: int, alpha: float, first: int, second: int, pair: Words, log_how: float,
     uniforms: tuple[float, float, float],
 ) -> Proposal:  # fmt: skip
-    """Propose two components in the place of one, or one in the place of two (eq. 19).
+    """Propose to replace one component by two, or two by one (eq. 19).
 
     Parameters
     ----------
     first, second
-        The components to unite, or twice the one to split.
+        The two components to merge, or the component to split, twice.
     pair
-        Users of the two.
+        Users of the two components.
     log_how
-        Log probability of this division of the one.
+        Log probability of dividing the union in this way.
     """
     n, width = users.shape
     is_split = first == second
@@ -123,7 +123,7 @@ def one_or_two(
     only_first, only_second, shared = size_of(classes[0]), size_of(classes[1]), size_of(classes[2])
     if only_first + shared == 0 or only_second + shared == 0:
         return impossible(users)
-    # A split picks one of n_one; the merge that undoes it one of n_one + 1, then its partner.
+    # A split picks one of n_one; the reverse merge picks one of n_one + 1, then its partner.
     n_one = n if is_split else n - 1
     others = np.ones(n, np.bool_)
     for component in concerned:
@@ -148,21 +148,21 @@ def one_or_two(
 
 @jit
 def _is_closer(a: Words, b: Words, c: Words) -> int:
-    """Return whether a is more (1), as (0) or less (-1) like b than like c (Jaccard index)."""
+    """Return 1 if b has the larger Jaccard index with a, -1 if c has, and 0 if they are equal."""
     b_both, b_any, c_both, c_any = _ZERO, _ZERO, _ZERO, _ZERO
     for w in range(a.shape[0]):
         b_both += popcount(a[w] & b[w])
         b_any += popcount(a[w] | b[w])
         c_both += popcount(a[w] & c[w])
         c_any += popcount(a[w] | c[w])
-    left = b_both * c_any  # in integers: ties must be ties
+    left = b_both * c_any  # in integers, so that ties are exact
     right = c_both * b_any
     return 1 if left > right else (0 if left == right else -1)
 
 
 @jit
 def partner_of(users: Words, first: int, u: float, v: float) -> int:
-    """Draw with whom a component may merge: half the time any, else who is most like it."""
+    """Draw a partner to merge with: any component with probability 1/2, else the most similar."""
     n = users.shape[0]
     if u < 0.5:
         second = pick(v, n - 1)
@@ -192,7 +192,7 @@ def partner_of(users: Words, first: int, u: float, v: float) -> int:
 
 @jit
 def chance_of(users: Words, is_other: NDArray[np.bool_], a: Words, b: Words) -> float:
-    """Return the probability that :func:`partner_of` draws b for a, among some others."""
+    """Return the probability that :func:`partner_of` draws b for a, among the others."""
     n_others = 0
     n_ties = 1
     for component in range(users.shape[0]):
@@ -209,7 +209,7 @@ def chance_of(users: Words, is_other: NDArray[np.bool_], a: Words, b: Words) -> 
 
 
 def divided(stream: Stream, number: np.uint64, users: Words, engine: Engine) -> Words:
-    """Send every user to the first, the second or both, at rates drawn from Dirichlet(1, 1, 1)."""
+    """Assign every user to the first part, the second or both; rates are Dirichlet(1, 1, 1)."""
     pair = np.zeros((2, len(users)), np.uint64)
     engine.over_rows(divide, 64 * len(users), *stream, number, users, pair, step=CHUNK)
     return pair
@@ -241,7 +241,7 @@ def divide(
 
 @jit
 def log_division(a: Words, b: Words) -> float:
-    """Return the log probability that a set is divided into these two (eq. 18)."""
+    """Return the log probability that a set is divided into these two sets (eq. 18)."""
     only_first, only_second, shared = size_of(a & ~b), size_of(b & ~a), size_of(a & b)
     return (
         lgamma(3.0)

@@ -1,4 +1,4 @@
-"""The moves of a sweep: which there are, how often each is tried, and how often it succeeds."""
+"""Try the moves of a sweep, and count how often each is tried and accepted."""
 
 from __future__ import annotations
 
@@ -23,27 +23,30 @@ if TYPE_CHECKING:
     from thali.streams import Stream
 
 _WIDE = 16_384
-"""Columns beyond which half the tries are made: each costs more there, and more columns agree."""
+"""Number of columns beyond which moves are tried half as often: each try costs more, and more
+columns support it."""
 
 _FEW = 10
-"""Components for which the tries of a schedule are meant; for more, they grow in proportion."""
+"""Number of components that the schedule assumes; for more, tries grow in proportion."""
 
 BUFFET: dict[str, Move] = {
     move.name: move for move in (SPLIT_MERGE, ANCHORED, GUIDED, COMPOUND, OWN_COMPONENT, RESIDUAL)
 }
-"""Moves where the number of components is inferred."""
+"""Moves for an inferred number of components."""
 
 FINITE: dict[str, Move] = {move.name: move for move in (EXCHANGE, REPLACEMENT)}
-"""Moves that keep the number of components."""
+"""Moves for a fixed number of components."""
 
 
 def moves_of(state: State, target: Target) -> dict[str, Move]:
-    """Return the moves that can be tried."""
-    if len(state.factors) > 2:  # codes of tensors cannot be summed out column by column
+    """Return the moves that are possible for this model."""
+    if len(state.factors) > 2:  # the codes of tensors cannot be summed out column by column
         return {}
     if target.priors.buffet is None:
         return FINITE
-    if any(density.ndim for density in state.densities):  # own codes have no closed sum then
+    if any(
+        density.ndim for density in state.densities
+    ):  # the sum over own codes has no closed form then
         return {name: move for name, move in BUFFET.items() if name != OWN_COMPONENT.name}
     return BUFFET
 
@@ -53,8 +56,9 @@ def try_moves(
 ) -> tuple[State, dict[str, tuple[int, int]]]:
     """Try every move as often as the schedule says; count tries and acceptances by name.
 
-    More often where there are more components, but by their expected number given alpha, which no
-    move changes: a number of tries that depended on what they change would not be exact.
+    Moves are tried more often if more components are expected. This uses the expected number given
+    alpha, which no move changes: if the number of tries depended on what the moves change, the
+    sampler would not be exact.
     """
     moves, expected = moves_of(state, target), float(state.n_components)
     if target.priors.buffet is not None:

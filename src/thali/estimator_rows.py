@@ -1,0 +1,65 @@
+"""What the scikit-learn estimator reads: rows as bits, the seed, and the prior of new rows."""
+
+from __future__ import annotations
+
+from math import prod
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import logit
+from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
+
+from thali.bits import Unfolding, pack
+from thali.data import BinaryTensor
+from thali.data.binarize import binarize, unmask
+from thali.posterior.new_rows import Components
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thali.posterior import Posterior
+
+
+def seed_of(random_state: Any) -> int:
+    """Return the seed of the chains; an integer is used as it is, as in :func:`thali.sample`."""
+    generator = check_random_state(random_state)
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    return int(generator.randint(2**31 - 1))
+
+
+def new_rows(estimator: Any, X: Any) -> tuple[BinaryTensor | Unfolding, Components]:  # noqa: N803
+    """Read the rows of ``X``, and return them with the components that were learned."""
+    check_is_fitted(estimator)
+    values = read_rows(estimator, X, reset=False)
+    components = Components(estimator.components_.T, estimator.prior_odds_, estimator.noise_)
+    stored = values if isinstance(values, np.ndarray) else values.data
+    if stored.size == prod(values.shape) and np.isnan(stored).all():
+        nothing = pack(np.zeros(values.shape, np.bool_))  # a BinaryTensor needs a known entry
+        return Unfolding(nothing, nothing), components
+    return BinaryTensor.from_any(values, threads=estimator.threads), components
+
+
+def read_rows(estimator: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
+    """Validate ``X`` and return zeros, ones and NaN, sparse if ``X`` is sparse."""
+    if isinstance(X, BinaryTensor):
+        msg = "a BinaryTensor was given; give the array or frame behind it, or use sample()."
+        raise TypeError(msg)
+    values = validate_data(
+        estimator, unmask(X), reset=reset, accept_sparse="csr", ensure_all_finite="allow-nan"
+    )
+    return binarize(values, estimator.binarize)
+
+
+def prior_odds(posterior: Posterior, users: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return the log odds that a new row has each component.
+
+    In the Indian buffet process, the weight of a component that m of N rows have is distributed
+    as Beta(m, N - m + 1) (P5), whose mean is m / (N + 1).
+    """
+    n_rows, n_components = users.shape
+    densities = posterior.densities[0]
+    if densities is None:
+        return np.asarray(logit(users.sum(axis=0) / (n_rows + 1.0)), np.float64)
+    return np.full(n_components, logit(densities.mean()))

@@ -1,0 +1,86 @@
+"""From prepared data to a posterior: chains run on an engine until they end or are stopped."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from math import prod
+from typing import TYPE_CHECKING
+
+from thali.errors import NotConverged, StoppedEarly
+from thali.posterior import Posterior
+from thali.sampler import Target
+from thali.workers import run_chains
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from thali.bits import PackedTensor
+    from thali.progress import Reporter
+    from thali.trace import Run, Settings, Store
+    from thali.trace.run import Names
+
+log = logging.getLogger("thali")
+
+_LARGE = 1 << 22
+"""From this many entries on, chains run faster on threads of their own. Measured with two chains
+on two cores: side by side took 0.85 times as long as one after the other with 6 million entries,
+1.4 times as long with 0.1 million."""
+
+
+def prepare(
+    tensor: PackedTensor, settings: Settings, engine: str, threads: int | None
+) -> tuple[Target, int]:
+    """Load the data on an engine; return the target and how many chains run at a time.
+
+    Threads are used better by chains side by side than by rows side by side, so that only the
+    threads that the chains leave over share the rows. On small data a sweep is mostly Python,
+    which threads cannot run in parallel; there, one thread takes turns with all chains.
+    """
+    target = Target.prepare(tensor, settings.model, settings.schedule, engine, threads)
+    is_large = prod(settings.shape) >= _LARGE
+    return target, target.engine.serve_chains(settings.chains) if is_large else 1
+
+
+def carry_on(
+    run: Run, target: Target, n_workers: int, reporter: Reporter, seconds: float
+) -> tuple[Sequence[Store], bool]:
+    """Run the chains of a stored run to their end.
+
+    Returns
+    -------
+    stores
+        The stored draws of every chain.
+    is_interrupted
+        Whether the user interrupted the chains.
+    """
+    stores = [run.chain(number) for number in range(run.settings.chains)]
+    for store in stores:
+        store.seconds = seconds
+        if store.damage:
+            log.warning("%s The chain continues from its last intact draw.", store.damage)
+            store.rewind()
+    return stores, run_chains(target, run.settings, stores, n_workers, reporter)
+
+
+def finish(
+    settings: Settings,
+    tensor: PackedTensor,
+    names: Names,
+    stores: Sequence[Store],
+    is_interrupted: bool,  # noqa: FBT001
+) -> Posterior:
+    """Make a posterior from the draws; warn if the chains disagree."""
+    posterior = Posterior(settings, tensor, names, stores)
+    if is_interrupted:
+        if posterior.n_draws == 0:
+            raise KeyboardInterrupt
+        log.warning(StoppedEarly(posterior.n_draws, settings.draws))
+    try:
+        verdict = posterior.verdict()
+    except ImportError as error:
+        log.warning("could not check whether the chains agree: %s", error)
+        return posterior
+    if verdict is not None:
+        warnings.warn(NotConverged(verdict), stacklevel=3)
+    return posterior

@@ -1,0 +1,173 @@
+"""The draws of one chain on disk, written at checkpoints and checked when they are read."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from thali.errors import TraceDamaged
+from thali.trace.draws import Acceptance, Chunk, Draw, Scalars
+from thali.trace.files import read_arrays, write_arrays
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from thali.sampler import Info, State
+    from thali.trace.settings import Settings
+
+_MOST_BYTES = 1 << 27
+"""Largest size of the draws that wait in memory for the next checkpoint."""
+
+
+class DiskStore:
+    """The draws of one chain on disk, with the interface of a :class:`~thali.trace.MemoryStore`.
+
+    Opening a store checks every file against the digest recorded when it was written. If a file
+    is damaged, ``damage`` says what is wrong, and the draws before it can still be read.
+    """
+
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        self.folder = folder
+        self.settings = settings
+        self.state: State | None = None  # present state of the chain
+        self.damage: str | None = None
+        self.pending: list[Draw] = []  # not on disk yet
+        self._moves = Acceptance()
+        self._starts: list[int] = []
+        self._digests: list[bytes] = []
+        self._stops: list[int] = []
+        self._scalars: list[Scalars] = []
+        self._cached: tuple[int, list[Draw]] = (-1, [])
+        self._written_at = monotonic()
+        self._written_sweep = 0
+        self.wall_seconds = 0.0
+        self.seconds = 10.0  # between checkpoints
+        self._read()
+
+    # --- writing -------------------------------------------------------------------------------
+
+    def record(self, state: State, info: Info) -> None:
+        """Record a sweep; write a checkpoint when it is due."""
+        self.state = state
+        self._moves.add(info)
+        if self.settings.is_draw(state.sweep):
+            self.pending.append(self._moves.draw(state, info))
+        is_time = monotonic() - self._written_at >= self.seconds
+        n_bytes = self.pending[-1].nbytes * len(self.pending) if self.pending else 0
+        if is_time or n_bytes > _MOST_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is not on disk yet: first the draws, then the state that lists them."""
+        state = self.state
+        if state is None or state.sweep == self._written_sweep:
+            return
+        start = len(self) - len(self.pending)
+        starts, digests = list(self._starts), list(self._digests)
+        if self.pending:
+            chunk = Chunk.of(self.pending, self.settings.shape)
+            starts.append(start)
+            digests.append(write_arrays(self._chunk_path(start), chunk.arrays))
+        now = Chunk.of([Draw(state, np.nan, np.nan, self._moves.moves)], self.settings.shape)
+        counter = {
+            "starts": np.array(starts, np.int64),
+            "digests": np.frombuffer(b"".join(digests), np.uint8).reshape(len(digests), 32),
+        }
+        # Add the seconds since this process opened the run or last wrote to it.
+        wall_seconds = self.wall_seconds + monotonic() - self._written_at
+        counter["wall_seconds"] = np.array(wall_seconds)
+        write_arrays(self.folder / "state.npz", {**now.arrays, **counter})
+        if self.pending:
+            self._add(start, digests[-1], Scalars.of(self.pending, len(self.settings.shape)))
+            self.pending = []
+        self._written_at, self._written_sweep = monotonic(), state.sweep
+        self.wall_seconds = wall_seconds
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return (self._stops[-1] if self._stops else 0) + len(self.pending)
+
+    def __getitem__(self, index: int) -> Draw:
+        n_stored = len(self) - len(self.pending)
+        if index >= n_stored:
+            return self.pending[index - n_stored]
+        number = int(np.searchsorted(self._stops, index, side="right"))
+        return self._draws(number)[index - self._starts[number]]
+
+    def __iter__(self) -> Iterator[Draw]:
+        for number in range(len(self._starts)):
+            yield from self._draws(number)
+        yield from self.pending
+
+    def scalars(self) -> Scalars:
+        """Return all quantities of the draws except the factors."""
+        last = Scalars.of(self.pending, len(self.settings.shape))
+        return Scalars.concatenate([*self._scalars, last])
+
+    def rewind(self) -> None:
+        """Go back to the last intact draw; from there, the chain repeats the same draws."""
+        self.pending = []
+        self.folder.mkdir(exist_ok=True)
+        self.state = self[len(self) - 1].state if len(self) else None
+        self._moves = Acceptance()
+        self._written_sweep = 0
+        self.damage = None
+
+    def _read(self) -> None:
+        path = self.folder / "state.npz"
+        if not self.folder.is_dir():
+            self.damage = f"{self.folder} is missing."
+            return
+        if not path.exists() and not any(self.folder.glob("draws-*.npz")):
+            return  # no checkpoint was written yet
+        try:
+            arrays = read_arrays(path)
+            starts, digests = arrays["starts"].tolist(), arrays["digests"]
+            now = Chunk(self.settings.shape, arrays).draws()[0]
+            # Runs of earlier versions did not record the time.
+            self.wall_seconds = float(arrays.get("wall_seconds", np.nan))
+        except (TraceDamaged, KeyError, IndexError, ValueError) as error:
+            self.damage = str(error)
+            self._salvage()
+            return
+        for start, expected in zip(starts, digests, strict=True):
+            try:
+                arrays = read_arrays(self._chunk_path(start), expected.tobytes())
+            except TraceDamaged as error:
+                self.damage = str(error)
+                return
+            scalars = Chunk(self.settings.shape, arrays).scalars()
+            self._add(start, expected.tobytes(), scalars)
+        self.state, self._written_sweep = now.state, now.state.sweep
+        self._moves = Acceptance(now.moves)
+
+    def _salvage(self) -> None:
+        """Read the draws without the list in the state; every zip file has its own checksums."""
+        while (path := self._chunk_path(len(self))).exists():
+            try:
+                scalars = Chunk(self.settings.shape, read_arrays(path)).scalars()
+            except (TraceDamaged, KeyError, IndexError, ValueError):
+                return
+            self._add(len(self), sha256(path.read_bytes()).digest(), scalars)
+
+    def _add(self, start: int, expected: bytes, scalars: Scalars) -> None:
+        self._starts.append(start)
+        self._stops.append(start + len(scalars.n_components))
+        self._digests.append(expected)
+        self._scalars.append(scalars)
+
+    def _draws(self, number: int) -> list[Draw]:
+        """Read a file of draws; the file read last stays in memory."""
+        if self._cached[0] != number:
+            path = self._chunk_path(self._starts[number])
+            arrays = read_arrays(path, self._digests[number])
+            self._cached = (number, Chunk(self.settings.shape, arrays).draws())
+        return self._cached[1]
+
+    def _chunk_path(self, start: int) -> Path:
+        return self.folder / f"draws-{start:08d}.npz"
