@@ -250,7 +250,7 @@ def resume(
         )
         raise TraceMismatch(msg)
     require_same(run.settings, settings)
-    tensor, names = run.data()
+    tensor, names = run.data(threads)
     if data is not None and digest(_packed(data, threads)[0]) != run.header["digest"]:
         raise TraceMismatch(
             f"the data given are not those of {run.folder}",

@@ -144,7 +144,9 @@ def test_options_of_the_reader_are_passed_on(run, table, monkeypatch):
     assert run("fit", table, *FAST, *more, "--layer", "counts", "--kind", "table")[0] == 0
     everything = {"binarize": 2.5, "missing": ("?", "-"), "transpose": True}
     defaults = inspect.getfullargspec(READ).kwonlydefaults
-    assert given == [defaults, everything | {"layer": "counts", "kind": "table"}]
+    threads = {"threads": int(FAST[FAST.index("--threads") + 1])} if "--threads" in FAST else {}
+    everything |= {"layer": "counts", "kind": "table", "threads": None}
+    assert given == [defaults | threads, everything | threads]
 
 
 def test_a_run_is_kept_and_continued(run, table):

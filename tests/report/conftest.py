@@ -9,6 +9,7 @@ import thali
 from thali.bits import Factor, PackedTensor
 from thali.data import BinaryTensor
 from thali.model import Model, Noise
+from thali.model.simulate import boolean_product
 from thali.posterior import Posterior
 from thali.report import write
 from thali.sampler import Schedule, State
@@ -27,6 +28,9 @@ def make(tensor, factors, *, n_draws=30, names=None, modes=None, wobble=0.02):
     labelled = BinaryTensor.from_any(tensor, row_names=names)
     settings = Settings(labelled.shape, Model(), Schedule(warmup=10), 5, 2, n_draws)
     rng = np.random.default_rng(7)
+    ones, unknown = labelled.rows()
+    is_one = ones.astype(bool)
+    is_zero = ~is_one if unknown is None else ~is_one & ~unknown
     chains = []
     for _ in range(2):
         chain = MemoryStore(settings)
@@ -35,7 +39,9 @@ def make(tensor, factors, *, n_draws=30, names=None, modes=None, wobble=0.02):
             packed = tuple(map(Factor.from_dense, (users, *factors[1:])))
             densities = tuple(np.asarray(0.3) for _ in factors)
             noise = Noise(*rng.uniform(0.01, 0.1, 2).tolist())
-            state = State(packed, noise, 2.0, densities, (0, 0), 11 + sweep)
+            cover = boolean_product((users, *factors[1:]))
+            covered = int((cover & is_one).sum()), int((cover & is_zero).sum())
+            state = State(packed, noise, 2.0, densities, covered, 11 + sweep)
             chain.draws.append(Draw(state, *rng.normal(-100.0, 1.0, 2).tolist()))
         chains.append(chain)
     own = Names(modes or labelled.mode_names, labelled.row_names)

@@ -136,14 +136,14 @@ class Run:
         _write_header(self.folder, header)
         return Run(self.folder, settings, header)
 
-    def data(self) -> tuple[PackedTensor, Names]:
+    def data(self, threads: int | None = None) -> tuple[PackedTensor, Names]:
         """Read the packed data, and the names of their modes and rows."""
         path = self.folder / "data.npz"
         arrays = read_arrays(path)
         try:
             modes, rows = json.loads(arrays["names"].tobytes().decode())
             first = Unfolding(arrays["ones"], arrays.get("known"))
-            tensor = PackedTensor.from_unfolding(self.settings.shape, first)
+            tensor = PackedTensor.from_unfolding(self.settings.shape, first, threads)
         except (KeyError, ValueError) as error:
             msg = f"{path} is damaged ({error})."
             raise TraceDamaged(msg) from error
