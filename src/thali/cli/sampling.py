@@ -152,8 +152,10 @@ def fit(
 
     if report is not None:
         refuse_page(report, "--report", force=False, else_do="remove it first")
-    options = {"binarize": binarize, "missing": missing, "transpose": transpose, "layer": layer}
-    tensor = read(data, **options, kind=kind, threads=settings["threads"])
+    tensor = read(
+        data, binarize=binarize, missing=missing, transpose=transpose, layer=layer, kind=kind,
+        threads=settings["threads"],
+    )  # fmt: skip
     _refuse_impossible(tensor, components, **settings)
     size = " x ".join(map(str, tensor.shape))
     known = f"{tensor.n_known} known, {tensor.n_ones} of them one"
