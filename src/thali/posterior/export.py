@@ -71,14 +71,12 @@ def to_datatree(posterior: Posterior, *, factors: bool = True, data: bool = True
         ``constant_data``
             ``row_names_<mode>`` for modes whose rows have names.
 
-        ``<mode>`` is the name of the mode, with underscores in place of all characters but
-        letters and digits.
+        ``<mode>`` is the name of the mode; all but letters and digits become underscores.
 
     Notes
     -----
-    To write Zarr, ``tree.to_zarr(path, consolidated=False)`` adheres to the specification of the
-    format. For quantities that never change, such as a fixed number of components, ArviZ returns
-    NaN with a warning of NumPy.
+    ``tree.to_zarr(path, consolidated=False)`` adheres to the specification of Zarr. For quantities
+    that never change, such as a fixed number of components, ArviZ returns NaN, with a warning.
 
     Examples
     --------

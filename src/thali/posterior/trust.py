@@ -56,6 +56,7 @@ class Trust(Draws):
 
         Examples
         --------
+        >>> import numpy as np
         >>> table = posterior.check({"ones": np.nansum}, n_replicates=20)
         >>> bool(table.loc["ones", "q05"] < table.loc["ones", "observed"])
         True
