@@ -174,7 +174,7 @@ def test_an_index_that_is_used_twice_is_noticed():
 
 
 def test_every_register_is_looked_at():
-    """Those of moves that split and merge share a site with what all of them draw."""
+    """The anchored move draws at its own site by two registers, which must not overlap."""
     registers = {
         r for r in vars(sites).values() if isinstance(r, type) and r.__name__ != "IntEnum"
     }

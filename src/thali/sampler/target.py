@@ -109,7 +109,7 @@ class Target(NamedTuple):
         except EngineUnavailable as error:
             if not is_chosen:
                 raise
-            log.info("engine: the GPU is not available (%s); using the CPU", error)
+            log.info("engine: the data do not fit (%s); using the CPU", error)
             engine = choose("cpu", threads).load(tensor)
         return cls(engine, model, priors, schedule)
 

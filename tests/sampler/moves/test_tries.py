@@ -62,7 +62,7 @@ def test_acceptance_is_reported():
 
 
 def test_every_move_has_a_file_and_a_name():
-    """A move is called in a schedule what it is called in the register; its file has its name."""
+    """The buffet has all moves of a schedule, the finite model some of them."""
     assert set(tries.BUFFET) == set(MOVES)
     assert set(tries.FINITE) <= set(MOVES)
     for move in (*tries.BUFFET.values(), *tries.FINITE.values()):
