@@ -152,9 +152,19 @@ def test_geweke_rejects(mutation, kind, n, monkeypatch):
 
 
 @pytest.mark.parametrize("n", [3_000, pytest.param(30_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("move", MOVES)
+@pytest.mark.parametrize(
+    "move",
+    [
+        pytest.param(move, marks=[pytest.mark.slow] if move in ("guided", "compound") else [])
+        for move in MOVES
+    ],
+)
 def test_geweke_with_moves(move, n):
-    """Each move of whole components leaves the joint distribution as it is."""
+    """Each move of whole components leaves the joint distribution as it is.
+
+    Guided and compound moves share all but their proposal with split and merge, and enumeration
+    with everything learned has them quickly (tests/sampler/moves/test_tries.py).
+    """
     sampled = chain_samples(n, MODEL, "parallel", 2, **{move: 3})
     compare.assert_geweke(prior_samples(4 * n, MODEL), sampled, NAMES)
 

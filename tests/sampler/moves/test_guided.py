@@ -22,6 +22,7 @@ def test_guided_is_exact_with_everything_learned():
     assert_exact(LEARNED, "guided", "serial")
 
 
+@pytest.mark.slow  # densities are those of every SumOut: test_split_merge.py has them quickly
 def test_guided_with_a_density_per_component():
     """A new component draws its own density; one that goes takes it along."""
     assert_exact(OWN_DENSITIES, "guided")
