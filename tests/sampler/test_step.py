@@ -116,7 +116,7 @@ def test_seed_in_place_of_a_key_is_a_key():
         ({"model": "unequal"}, "model='unequal' was given; a Model is needed"),
         ({"schedule": 100}, "schedule=100 was given; a Schedule is needed"),
         ({"schedule": "sideways"}, "schedule='sideways' was given; allowed are"),
-        ({"engine": None}, "name an engine"),
+        ({"engine": None}, "give the name of an engine"),
         ({"tensor": thali.simulate((3, 3), 1)}, r"pass their `\.tensor`"),
     ],
 )

@@ -42,8 +42,14 @@ def check_buffet(name, kind, blocks, n_sweeps):
     compare.assert_matches(ks, fs, expected)
 
 
-@pytest.mark.parametrize(("kind", "blocks"), SCHEDULES)
-@pytest.mark.parametrize("name", BUFFETS)
+QUICKLY = [("unequal", *schedule) for schedule in SCHEDULES] + [
+    ("fixed", "parallel", 2), ("fixed", "serial", 2), ("learned", "serial-integrated", 2)
+]  # fmt: skip
+"""Every schedule with everything learned and unknown entries; every problem once or twice. The
+slow test below has all of them."""
+
+
+@pytest.mark.parametrize(("name", "kind", "blocks"), QUICKLY)
 def test_buffet(name, kind, blocks):
     """Number of components and prediction follow the exact posterior."""
     check_buffet(name, kind, blocks, QUICK)
@@ -113,7 +119,9 @@ def test_finite(name, n_sweeps):
 @pytest.mark.parametrize(
     ("kind", "blocks", "moves"),
     [
-        *((*s, {}) for s in SCHEDULES),
+        ("parallel", 2, {}),
+        # Without moves, test_buffet has these schedules quickly.
+        *(pytest.param(*s, {}, marks=pytest.mark.slow) for s in SCHEDULES[1:]),
         ("parallel", 2, {"split_merge": 2, "guided": 2, "residual": 1}),
     ],
 )

@@ -126,8 +126,15 @@ SCHEDULES = [
 IDS = ["parallel-2", "parallel-3", "serial", "serial-integrated", "own densities"]
 
 
+QUICKLY = [
+    pytest.param(*schedule, marks=[pytest.mark.slow] if schedule[2] == 3 else [], id=name)
+    for schedule, name in zip(SCHEDULES, IDS, strict=True)
+]
+"""Three blocks are slow here: tests/statistics/test_enumeration.py has them quickly."""
+
+
 @pytest.mark.parametrize("n", [8_000, pytest.param(40_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("model", "kind", "blocks"), SCHEDULES, ids=IDS)
+@pytest.mark.parametrize(("model", "kind", "blocks"), QUICKLY)
 def test_geweke(model, kind, blocks, n):
     """All hyperparameters learned, unequal rates, some entries unknown."""
     compare.assert_geweke(
@@ -169,13 +176,12 @@ def test_geweke_with_moves(move, n):
     compare.assert_geweke(prior_samples(4 * n, MODEL), sampled, NAMES)
 
 
-@pytest.mark.parametrize(
-    "move", [MOVES[0], *(pytest.param(move, marks=pytest.mark.slow) for move in MOVES[1:])]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("move", MOVES)
 def test_geweke_rejects_a_wrong_ratio(move, monkeypatch):
     """The same test, at the same length, rejects a move with a wrong acceptance ratio.
 
-    Most are slow here: tests/sampler/moves rejects all of them quickly, by enumeration.
+    Slow: tests/sampler/moves rejects all of them quickly, by enumeration.
     """
     mutants.wrong_ratio(move)(monkeypatch.setattr)
     sampled = chain_samples(3_000, MODEL, "parallel", 2, **{move: 3})

@@ -51,7 +51,7 @@ def compared(problem, kind, n_sweeps):
     return (*run(tensor, model, n_sweeps, kind=kind), expected)
 
 
-LONG, LONG_UNCHANGED = 100_000, 30_000
+LONG, LONG_UNCHANGED = 100_000, 10_000
 """Comparisons of more sweeps are marked slow; of the unchanged sampler sooner, because
 test_enumeration.py has the same models quickly."""
 

@@ -24,7 +24,7 @@ def nothing_known():
     ("kind", "blocks", "moves"),
     [
         ("parallel", 2, {}),
-        ("parallel", 6, {}),
+        pytest.param("parallel", 6, {}, marks=pytest.mark.slow),  # blocks: test_buffet has three
         ("serial", 2, {}),
         ("serial-integrated", 2, {}),
         ("parallel", 2, {"split_merge": 2, "guided": 2, "residual": 1}),

@@ -42,6 +42,15 @@ def test_anchors_that_see_a_part_of_the_data_are_exact(monkeypatch):
     compare.assert_matches(*far_apart(8_000, "anchored"))
 
 
+def test_anchors_that_see_nothing_in_a_merge_are_rejected(monkeypatch):
+    """What they show must be the same whether one is split or two are merged."""
+    marks = "marks = _mark(free, ones, *weights)"
+    blind = (marks, f"{marks}\n        marks *= np.uint64(first == second)")
+    mutants.short_sight(monkeypatch.setattr, blind)
+    compare.assert_rejected(lambda n: compared(FIXED, n, anchored=16), 12_000)
+
+
+@pytest.mark.slow  # a finer mistake of the same kind as the one above
 def test_anchors_that_see_less_in_a_merge_are_rejected(monkeypatch):
     """What they show must be the same whether one is split or two are merged."""
     less = (
