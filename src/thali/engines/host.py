@@ -52,6 +52,8 @@ class HostRows:
         self, kernel: Callable[..., Any], n_rows: int, *arguments: Any, step: int
     ) -> list[Any]:
         """Run a compiled function whose first two arguments are a range of rows, on threads."""
+        if n_rows <= step:  # one range: small data feel every call on the way
+            return [kernel(0, n_rows, *arguments)]
         return parallel_for(kernel, n_rows, self.threads, *arguments, step=step)
 
     def count_in_window(self, rows: Index, window: slice, cover: Cover, classes: Words) -> Index:
@@ -79,8 +81,9 @@ class HostRows:
         self, kernel: Callable[..., Any], n_rows: int, work: int, *arguments: Any, step: int = 1
     ) -> list[Any]:
         """Run a kernel over ranges of rows, on all threads if there is enough work for them."""
-        threads = self.threads if work >= _MIN_WORK else 1
-        return parallel_for(kernel, n_rows, threads, *arguments, step=step)
+        if work < _MIN_WORK or self.threads == 1:
+            return [kernel(0, n_rows, *arguments)]
+        return parallel_for(kernel, n_rows, self.threads, *arguments, step=step)
 
 
 def lines_of_births(owners: Index, codes: Words, n_rows: int) -> tuple[Words, Words]:

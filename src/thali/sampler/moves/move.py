@@ -12,6 +12,7 @@ its random numbers are in :mod:`thali.sites`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import lru_cache
 from math import log
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -125,8 +126,8 @@ class SumOut(Move):
         (density,) = state.densities[1:]
         n_before, n_after = len(proposal.before), len(proposal.after)
         if density.ndim == 0:
-            shared = np.full(max(n_before, n_after), density)
-            return shared[:n_before], shared[:n_after]
+            common = float(density)
+            return _repeated(common, n_before), _repeated(common, n_after)
         old = density[proposal.concerned]
         if n_after <= n_before:
             return old, old[:n_after]
@@ -134,6 +135,12 @@ class SumOut(Move):
         site, index = self.density
         uniform = stream.uniforms(site, index + 1, row=int(number))[index]
         return old, np.append(old, new_density(attempt, uniform))
+
+
+@lru_cache(maxsize=64)
+def _repeated(density: float, n: int) -> NDArray[np.float64]:
+    """Return the same density for n components; all tries of a sweep ask for the same few."""
+    return np.full(n, density)
 
 
 def new_density(attempt: Attempt, uniform: float) -> float:
