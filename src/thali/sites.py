@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-VERSION = 4
+VERSION = 5
 """Version of the random stream: the same seed gives the same chain within one version."""
 
 SITES_PER_MODE = 64
@@ -59,8 +59,15 @@ class Site(IntEnum):
     ANCHORED = 36  # split or merge guided by two anchor rows: the same three uses
     ANCHORED_ROWS = 37
     ANCHORED_CODES = 38
-    FIRST_ROWS = 39  # subset of rows that a chain warms up on, and the key of that warm-up
+    FIRST_ROWS = 39  # subset of rows that a chain starts on, and the keys of its starts
     SEARCH = 40  # keys of searches for the fewest errors
+
+    GROWN_USERS = 41  # start: rows around which components are proposed, and how many with each
+    GROWN_CODES = 42  # start: codes of new components
+    MERGED_CODES = 43  # start: codes of merged components
+    MERGE_WINDOW = 44  # start: columns of the first decision about a merger
+    REGROWN = 45  # start: which components are removed before others are grown in their place
+    HIDDEN = 46  # start: which entries are hidden to judge by
 
 
 class BirthDeathIndex(IntEnum):

@@ -130,9 +130,9 @@ def simulation_key(seed: int) -> np.uint64:
     return _derive(Site.SIMULATION, seed, 0)
 
 
-def start_key(key: np.uint64) -> np.uint64:
-    """Derive the key of the random numbers that a chain uses before its first sweep."""
-    return Stream(key, np.uint64(0)).bits(Site.FIRST_ROWS, 1, row=1)[0]
+def start_key(key: np.uint64, number: int = 0) -> np.uint64:
+    """Derive a key of the random numbers that a chain uses before its first sweep."""
+    return Stream(key, np.uint64(0)).bits(Site.FIRST_ROWS, 1, row=1 + number)[0]
 
 
 def _derive(site: Site, seed: int, chain: int) -> np.uint64:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from contextlib import suppress
+from math import nan
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from thali.sampler import Info, Target
+    from thali.sampler.start import Starting
     from thali.trace import Settings, Store
 
 _SLICE = 0.2
@@ -46,10 +48,10 @@ class _Chain:
     def _sweeps(self, key: np.uint64, target: Target) -> Iterator[None]:
         """Yield after every sweep, once it is recorded and the progress is noted."""
         begun = self.store.state
-        if begun is None and target.n_first:
-            for begun, info in start(key, target):
-                stage = f"starting: {begun.factors[0].n_rows:,} rows, sweep {begun.sweep}"
-                self._note(0, info, stage)
+        if begun is None:
+            for now in start(key, target):
+                begun = now.state
+                self._note_start(now)
                 yield
         n_left = self.n_sweeps - (0 if begun is None else begun.sweep)
         for state, info in chain(key, target, max(0, n_left), begun):
@@ -57,9 +59,15 @@ class _Chain:
             self._note(state.sweep, info)
             yield
 
-    def _note(self, sweep: int, info: Info, start: str = "") -> None:
+    def _note(self, sweep: int, info: Info) -> None:
         now = info.is_warmup, info.n_components, info.log_joint
-        self.now = Progress(self.number, sweep, self.n_sweeps, *now, start)
+        self.now = Progress(self.number, sweep, self.n_sweeps, *now)
+
+    def _note_start(self, now: Starting) -> None:
+        value = now.history[-1].value if now.history else nan
+        n_components = now.state.n_components
+        stage = f"starting: {now.stage}"
+        self.now = Progress(self.number, 0, self.n_sweeps, True, n_components, value, stage)  # noqa: FBT003
 
 
 class _Workers:

@@ -83,8 +83,11 @@ class Engine(Protocol):
     def load(self, tensor: PackedTensor) -> Engine:
         """Return an engine like this one with the data loaded; this one is not changed."""
 
-    def of_rows(self, rows: Index) -> Engine:
-        """Return an engine with some rows of the first mode of the data."""
+    def on_host(self, rows: Index | None) -> HostEngine:
+        """Return an engine of this machine's threads with some rows of the first mode, or all.
+
+        Starts use it: they need more than an engine can be asked for otherwise, but on few rows.
+        """
 
     def serve_chains(self, n_chains: int) -> int:
         """Divide the threads among chains; return how many chains run in parallel."""
@@ -168,3 +171,42 @@ class Engine(Protocol):
         self, kernel: Callable[..., Any], n_rows: int, *arguments: Any, step: int
     ) -> list[Any]:
         """Run a compiled function whose first two arguments are a range of rows, on threads."""
+
+
+class FreeEntries(Protocol):
+    """The known entries of a matrix that no component covers, while components are added."""
+
+    def count(self, mode: int, classes: Words) -> Index:
+        """Count free ones and zeros per row of a mode and class of its columns.
+
+        Returns ``(n_rows, n_classes, 2)``.
+        """
+
+    def of_rows(self, rows: slice) -> Words:
+        """Return the free ones and the free zeros of rows of the first mode, packed.
+
+        Returns ``(2, n_rows, n_words)``.
+        """
+
+    def cover(self, lines: Sequence[Words]) -> None:
+        """Remove the entries of a further component, given by one line per mode."""
+
+
+class HostEngine(Engine, Protocol):
+    """An engine of this machine's threads, which also answers the questions of a start."""
+
+    def uncovered(self, factors: Sequence[Factor]) -> FreeEntries:
+        """Return the entries that no component covers."""
+
+    def score_codes(
+        self, users: Factor, before: Factor, after: Factor, weights: Weights
+    ) -> NDArray[np.float64]:
+        """Return the gain in log-likelihood by every bit of the codes of a matrix.
+
+        All other bits are as in a sweep from the codes ``before`` to the codes ``after``: earlier
+        components have their bits after, later ones those before. Returns ``(n_columns,
+        n_components)``.
+        """
+
+    def hide(self, hidden: Words) -> HostEngine:
+        """Return an engine for which some entries are unknown, given as packed rows."""

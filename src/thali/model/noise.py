@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import exp, log, sqrt
+from math import exp, log, log1p, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 SMALLEST_RATE = 1e-12
 """Rates are kept this far from zero, so that scores stay finite; no data show the difference."""
+
+_N_QUANTILES = 1 << 12
+"""Number of points of the integral over the prior of one rate."""
 
 LARGEST_LAMBDA = 20.0
 """Largest log odds of the closed form of the paper, used if there are no errors at all."""
@@ -95,10 +98,11 @@ def _rounded_weights(noise: Noise) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class UnequalRates:
-    """Two unknown rates, each with a ``Beta(a, b)`` prior truncated to (0, 1/2). The default.
+    """Two unknown rates, each with a ``Beta(a, b)`` prior, whose sum is below one. The default.
 
-    With rates below 1/2, covering a one always raises the likelihood and covering a zero always
-    lowers it. This excludes the mirror image in which every bit is inverted.
+    Covering a one then always raises the likelihood, and covering a zero always lowers it. This
+    excludes the mirror image in which every bit is inverted. Either rate may exceed one half: in
+    sparse data, a component may be right although most of its entries are zeros.
     """
 
     kind: ClassVar[NoiseKind] = UNEQUAL
@@ -115,19 +119,20 @@ class UnequalRates:
         """Return the rates a chain starts from."""
         return Noise(self.start, self.start)
 
-    def draw(self, counts: Counts, uniforms: NDArray[np.float64]) -> Noise:
-        """Draw both rates given the counts (eq. 12)."""
+    def draw(self, counts: Counts, uniforms: NDArray[np.float64], now: Noise) -> Noise:
+        """Draw one rate given the counts and the other rate, then the other given the new one."""
         (a0, b0), (a1, b1) = self.spurious, self.dropped
         tp, fp, tn, fn = counts.total
-        return Noise(
-            draw_rate(a0 + fn, b0 + tn, uniforms[0]), draw_rate(a1 + fp, b1 + tp, uniforms[1])
-        )
+        spurious = draw_rate(a0 + fn, b0 + tn, uniforms[0], 1.0 - now.dropped)
+        return Noise(spurious, draw_rate(a1 + fp, b1 + tp, uniforms[1], 1.0 - spurious))
 
     def log_prior(self, noise: Noise) -> float:
         """Return the log prior density of the rates."""
-        return _log_density(noise.spurious, *self.spurious) + _log_density(
-            noise.dropped, *self.dropped
+        density = sum(
+            (a - 1.0) * log(rate) + (b - 1.0) * log1p(-rate)
+            for rate, (a, b) in zip(noise, (self.spurious, self.dropped), strict=True)
         )
+        return density - _log_volume(self.spurious, self.dropped)
 
 
 @dataclass(frozen=True)
@@ -146,7 +151,7 @@ class EqualRates:
         """Return the rates a chain starts from."""
         return Noise(self.start, self.start)
 
-    def draw(self, counts: Counts, uniforms: NDArray[np.float64]) -> Noise:
+    def draw(self, counts: Counts, uniforms: NDArray[np.float64], now: Noise) -> Noise:  # noqa: ARG002
         """Draw the rate given the counts (eq. 11)."""
         a, b = self.prior
         tp, fp, tn, fn = counts.total
@@ -180,7 +185,7 @@ class FixedRates:
         """Return the rates."""
         return Noise(self.spurious, self.dropped)
 
-    def draw(self, counts: Counts, uniforms: NDArray[np.float64]) -> Noise:  # noqa: ARG002
+    def draw(self, counts: Counts, uniforms: NDArray[np.float64], now: Noise) -> Noise:  # noqa: ARG002
         """Return the fixed rates; the counts do not matter."""
         return self.initial()
 
@@ -209,7 +214,7 @@ class AsPublished:
         """Return the rates a chain starts from."""
         return Noise(self.start, self.start)
 
-    def draw(self, counts: Counts, uniforms: NDArray[np.float64]) -> Noise:  # noqa: ARG002
+    def draw(self, counts: Counts, uniforms: NDArray[np.float64], now: Noise) -> Noise:  # noqa: ARG002
         """Return the maximum-likelihood rate."""
         confusion = counts.total
         errors, total = confusion.fp + confusion.fn, sum(confusion)
@@ -225,19 +230,24 @@ class AsPublished:
 NoisePrior: TypeAlias = UnequalRates | EqualRates | FixedRates | AsPublished
 
 
-def draw_rate(a: float, b: float, uniform: float) -> float:
-    """Draw from Beta(a, b) truncated to (0, 1/2), by inverting the distribution function."""
-    # If the mean is ten standard deviations below 1/2, all mass is below 1/2 to the last digit.
-    is_far = b - a > 10.0 * sqrt(a + b)
-    below = 1.0 if is_far else float(betainc(a, b, 0.5))
+def draw_rate(a: float, b: float, uniform: float, upper: float = 0.5) -> float:
+    """Draw from Beta(a, b) truncated to (0, upper), by inverting the distribution function."""
+    # If the mean is ten standard deviations below, all mass is below to the last digit.
+    is_far = (upper - a / (a + b)) * sqrt(a + b) > 5.0
+    below = 1.0 if is_far else float(betainc(a, b, upper))
     if below > 1e-290:
         rate = float(betaincinv(a, b, uniform * below))
     else:
-        # Nearly all mass lies above 1/2 (in the first sweeps only), and the distribution function
-        # underflows. Below 1/2 the log density is then linear with slope 2 (a - b); the error of
-        # this where the mass is, (a + b) / (a - b)^2 / 2, is below one in a thousand.
-        rate = 0.5 + log(uniform) / (2.0 * (a - b))
-    return min(max(rate, SMALLEST_RATE), 0.5)
+        # Nearly all mass lies above (in the first sweeps only), and the distribution function
+        # underflows. Below, the log density is then linear; the error of this where the mass is,
+        # its curvature over twice the slope squared, is below one in a thousand.
+        rate = upper + log(uniform) / _slope(upper, a, b)
+    return min(max(rate, SMALLEST_RATE), upper)
+
+
+def _slope(rate: float, a: float, b: float) -> float:
+    """Return the derivative of the log density of Beta(a, b)."""
+    return (a - 1.0) / rate - (b - 1.0) / (1.0 - rate)
 
 
 def _log_density(rate: float, a: float, b: float) -> float:
@@ -250,4 +260,17 @@ def _log_normaliser(a: float, b: float) -> float:
     below = float(betainc(a, b, 0.5))
     if below > 1e-290:
         return float(betaln(a, b)) + log(below)
-    return (a + b - 2.0) * log(0.5) - log(2.0 * (a - b))  # as in draw_rate
+    return (a + b - 2.0) * log(0.5) - log(_slope(0.5, a, b))  # as in draw_rate
+
+
+@lru_cache(maxsize=64)
+def _log_volume(spurious: tuple[float, float], dropped: tuple[float, float]) -> float:
+    """Return the log of the integral of both densities over rates whose sum is below one.
+
+    The integral over the second rate is a distribution function, which is averaged over equally
+    likely quantiles of the first.
+    """
+    (a0, b0), (a1, b1) = spurious, dropped
+    quantiles = betaincinv(a0, b0, (np.arange(_N_QUANTILES) + 0.5) / _N_QUANTILES)
+    below = float(betainc(a1, b1, 1.0 - quantiles).mean())
+    return float(betaln(a0, b0) + betaln(a1, b1)) + log(max(below, 1e-300))

@@ -90,6 +90,17 @@ class Buffet:
         rate = prior.rate if isinstance(prior, Gamma) else 0.0
         return alpha * (rate + harmonic(n_rows))
 
+    def log_sum(self, n_components: int, n_rows: int) -> float:
+        """Return the log of the factor of the prior that depends on alpha, alpha summed out.
+
+        That is the integral of alpha^L exp(-alpha H_N) over the prior (eq. 5).
+        """
+        prior, n, h = self.concentration, n_components, harmonic(n_rows)
+        if not isinstance(prior, Gamma):
+            return n * log(prior) - prior * h
+        a, b = prior.shape, prior.rate
+        return a * log(b) - lgamma(a) + lgamma(a + n) - (a + n) * log(b + h)
+
     def log_prior(self, alpha: float) -> float:
         """Return the log prior density of the concentration."""
         prior = self.concentration
@@ -104,9 +115,15 @@ def log_buffet(sizes: Index, n_rows: int, alpha: float) -> float:
 
     The term for identical components is left out: see :func:`log_repeats`.
     """
-    rates = gammaln(n_rows - sizes + 1.0) + gammaln(sizes) - lgamma(n_rows + 1.0)
     n = len(sizes)
-    return float(rates.sum()) + n * log(alpha) - alpha * harmonic(n_rows)
+    rates = float(log_rates(sizes, n_rows).sum())
+    return rates + n * log(alpha) - alpha * harmonic(n_rows)
+
+
+def log_rates(sizes: Index, n_rows: int) -> NDArray[np.float64]:
+    """Return log rho(m) of components with m users (P1)."""
+    rates: NDArray[np.float64] = gammaln(n_rows - sizes + 1.0) + gammaln(sizes)
+    return rates - lgamma(n_rows + 1.0)
 
 
 def log_repeats(factors: Sequence[Factor], densities: Sequence[NDArray[np.float64]]) -> float:

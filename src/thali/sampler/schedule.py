@@ -34,20 +34,22 @@ class Schedule:
         Number of first sweeps, within the warm-up, in which error rates, concentration and
         densities keep their initial values. Otherwise, as long as there are no components, these
         would adapt as if everything were noise, or as if every row had components of its own, and
-        a chain takes long to leave such states. A chain that starts on a subset of the rows holds
-        the values found there.
+        a chain takes long to leave such states. Applies only to chains whose components are not
+        grown: with a fixed number of components, or without ``starts``.
     split_merge, anchored, guided, compound, reseat, residual
         How often each move of whole components is tried per sweep (:mod:`thali.sampler.moves`).
         If more than ten components are expected, the moves are tried proportionally more often;
         with more than 16,384 columns, half as often.
+    starts
+        Number of starts that a chain grows before its first sweep and pools
+        (:mod:`thali.sampler.start`); with more than a million entries, two at most. Every chain
+        has its own starts. 0 starts without components. Applies to an inferred number of
+        components.
+    regrow
+        How often, at most, a few components are then removed and others grown in their place.
     first_rows
-        Size of the random subset of rows on which a chain starts if there are at least four times
-        as many rows. All rows begin with the components found there (:mod:`thali.sampler.start`).
-        Every chain has its own subset. 0 starts with all rows. Applies to the parallel schedule
-        with an inferred number of components.
-    first_sweeps
-        Number of sweeps on that subset. A subset of 4,096 rows or more itself starts on a quarter
-        of its rows: these take all ``first_sweeps``, and the subset then takes a quarter as many.
+        Size of the random subset of rows on which components are grown if there are at least four
+        times as many rows. Every chain has its own subset. 0 grows them on all rows.
     """
 
     kind: str = "parallel"
@@ -60,15 +62,16 @@ class Schedule:
     compound: int = 3
     reseat: int = 2
     residual: int = 1
+    starts: int = 4
+    regrow: int = 40
     first_rows: int = 4096
-    first_sweeps: int = 200
 
     def __post_init__(self) -> None:
         if self.kind not in SCHEDULES:
             allowed = ", ".join(map(repr, SCHEDULES))
             msg = f"schedule={self.kind!r} was given; allowed are {allowed}; choose one of those."
             raise ValueError(msg)
-        for name in ("warmup", "hold", *MOVES, "first_rows", "first_sweeps"):
+        for name in ("warmup", "hold", *MOVES, "starts", "regrow", "first_rows"):
             count(name, getattr(self, name))
         count("blocks", self.blocks, least=2)
 

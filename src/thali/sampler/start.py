@@ -1,118 +1,156 @@
-"""Start a chain of many rows on a random subset of the rows.
+"""The start of a chain: components that are grown on the data before its first sweep.
 
-As long as there are no components, nearly every row has ones that only a component of its own can
-explain, and the rows of a block do not see what the other rows find: a first sweep of a million
-rows creates hundreds of thousands of components. Therefore a chain on a random subset of the rows
-finds the components first. Then every row draws its memberships given these components, and the
-chain of all rows continues from there. A subset that is still large itself starts on a quarter of
-its rows: the fewer the rows, the fewer sweeps it takes until every component is present exactly
-once.
+Several starts are grown and pooled; then components are removed and regrown as long as that helps
+(:mod:`thali.sampler.grow`). All of it happens on the threads of the host, on a random subset of the
+rows if there are many. Every row of the data then draws its memberships given these components, and
+the chain continues from there.
 
 The sampler stays exact. A Markov chain has the same limit from any initial state, and the start
-precedes its first sweep, with random numbers of another key; all sweeps after that use the same
-kernel as any other chain. Components that only rows outside the subset use are not known at first;
-ordinary sweeps find them.
+precedes its first sweep, with random numbers of other keys; all sweeps after that use the same
+kernel. Components that only rows outside the subset use are not known at first; ordinary sweeps
+find them.
 """
 
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from thali.bits import Factor
-from thali.bits.words import n_words
-from thali.sampler.schedule import MANY
-from thali.sampler.step import report, step, update_mode
+from thali.sampler.grow.growth import Growth
+from thali.sampler.grow.judges import choose_judge
+from thali.sampler.grow.search import grow, polish, pool, regrow
+from thali.sampler.step import update_memberships
 from thali.sites import Site
 from thali.streams import Stream, start_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from thali.bits import Index
-    from thali.sampler.state import Info, State
+    from thali.sampler.grow.judges import Judged
+    from thali.sampler.state import State
     from thali.sampler.target import Target
 
 log = logging.getLogger("thali")
-
-_LEAST = 1024
-"""Smallest subset that may start a larger subset. Measured with 24 components in 1,000 and 4,000
-columns (error rates 2% and 40%, 8 data sets): 1,024 rows had each component exactly once after 48
-to 118 sweeps; 4,096 rows without such a start still had 25 to 29 components after 200 sweeps
-(3 data sets)."""
 
 _PASSES = 2
 """Number of passes over the memberships of all rows: in the first pass, the memberships of a
 component are drawn before those of later components, which may explain the same entries better."""
 
 
+class Attempted(NamedTuple):
+    """One stage of a start: what it found and what the judge said of it."""
+
+    stage: str
+    n_components: int
+    value: float  # log evidence, or log score of the hidden entries
+
+
+class Starting(NamedTuple):
+    """The progress of a start."""
+
+    state: State  # a state of the target only at the end
+    history: tuple[Attempted, ...]
+    stage: str
+    judged_by: str
+
+
 def first_state(key: np.uint64, target: Target) -> State:
-    """Return the state before the first sweep of a chain, after its start on a subset, if any."""
+    """Return the state before the first sweep of a chain."""
     state = None
-    for state, _ in start(key, target):  # noqa: B007 - only the last state is used
-        pass
+    for now in start(key, target):
+        state = now.state
     return target.initial(key) if state is None else state
 
 
-def start(key: np.uint64, target: Target) -> Iterator[tuple[State, Info]]:
-    """Yield every sweep on the subset, then the state of all rows before their first sweep.
+def start(key: np.uint64, target: Target) -> Iterator[Starting]:
+    """Grow the components that a chain starts from; yield after every step.
 
-    The caller may inspect, report or stop between sweeps; only the last state is a state of the
-    target. Nothing is yielded for a chain that starts with all of its rows.
+    The caller may inspect, report or stop between steps; only the last state is one of the target.
+    Nothing is yielded if the chain has no start.
 
     Parameters
     ----------
     key
-        Key of the chain; the random numbers drawn here have another key, derived from it.
+        Key of the chain; the random numbers drawn here have other keys, derived from it.
     target
-        Target of all rows; the subset has ``target.n_first`` rows.
+        Target of all rows; the start uses ``target.n_first`` of them.
     """
-    n_rows, n_first = target.shape[0], target.n_first
-    if not n_first:
+    if not target.is_grown:
         return
-    key = start_key(key)
-    log.info("starting with %s of %s rows", f"{n_first:,}", f"{n_rows:,}")
-    rows = Stream(key, np.uint64(0)).permutation(Site.FIRST_ROWS, n_rows)[:n_first]
-    few = _target_of(np.sort(rows), target)
+    n_rows, n_first, rows = target.shape[0], target.n_first, None
+    own = start_key(key)
+    if n_first < n_rows:
+        log.info("starting with %s of %s rows", f"{n_first:,}", f"{n_rows:,}")
+        rows = np.sort(Stream(own, np.uint64(0)).permutation(Site.FIRST_ROWS, n_rows)[:n_first])
+    host = target.on_host(rows)
     state = None
-    for state, info in start(key, few):
-        yield state, info
-    state = few.initial(key) if state is None else state
-    for _ in range(few.schedule.warmup):
-        state, info = step(key, state, few)
-        yield state, info
-    for whole in _for_all(key, state, target, few.schedule.warmup):
-        yield whole, report(whole, target, is_warmup=True)
+    for now in _search(own, host):
+        state = now.state
+        yield now
+    assert state is not None
+    if rows is None:
+        yield now._replace(state=target.recount(state), stage="")
+        return
+    for whole in _for_all(own, state, target):
+        yield now._replace(state=whole, stage="all rows")
 
 
-def _for_all(key: np.uint64, state: State, target: Target, sweep: int) -> Iterator[State]:
+def _search(key: np.uint64, host: Target) -> Iterator[Starting]:
+    """Grow several starts, pool them, and improve the result."""
+    judge = choose_judge(key, host)
+    history: list[Attempted] = []
+
+    def now(state: State, stage: str) -> Starting:
+        return Starting(state, tuple(history), stage, judge.name)
+
+    grown: list[tuple[Growth, Judged]] = []
+    for number in range(host.n_starts):
+        growth = Growth(start_key(key, 1 + number), judge.target, is_strict=number % 2 == 0)
+        stage = f"start {number + 1} of {host.n_starts}"
+        for _ in grow(growth):
+            yield now(growth.state, stage)
+        judged = judge.judge(growth)
+        grown.append((growth, judged))
+        history.append(Attempted("grown", judged.state.n_components, judged.value))
+    at = 0
+    for number, (_, judged) in enumerate(grown):
+        if judge.prefers(judged, grown[at][1]):
+            at = number
+    growth, best = grown[at]
+
+    def note(stage: str) -> Starting:
+        history.append(Attempted(stage, best.state.n_components, best.value))
+        return now(best.state, stage)
+
+    for number, (_, other) in enumerate(grown):
+        if number != at and other.state.n_components and best.state.n_components:
+            best = pool(growth, best, other.state, judge)
+            yield note("pooled")
+    best = polish(growth, best, judge)
+    yield note("swept")
+    n_tries = host.schedule.regrow
+    for number, best in enumerate(regrow(growth, best, judge, n_tries)):  # noqa: B020
+        yield now(best.state, f"regrown {number + 1} of {n_tries}")
+    yield note("regrown")
+    growth.state = best.state
+    yield now(growth.result(), "regrown")
+
+
+def _for_all(key: np.uint64, state: State, target: Target) -> Iterator[State]:
     """Draw the memberships of all rows, given the components found on the subset."""
-    n_rows = target.shape[0]
     sizes = state.factors[0].sizes()
     state = state.take(sizes > 1)  # drop components that a single row uses
     # The weights of the Beta process are set to their means (P5).
-    weights = sizes[sizes > 1] / (state.factors[0].n_rows + 1.0)
-    users = Factor(np.zeros((len(weights), n_words(n_rows)), np.uint64), n_rows)
+    sizes = sizes[sizes > 1]
+    odds = np.log(sizes) - np.log(state.factors[0].n_rows + 1.0 - sizes)
+    users = Factor.from_dense(np.zeros((target.shape[0], len(sizes)), np.bool_))
     state = state.with_factor(0, users)._replace(covered=(0, 0), sweep=0)
-    nothing = state.densities[0]  # the buffet factor has no density
     for number in range(_PASSES):
-        stream = Stream(key, np.uint64(sweep + number))
-        state = state._replace(densities=(weights, *state.densities[1:]))
-        state = update_mode(stream, state, target, 0)
-        state = state._replace(densities=(nothing, *state.densities[1:]))
+        stream = Stream(key, np.uint64(1 + number))
+        state = update_memberships(stream, state, target, odds)
         is_used = state.factors[0].sizes() > 0
-        state, weights = state.take(is_used), weights[is_used]
+        state, odds = state.take(is_used), odds[is_used]
         yield state
-
-
-def _target_of(rows: Index, target: Target) -> Target:
-    """Return the target of a subset of rows, in which every sweep is warm-up."""
-    n_sweeps, fewer = target.schedule.first_sweeps, len(rows) // MANY
-    if fewer < _LEAST:
-        fewer = 0
-    else:  # the smaller subset finds nearly all components, so fewer sweeps are needed here
-        n_sweeps //= MANY
-    return target.of_rows(rows, replace(target.schedule, warmup=n_sweeps, first_rows=fewer))

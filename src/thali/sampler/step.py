@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import logit
+from scipy.special import expit, logit
 
 from thali.bits import khatri_rao
 from thali.decide import fixed
@@ -18,6 +18,8 @@ from thali.sites import Site, site_of
 from thali.streams import Stream
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from thali.sampler.target import Target
 
 
@@ -49,9 +51,11 @@ def step(key: np.uint64, state: State, target: Target) -> tuple[State, Info]:
             order = stream.permutation(site_of(Site.ORDER, mode), state.n_components)
             state = state.with_order(target.engine.reorder(state.factors, order), order)
         state = update_mode(stream, state, target, mode)
-    if not (is_warmup and state.sweep < schedule.hold):
+    is_held = is_warmup and state.sweep < schedule.hold and not target.is_grown
+    if not is_held:
         state = update_hyperparameters(stream, state, target)
-        noise = priors.noise.draw(target.counts(state), stream.uniforms(Site.NOISE, 2))
+        uniforms = stream.uniforms(Site.NOISE, 2)
+        noise = priors.noise.draw(target.counts(state), uniforms, state.noise)
         state = state._replace(noise=noise)
     state = state._replace(sweep=state.sweep + 1)
     return state, report(state, target, is_warmup=is_warmup)._replace(moves=acceptance)
@@ -74,6 +78,15 @@ def update_mode(stream: Stream, state: State, target: Target, mode: int) -> Stat
     factor, gained = target.engine.update(job, state.factors[mode])
     tp, fp = state.covered
     return state.with_factor(mode, factor)._replace(covered=(tp + gained[0], fp + gained[1]))
+
+
+def update_memberships(
+    stream: Stream, state: State, target: Target, odds: NDArray[np.float64]
+) -> State:
+    """Draw the memberships of all rows given the log odds of the components' weights."""
+    of_codes = state.densities
+    state = state._replace(densities=(expit(odds), *of_codes[1:]))
+    return update_mode(stream, state, target, 0)._replace(densities=of_codes)
 
 
 def update_hyperparameters(stream: Stream, state: State, target: Target) -> State:

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_LARGE = 1 << 20
+"""Number of entries above which a chain grows two starts at most."""
+
 
 class Target(NamedTuple):
     """Everything that stays fixed during a chain."""
@@ -124,16 +127,25 @@ class Target(NamedTuple):
         return self.engine.totals.shape
 
     @property
-    def n_first(self) -> int:
-        """Number of rows that a chain starts on (:mod:`thali.sampler.start`); 0 stands for all."""
-        schedule, n_rows = self.schedule, self.shape[0]
-        is_parallel = self.priors.buffet is not None and schedule.kind == "parallel"
-        is_many = n_rows >= MANY * schedule.first_rows and schedule.first_sweeps > 0
-        return schedule.first_rows if is_parallel and is_many else 0
+    def is_grown(self) -> bool:
+        """Whether the components that a chain starts from are grown on the data."""
+        return self.priors.buffet is not None and self.schedule.starts > 0
 
-    def of_rows(self, rows: Any, schedule: Schedule) -> Target:
-        """Return the target of a subset of the rows of the first mode."""
-        return self._replace(engine=self.engine.of_rows(rows), schedule=schedule)
+    @property
+    def n_first(self) -> int:
+        """Number of rows that a chain starts on (:mod:`thali.sampler.start`)."""
+        n_rows, n_first = self.shape[0], self.schedule.first_rows
+        return n_first if 0 < n_first <= n_rows // MANY else n_rows
+
+    @property
+    def n_starts(self) -> int:
+        """Number of starts that a chain grows: two at most if the data are large."""
+        n_starts = self.schedule.starts
+        return min(n_starts, 2) if prod(self.shape) > _LARGE else n_starts
+
+    def on_host(self, rows: Any) -> Target:
+        """Return the target of some rows of the first mode (None for all) on the host."""
+        return self._replace(engine=self.engine.on_host(rows))
 
     def initial(self, key: np.uint64, factors: Sequence[NDArray[np.bool_]] | None = None) -> State:
         """Return an initial state.

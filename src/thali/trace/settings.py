@@ -30,9 +30,12 @@ _CLASSES = {
     )
 }
 
-_BEFORE = {"Schedule": {"first_rows": 0}}
+_BEFORE = {"Schedule": {"first_rows": 0, "starts": 0}}
 """Settings of runs that were drawn before these settings existed, and whose headers therefore
 lack them. Such a run can be loaded, but not resumed: its random stream differs."""
+
+_GONE = {"Schedule": {"first_sweeps"}}
+"""Settings of earlier versions that no longer exist."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,8 @@ def _encode(value: Any) -> Any:
 
 def _decode(value: Any) -> Any:
     if isinstance(value, dict):
-        fields = {name: _decode(part) for name, part in value.items() if name != "class"}
         name = value["class"]
+        ignored = {"class"} | _GONE.get(name, set())
+        fields = {key: _decode(part) for key, part in value.items() if key not in ignored}
         return _CLASSES[name](**_BEFORE.get(name, {}) | fields)
     return tuple(map(_decode, value)) if isinstance(value, list) else value

@@ -120,3 +120,26 @@ def list_free_in_window(
         if n_columns < 64 * (at + width):
             free[i, width - 1] &= (_ONE << np.uint64(n_columns & 63)) - _ONE
         _fill_free(row, part, users, is_counted, free[i])
+
+
+@jit
+def fill_uncovered(
+    lo: int, hi: int, n_columns: int, known: Words, codes: Words, users: Words, free: Words
+) -> None:
+    """Write the free entries of a range of rows, with no padding among them."""
+    is_counted = np.ones(codes.shape[0], np.bool_)
+    for row in range(lo, hi):
+        for w in range(free.shape[1]):
+            free[row, w] = known[row, w] if known.shape[0] else ~_ZERO
+        if n_columns & 63:
+            free[row, free.shape[1] - 1] &= (_ONE << np.uint64(n_columns & 63)) - _ONE
+        _fill_free(row, codes, users, is_counted, free[row])
+
+
+@jit
+def count_uncovered(
+    lo: int, hi: int, ones: Words, free: Words, classes: Words, counts: Index
+) -> None:
+    """Count the free ones and zeros of a range of rows in each class of columns."""
+    for row in range(lo, hi):
+        _fill_counts(free[row], ones[row], classes, counts[row])

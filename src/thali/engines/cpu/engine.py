@@ -10,20 +10,24 @@ from thali.bits import Factor
 from thali.bits.words import gather_bits, n_words
 from thali.engines.base import BirthDeaths, Births, Block
 from thali.engines.cpu import births as birth_kernels
-from thali.engines.cpu import horizontal, serial
+from thali.engines.cpu import code_scores, horizontal, serial
 from thali.engines.cpu.count_by_class import count_free_rows
 from thali.engines.cpu.draw_rows import RowDraws, put_back
 from thali.engines.cpu.order_components import order_components
+from thali.engines.cpu.uncovered import Uncovered
 from thali.engines.host import lines_of_births
 from thali.sites import Site
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from thali.bits import Index, PackedTensor, Words
     from thali.engines.base import Cover, RowUpdate
     from thali.engines.cpu.arrays import Born, Order
     from thali.model.births import BirthDeathTables, BirthTables, CodeTables
+    from thali.model.weights import Weights
     from thali.streams import Stream
 
 
@@ -40,9 +44,13 @@ class CpuEngine(RowDraws):
         engine._no_births = tuple(np.zeros((0, n_words(n)), np.uint64) for n in tensor.shape)
         return engine
 
-    def of_rows(self, rows: Index) -> CpuEngine:
-        """Return an engine with some rows of the first mode of the data."""
-        return self.load(self.tensor.of_rows(rows, self.threads))
+    def on_host(self, rows: Index | None) -> CpuEngine:
+        """Return an engine with some rows of the first mode of the data, or this one."""
+        return self if rows is None else self.load(self.tensor.of_rows(rows, self.threads))
+
+    def hide(self, hidden: Words) -> CpuEngine:
+        """Return an engine for which some entries are unknown, given as packed rows."""
+        return self.load(self.tensor.hide(hidden, self.threads))
 
     def serve_chains(self, n_chains: int) -> int:
         """Divide the threads among chains; at most one chain per thread runs in parallel."""
@@ -182,6 +190,22 @@ class CpuEngine(RowDraws):
             cover.users.words, cover.is_counted, classes, counts,
         )  # fmt: skip
         return counts
+
+    def uncovered(self, factors: Sequence[Factor]) -> Uncovered:
+        """Return the entries of a matrix that no component covers."""
+        return Uncovered(self, factors)
+
+    def score_codes(
+        self, users: Factor, before: Factor, after: Factor, weights: Weights
+    ) -> NDArray[np.float64]:
+        """Return the gain in log-likelihood by every bit of the codes of a matrix."""
+        ones, known, _ = self._data[1]
+        scores = np.empty((len(ones), users.n_components))
+        self.share_work(
+            code_scores.score_codes, len(ones), 5 * len(ones) * users.words.size,
+            ones, known, users.words, before.words, after.words, *weights.pair(), scores,
+        )  # fmt: skip
+        return scores
 
     # --- births -----------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Index, Words
-    from thali.engines.base import Cover, Engine, RowUpdate
+    from thali.engines.base import Cover, RowUpdate
     from thali.model.births import BirthDeathTables, BirthTables, CodeTables
     from thali.streams import Stream
 
@@ -41,13 +41,10 @@ class GpuEngine(DeviceMemory):
     can_scan = False
     _number: tuple[Any, Any] = (None, None)  # a table of births, on the host and on the device
 
-    def of_rows(self, rows: Index) -> Engine:
-        """Return an engine with some rows of the first mode of the data."""
-        tensor = self.tensor.of_rows(rows, self.threads)
-        try:
-            return self.load(tensor)
-        except EngineUnavailable:  # no room beside the data; a few rows are fast on the CPU, too
-            return CpuEngine(self.threads).load(tensor)
+    def on_host(self, rows: Index | None) -> CpuEngine:
+        """Return a CPU engine with some rows of the first mode of the data, or all."""
+        tensor = self.tensor if rows is None else self.tensor.of_rows(rows, self.threads)
+        return CpuEngine(self.threads).load(tensor)
 
     def serve_chains(self, n_chains: int) -> int:  # noqa: ARG002 - the number does not matter
         """Run one chain after another, each with all threads of the host."""

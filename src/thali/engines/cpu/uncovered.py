@@ -1,0 +1,61 @@
+"""The entries that no component covers, kept as packed bits while components are added."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from thali.bits import khatri_rao
+from thali.bits.words import list_bits
+from thali.engines.cpu.count_by_class import count_uncovered, fill_uncovered
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from thali.bits import Factor, Index, Words
+    from thali.engines.host import HostRows
+
+
+class Uncovered:
+    """The known entries of a matrix that no component covers, by rows and by columns."""
+
+    def __init__(self, engine: HostRows, factors: Sequence[Factor]) -> None:
+        self._engine = engine
+        self._ones: list[Words] = []
+        self._free: list[Words] = []
+        for mode, factor in enumerate(factors):
+            ones, known = engine.unfolding(mode)
+            codes, n_columns = khatri_rao(factors, mode).words, engine.totals.n_columns(mode)
+            free = np.empty_like(ones)
+            engine.share_work(
+                fill_uncovered, len(ones), ones.size * (1 + len(codes)), n_columns, known, codes,
+                factor.words, free,
+            )  # fmt: skip
+            self._ones.append(ones)
+            self._free.append(free)
+
+    def count(self, mode: int, classes: Words) -> Index:
+        """Count free ones and zeros per row of a mode and class of its columns.
+
+        Returns ``(n_rows, n_classes, 2)``.
+        """
+        ones, free = self._ones[mode], self._free[mode]
+        counts = np.empty((len(ones), len(classes), 2), np.int64)
+        self._engine.share_work(
+            count_uncovered, len(ones), ones.size * 2 * len(classes), ones, free, classes, counts
+        )
+        return counts
+
+    def of_rows(self, rows: slice) -> Words:
+        """Return the free ones and the free zeros of rows of the first mode, packed.
+
+        Returns ``(2, n_rows, n_words)``.
+        """
+        ones, free = self._ones[0][rows], self._free[0][rows]
+        return np.stack([free & ones, free & ~ones])
+
+    def cover(self, lines: Sequence[Words]) -> None:
+        """Remove the entries of a further component, given by its lines of both modes."""
+        for free, own, other in zip(self._free, lines, lines[::-1], strict=True):
+            free[list_bits(own)] &= ~other

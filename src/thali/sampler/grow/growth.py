@@ -1,0 +1,136 @@
+"""The state of a start while it grows, and sweeps that make no single-row components."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import expit, logit
+
+from thali.bits import Confusion, Counts
+from thali.model import Beta
+from thali.model.priors import stick_odds
+from thali.sampler.step import update_memberships, update_mode
+from thali.sites import Site
+from thali.streams import Stream
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thali.engines.base import HostEngine
+    from thali.model import Noise
+    from thali.sampler.state import State
+    from thali.sampler.target import Target
+
+_FIRST_DENSITY = 0.2
+"""Density of the codes as long as there are no components to learn it from."""
+
+_STRICT = 0.1
+"""Largest first guess of the rate of dropped ones in a strict start."""
+
+_HALF = np.full(2, 0.5)
+_MANY = 10_000
+
+
+class Growth:
+    """A start while it grows: its state, and its own sequence of random numbers.
+
+    Parameters
+    ----------
+    key
+        Key of the random numbers.
+    target
+        Target on the host.
+    is_strict
+        Whether the first components may contain few zeros. If many zeros are tolerated, a union of
+        two components can be taken for one; if few, a component with many dropped ones falls
+        apart. The data decide which start is better.
+    """
+
+    def __init__(self, key: np.uint64, target: Target, *, is_strict: bool = True) -> None:
+        self.key = key
+        self.target = target
+        self.clock = 0
+        state = target.initial(key)
+        densities = tuple(
+            np.array(_FIRST_DENSITY) if isinstance(prior, Beta) else density
+            for density, prior in zip(state.densities, target.priors.densities, strict=True)
+        )
+        noise = self._first_guess(state.noise, is_strict=is_strict)
+        self.state: State = state._replace(noise=noise, densities=densities)
+
+    @property
+    def engine(self) -> HostEngine:
+        """The engine, which answers the questions of a start."""
+        engine: HostEngine = self.target.engine  # type: ignore[assignment]
+        return engine
+
+    @property
+    def odds(self) -> NDArray[np.float64]:
+        """Log odds of the density of every code."""
+        (density,) = self.state.densities[1:]
+        return np.broadcast_to(logit(density), self.state.n_components)
+
+    def stream(self) -> Stream:
+        """Return random numbers that were not used before."""
+        self.clock += 1
+        return Stream(self.key, np.uint64(self.clock))
+
+    def settle(self) -> None:
+        """Set rates, densities and concentration to the medians of their conditionals.
+
+        Medians rather than draws, so that two states are compared at their best. Without
+        components, the first guesses stay.
+        """
+        state, priors = self.state, self.target.priors
+        n = state.n_components
+        if n == 0:
+            return
+        middle = np.full(n, 0.5)
+        densities = tuple(
+            density if prior is None else prior.draw(factor.sizes(), factor.n_rows, middle)
+            for density, prior, factor in zip(
+                state.densities, priors.densities, state.factors, strict=True
+            )
+        )
+        assert priors.buffet is not None
+        alpha = priors.buffet.draw(n, self.target.shape[0], 0.5)
+        noise = priors.noise.draw(self.target.counts(state), _HALF, state.noise)
+        self.state = state._replace(densities=densities, alpha=alpha, noise=noise)
+
+    def sweep(self) -> None:
+        """Draw the memberships of all rows, then the codes; drop components without users."""
+        state = self.state
+        if state.n_components == 0:
+            return
+        stream = self.stream()
+        order = stream.permutation(Site.ORDER, state.n_components)
+        state = state.take(order)
+        sizes = state.factors[0].sizes()
+        odds = stick_odds(sizes, self.target.shape[0], stream.uniforms(Site.STICKS, len(sizes)))
+        state = update_memberships(stream, state, self.target, odds)
+        state = state.take(state.factors[0].sizes() > 0)
+        for mode in range(1, len(state.factors)):
+            state = update_mode(stream, state, self.target, mode)
+        self.state = state
+
+    def result(self) -> State:
+        """Return the state, with rates that fit the data even if there are no components."""
+        self.settle()
+        state = self.state
+        if state.n_components == 0:
+            noise = self.target.priors.noise.draw(self.target.counts(state), _HALF, state.noise)
+            initial = self.target.initial(self.key)
+            state = initial._replace(noise=noise)
+        return state._replace(sweep=0)
+
+    def _first_guess(self, noise: Noise, *, is_strict: bool) -> Noise:
+        """Guess rates from the share of ones, as if half of the entries were covered."""
+        totals = self.target.totals
+        share = (totals.n_ones + 1.0) / (totals.n_known + 2.0)
+        spurious, dropped = expit(logit(share) - 0.7), expit(-logit(share) - 1.5)
+        if is_strict:
+            dropped = min(dropped, _STRICT)
+        fn, fp = round(_MANY * spurious), round(_MANY * dropped)
+        guess = Counts(Confusion(_MANY - fp, fp, _MANY - fn, fn))
+        return self.target.priors.noise.draw(guess, _HALF, noise)

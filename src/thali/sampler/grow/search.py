@@ -1,0 +1,142 @@
+"""The search of a start: grow, pool several starts, and remove and regrow components."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from thali.sampler.grow.births import add_components
+from thali.sampler.grow.deaths import remove_unsupported
+from thali.sampler.grow.merges import merge_pairs
+from thali.sampler.moves.proposal import pick
+from thali.sampler.step import step
+from thali.sites import Site
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from thali.bits import Index
+    from thali.sampler.grow.growth import Growth
+    from thali.sampler.grow.judges import Judge, Judged
+    from thali.sampler.state import State
+
+_ROUNDS = 24
+"""Largest number of rounds of growth."""
+
+_TRIES = 30
+"""Number of births tried in a round; half as many as there are components if that is more."""
+
+_FEW = 5
+"""Number of births tried in a round in which growth is expected to end."""
+
+_IDLE = 2
+"""Number of rounds without growth after which it ends."""
+
+_POLISH = 20
+"""Number of ordinary sweeps, with all moves, between growth and regrowth."""
+
+
+def grow(growth: Growth) -> Iterator[None]:
+    """Add components until nothing more is gained; yield after every round."""
+    n_idle = 0
+    for _ in range(_ROUNDS):
+        before = growth.state.n_components
+        n_tries = max(_TRIES, before // 2) if n_idle == 0 else _FEW
+        add_components(growth, n_tries)
+        for _ in range(2):
+            growth.sweep()
+            growth.settle()
+        remove_unsupported(growth)
+        merge_pairs(growth)
+        yield
+        n_idle = n_idle + 1 if growth.state.n_components <= before else 0
+        if n_idle == _IDLE:
+            break
+    merge_pairs(growth, is_thorough=True)
+
+
+def pool(growth: Growth, best: Judged, other: State, judge: Judge) -> Judged:
+    """Put the components of another start beside those of the best, and keep what is needed."""
+    lines = [factor.words for factor in other.factors]
+    (density,) = other.densities[1:]
+    both = best.state.append(lines, density if density.ndim else None)
+    growth.state = growth.target.recount(both)
+    growth.sweep()
+    for _ in range(3):
+        n_changed = remove_unsupported(growth) + merge_pairs(growth)
+        growth.sweep()
+        if n_changed == 0:
+            break
+    return _better(growth, best, judge)
+
+
+def polish(growth: Growth, best: Judged, judge: Judge) -> Judged:
+    """Do ordinary sweeps with all moves; keep the result if it is better."""
+    target = growth.target
+    target = target._replace(schedule=replace(target.schedule, warmup=1 << 30))
+    state = best.state
+    for _ in range(_POLISH):
+        growth.clock += 1
+        state, _ = step(growth.key, state._replace(sweep=growth.clock), target)
+    growth.state = state
+    remove_unsupported(growth)
+    merge_pairs(growth)
+    return _better(growth, best, judge)
+
+
+def regrow(growth: Growth, best: Judged, judge: Judge, n_tries: int) -> Iterator[Judged]:
+    """Remove a few components and grow others in their place; yield the best after every try.
+
+    The search ends after ``n_tries``, or earlier if as many tries as there are components have
+    failed one after the other.
+    """
+    n_failed = 0
+    for _ in range(n_tries):
+        n = best.state.n_components
+        if n < 2 or n_failed > max(4, n):
+            return
+        chances = growth.stream().uniforms(Site.REGROWN, 3).tolist()
+        out, is_short = _chosen(best.state, *chances)
+        is_kept = np.ones(n, np.bool_)
+        is_kept[out] = False
+        growth.state = growth.target.recount(best.state.take(is_kept))
+        if not is_short:
+            add_components(growth, 8)
+            growth.sweep()
+            add_components(growth, 4)
+        growth.sweep()
+        growth.sweep()
+        remove_unsupported(growth)
+        if not is_short:
+            merge_pairs(growth)
+            growth.sweep()
+        after = _better(growth, best, judge)
+        n_failed = n_failed + 1 if after is best else 0
+        best = after
+        yield best
+
+
+def _better(growth: Growth, best: Judged, judge: Judge) -> Judged:
+    """Judge the present state; return it or the best so far."""
+    now = judge.judge(growth)
+    return now if judge.prefers(now, best) else best
+
+
+def _chosen(
+    state: State, to_first: float, to_kind: float, to_number: float
+) -> tuple[Index, bool]:
+    """Choose components to remove; return them and whether nothing is grown in their place.
+
+    In two of five cases a single component is removed for good, in one of five another is grown
+    in its place, and otherwise two or three components that are similar in rows or in columns are
+    removed together.
+    """
+    first, kind = pick(to_first, state.n_components), pick(to_kind, 5)
+    if kind >= 2:
+        return np.array([first]), kind >= 3
+    bits = state.factors[kind].dense().astype(np.float32)
+    shared = (bits.T @ bits[:, first]) / np.sqrt(bits.sum(axis=0) + 1.0)
+    shared[first] = np.inf
+    return np.argsort(-shared, kind="stable")[: 2 + pick(to_number, 2)], False

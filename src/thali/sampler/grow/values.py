@@ -1,0 +1,96 @@
+# Compiled code: Numba checks the types, and has no keyword arguments; hence these settings.
+# mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
+"""What a component is worth, computed from counts of uncovered entries."""
+
+from __future__ import annotations
+
+from math import exp, log1p
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from thali._jit import jit
+from thali.model.rule import log_odds
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thali.bits import Index
+
+
+@jit
+def gains_of(counts: Index, one_weight: float, zero_weight: float) -> NDArray[np.float64]:
+    """Return the gains in log-likelihood by covering ones and zeros, given ``(n, 2)`` counts."""
+    gains = np.empty(counts.shape[0])
+    for i in range(counts.shape[0]):
+        gains[i] = log_odds(0.0, one_weight, zero_weight, counts[i, 0], counts[i, 1])
+    return gains
+
+
+@jit
+def softplus(x: float) -> float:
+    """Return log(1 + exp(x))."""
+    return max(x, 0.0) + log1p(exp(-abs(x)))
+
+
+@jit
+def log_sums(scores: NDArray[np.float64], odds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the log marginal likelihood of every code, with its bits summed out.
+
+    ``scores`` is ``(n_columns, n_components)``, the gain by every bit; ``odds`` are the log odds
+    of the densities q. The sum over columns is that of log(1 - q + q exp(score)).
+    """
+    n_columns, n = scores.shape
+    sums = np.zeros(n)
+    for k in range(n):
+        sums[k] = -n_columns * softplus(odds[k])
+    for column in range(n_columns):
+        for k in range(n):
+            sums[k] += softplus(scores[column, k] + odds[k])
+    return sums
+
+
+@jit
+def log_paths(
+    scores: NDArray[np.float64], odds: NDArray[np.float64], bits: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Return, for every column, the log probability that a sweep draws these bits.
+
+    ``bits`` is ``(n_columns, n_components)``, as the scores.
+    """
+    paths = np.zeros(scores.shape[0])
+    for column in range(scores.shape[0]):
+        for k in range(scores.shape[1]):
+            x = scores[column, k] + odds[k]
+            paths[column] -= softplus(-x if bits[column, k] else x)
+    return paths
+
+
+@jit
+def similarities(counts: Index, totals: Index, rate: float) -> NDArray[np.float64]:
+    """Return how similar the uncovered entries of every row are to those of a given row.
+
+    The similarity is proportional to the correlation of residuals, which are the data minus the
+    rate of ones.
+
+    Parameters
+    ----------
+    counts
+        ``(n_rows, 2, 2)``: for every row, uncovered ones and zeros in the columns where the given
+        row has an uncovered one, and in those where it has an uncovered zero.
+    totals
+        ``(n_rows, 2)``: uncovered ones and zeros of every row.
+    rate
+        Rate of ones among uncovered entries.
+    """
+    one, zero = 1.0 - rate, -rate
+    out = np.empty(counts.shape[0])
+    for i in range(counts.shape[0]):
+        inner = (
+            one * one * counts[i, 0, 0]
+            + one * zero * (counts[i, 0, 1] + counts[i, 1, 0])
+            + zero * zero * counts[i, 1, 1]
+        )
+        norm = one * one * totals[i, 0] + zero * zero * totals[i, 1]
+        out[i] = inner / np.sqrt(max(norm, 1e-9))
+    return out
