@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from thali.progress import Progress
     from thali.sampler import Schedule
 
-WARMUP = 400
+WARMUP = 200
 DRAWS = 400
 """Default warm-up sweeps and draws per chain (docs/how-sure.md says how they were chosen)."""
 

@@ -46,7 +46,8 @@ class Schedule:
         has its own starts. 0 starts without components. Applies to an inferred number of
         components.
     regrow
-        How often, at most, a few components are then removed and others grown in their place.
+        Number of rounds, at most, in which a few components at a time are then removed and others
+        grown in their place. The rounds end when one of them brings nothing.
     first_rows
         Size of the random subset of rows on which components are grown if there are at least four
         times as many rows. Every chain has its own subset. 0 grows them on all rows.
@@ -63,7 +64,7 @@ class Schedule:
     reseat: int = 2
     residual: int = 1
     starts: int = 4
-    regrow: int = 40
+    regrow: int = 3
     first_rows: int = 4096
 
     def __post_init__(self) -> None:

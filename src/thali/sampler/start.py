@@ -21,7 +21,7 @@ import numpy as np
 from thali.bits import Factor
 from thali.sampler.grow.growth import Growth
 from thali.sampler.grow.judges import choose_judge
-from thali.sampler.grow.search import grow, polish, pool, regrow
+from thali.sampler.grow.search import grow, improve, pool
 from thali.sampler.step import update_memberships
 from thali.sites import Site
 from thali.streams import Stream, start_key
@@ -129,14 +129,16 @@ def _search(key: np.uint64, host: Target) -> Iterator[Starting]:
         if number != at and other.state.n_components and best.state.n_components:
             best = pool(growth, best, other.state, judge)
             yield note("pooled")
-    best = polish(growth, best, judge)
-    yield note("swept")
-    n_tries = host.schedule.regrow
-    for number, best in enumerate(regrow(growth, best, judge, n_tries)):  # noqa: B020
-        yield now(best.state, f"regrown {number + 1} of {n_tries}")
-    yield note("regrown")
+    for number in range(host.schedule.regrow):
+        before = best
+        for better in improve(growth, best, judge):
+            best = better
+            yield now(best.state, f"regrowing, round {number + 1}")
+        yield note("regrown")
+        if best is before:
+            break
     growth.state = best.state
-    yield now(growth.result(), "regrown")
+    yield now(growth.result(), "done")
 
 
 def _for_all(key: np.uint64, state: State, target: Target) -> Iterator[State]:

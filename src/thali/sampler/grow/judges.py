@@ -34,7 +34,7 @@ _SHARE = 0.05
 _LEAST = 50
 """Smallest number of hidden entries to judge by; with fewer, the evidence decides."""
 
-_SWEEPS = 40
+_SWEEPS = 30
 """Number of sweeps after which hidden entries are predicted, by the second half of them."""
 
 
@@ -56,6 +56,7 @@ class Judge(Protocol):
 
     target: Target  # on which starts grow
     name: str
+    n_tries: int  # how often components are removed and regrown in a round
 
     def judge(self, growth: Growth) -> Judged:
         """Judge the present state of a start."""
@@ -68,6 +69,7 @@ class ByEvidence:
     """Judges by the evidence for the memberships, with the codes summed out."""
 
     name = "evidence"
+    n_tries = 12
 
     def __init__(self, target: Target) -> None:
         self.target = target
@@ -86,6 +88,7 @@ class ByHiddenEntries:
     """Judges by the log score of entries that are hidden from the start."""
 
     name = "hidden entries"
+    n_tries = 4  # to judge takes many sweeps
 
     def __init__(self, target: Target, hidden: NDArray[np.bool_], data: NDArray[np.bool_]) -> None:
         schedule = replace(target.schedule, warmup=1 << 30)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thali.sampler.grow.births import add_components
-from thali.sampler.grow.deaths import remove_unsupported
+from thali.sampler.grow.deaths import remove_unsupported, values
 from thali.sampler.grow.merges import merge_pairs
 from thali.sampler.moves.proposal import pick
 from thali.sampler.step import step
@@ -33,6 +33,9 @@ _FEW = 5
 
 _IDLE = 2
 """Number of rounds without growth after which it ends."""
+
+_PATIENCE = 5
+"""Number of components that are worth least and must each be needed before pruning ends."""
 
 _POLISH = 20
 """Number of ordinary sweeps, with all moves, between growth and regrowth."""
@@ -72,7 +75,17 @@ def pool(growth: Growth, best: Judged, other: State, judge: Judge) -> Judged:
     return _better(growth, best, judge)
 
 
-def polish(growth: Growth, best: Judged, judge: Judge) -> Judged:
+def improve(growth: Growth, best: Judged, judge: Judge) -> Iterator[Judged]:
+    """Sweep, prune, and remove and regrow; yield the best so far after every try."""
+    best = _polish(growth, best, judge)
+    yield best
+    for after in _prune(growth, best, judge):
+        best = after
+        yield best
+    yield from _regrow(growth, best, judge)
+
+
+def _polish(growth: Growth, best: Judged, judge: Judge) -> Judged:
     """Do ordinary sweeps with all moves; keep the result if it is better."""
     target = growth.target
     target = target._replace(schedule=replace(target.schedule, warmup=1 << 30))
@@ -82,20 +95,37 @@ def polish(growth: Growth, best: Judged, judge: Judge) -> Judged:
         state, _ = step(growth.key, state._replace(sweep=growth.clock), target)
     growth.state = state
     remove_unsupported(growth)
-    merge_pairs(growth)
+    merge_pairs(growth, is_thorough=True)
     return _better(growth, best, judge)
 
 
-def regrow(growth: Growth, best: Judged, judge: Judge, n_tries: int) -> Iterator[Judged]:
+def _prune(growth: Growth, best: Judged, judge: Judge) -> Iterator[Judged]:
+    """Try to do without the components that are worth least; yield the best after every try."""
+    n_failed = 0
+    while n_failed < _PATIENCE and best.state.n_components > max(1, n_failed):
+        growth.state = best.state
+        growth.settle()
+        out = np.argsort(values(growth), kind="stable")[n_failed]
+        growth.state = best.state.take(np.arange(best.state.n_components) != out)
+        growth.state = growth.target.recount(growth.state)
+        for _ in range(2):
+            growth.sweep()
+        remove_unsupported(growth)
+        after = _better(growth, best, judge)
+        n_failed = n_failed + 1 if after is best else 0
+        best = after
+        yield best
+
+
+def _regrow(growth: Growth, best: Judged, judge: Judge) -> Iterator[Judged]:
     """Remove a few components and grow others in their place; yield the best after every try.
 
-    The search ends after ``n_tries``, or earlier if as many tries as there are components have
-    failed one after the other.
+    The search ends earlier if many tries have failed one after the other.
     """
     n_failed = 0
-    for _ in range(n_tries):
+    for _ in range(judge.n_tries):
         n = best.state.n_components
-        if n < 2 or n_failed > max(4, n):
+        if n < 2 or n_failed > max(4, n // 2):
             return
         chances = growth.stream().uniforms(Site.REGROWN, 3).tolist()
         out, is_short = _chosen(best.state, *chances)

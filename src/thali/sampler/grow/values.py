@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from thali.bits import Index
 
+_CERTAIN = 40.0
+"""Log odds beyond which the exponential does not change a double."""
+
 
 @jit
 def gains_of(counts: Index, one_weight: float, zero_weight: float) -> NDArray[np.float64]:
@@ -29,8 +32,10 @@ def gains_of(counts: Index, one_weight: float, zero_weight: float) -> NDArray[np
 
 @jit
 def softplus(x: float) -> float:
-    """Return log(1 + exp(x))."""
-    return max(x, 0.0) + log1p(exp(-abs(x)))
+    """Return log(1 + exp(x)); most scores are so large that no exponential is needed."""
+    if x > _CERTAIN:
+        return x
+    return 0.0 if x < -_CERTAIN else max(x, 0.0) + log1p(exp(-abs(x)))
 
 
 @jit
