@@ -67,7 +67,7 @@ class Site(IntEnum):
     MERGED_CODES = 43  # start: codes of merged components
     MERGE_WINDOW = 44  # start: columns of the first decision about a merger
     REGROWN = 45  # start: which components are removed before others are grown in their place
-    HIDDEN = 46  # start: which entries are hidden to judge by
+    GROWN_ROWS = 46  # start: users of new components
 
 
 class BirthDeathIndex(IntEnum):

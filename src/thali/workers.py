@@ -64,10 +64,10 @@ class _Chain:
         self.now = Progress(self.number, sweep, self.n_sweeps, *now)
 
     def _note_start(self, now: Starting) -> None:
-        value = now.history[-1].value if now.history else nan
+        value = now.history[-1].evidence if now.history else nan
         n_components = now.state.n_components
         stage = f"starting: {now.stage}"
-        self.now = Progress(self.number, 0, self.n_sweeps, True, n_components, value, stage)  # noqa: FBT003
+        self.now = Progress(self.number, 0, self.n_sweeps, True, n_components, value, stage)
 
 
 class _Workers:

@@ -35,8 +35,7 @@ def expected_log_joint(model, state, cells, shape):
     total = oracle.log_likelihood(cells, components, state.noise)
     total += oracle.log_factors(components, densities, state.alpha, shape, is_buffet=is_buffet)
     if model.noise is UNEQUAL:
-        total += oracle.log_beta(state.noise.spurious, *UNEQUAL.spurious, upper=0.5)
-        total += oracle.log_beta(state.noise.dropped, *UNEQUAL.dropped, upper=0.5)
+        total += oracle.log_two_rates(state.noise, (UNEQUAL.spurious, UNEQUAL.dropped))
     elif model.noise is EQUAL:
         total += oracle.log_beta(state.noise.spurious, *EQUAL.prior, upper=0.5)
     if is_buffet and model.alpha is ALPHA:

@@ -6,7 +6,7 @@ from math import exp, factorial
 import numpy as np
 import pytest
 import scipy.stats
-from scipy.integrate import quad
+from scipy.integrate import dblquad, quad
 
 from support import compare, exact
 from support.exact import Priors
@@ -131,9 +131,16 @@ def test_integrated_noise_by_quadrature(F):
     assert exact.likelihood(X22, known, priors)[F] == pytest.approx(want, rel=1e-9)
     a, b = (1.5, 5.0), (2.0, 4.0)
     priors = Priors(density=(0.3,), noise="unequal", spurious_prior=a, dropped_prior=b)
-    # covered cells involve one rate only, the others the other
-    want = average_over_rate(a, lambda e: likelihood_by_cells(X22, known & ~f, f, e, 0.5))
-    want *= average_over_rate(b, lambda e: likelihood_by_cells(X22, known & f, f, 0.5, e))
+    laws = scipy.stats.beta(*a), scipy.stats.beta(*b)
+    mass, want = (
+        dblquad(
+            lambda e1, e0: function(e0, e1) * laws[0].pdf(e0) * laws[1].pdf(e1),
+            *(0, 1, 0, lambda e0: 1 - e0),
+            epsabs=1e-12,
+        )[0]
+        for function in (lambda *_: 1.0, lambda *e: likelihood_by_cells(X22, known, f, *e))
+    )
+    want /= mass
     assert exact.likelihood(X22, known, priors)[F] == pytest.approx(want, rel=1e-9)
 
 

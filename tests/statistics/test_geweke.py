@@ -46,10 +46,10 @@ def buffet(rng, alpha):
     return np.array(dishes, bool).reshape(-1, N_ROWS).T
 
 
-def cut_beta(rng, a, b):
-    while (p := rng.beta(a, b)) >= 0.5:
+def two_rates(rng, *priors):
+    while sum(rates := [rng.beta(a, b) for a, b in priors]) >= 1:
         pass
-    return p
+    return rates
 
 
 def draw_data(rng, z, u, spurious, dropped):
@@ -77,7 +77,7 @@ def draw_prior(rng, model):
     else:
         densities = density = rng.beta(DENSITY.a, DENSITY.b)
     u = rng.random((N_COLUMNS, n)) < densities
-    rates = cut_beta(rng, *NOISE.spurious), cut_beta(rng, *NOISE.dropped)
+    rates = two_rates(rng, NOISE.spurious, NOISE.dropped)
     return z, u, alpha, densities, density, rates
 
 

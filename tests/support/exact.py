@@ -36,9 +36,9 @@ class Priors:
     density of its own for each mode from this finite law.
 
     Noise: ``"fixed"`` uses ``spurious`` = P(1 | not covered) and ``dropped`` = P(0 | covered);
-    ``"equal"`` gives the two one common value with law ``error_prior``; ``"unequal"`` gives them
-    independent laws ``spurious_prior`` and ``dropped_prior``. These laws are Beta(a, b)
-    truncated to (0, 1/2).
+    ``"equal"`` gives the two one common value with law ``error_prior``, a Beta(a, b) truncated to
+    (0, 1/2); ``"unequal"`` gives them the laws ``spurious_prior`` and ``dropped_prior``, which are
+    independent Beta(a, b), given that their sum is below one.
     """
 
     alpha: float | None = None
@@ -131,9 +131,9 @@ def likelihood(x, known, priors):
         )
     if priors.noise == "equal":
         return _error_moment(priors.error_prior, spurious + dropped, good0 + good1)
-    return _error_moment(priors.spurious_prior, spurious, good0) * _error_moment(
-        priors.dropped_prior, dropped, good1
-    )
+    counts = np.stack([spurious, good0, dropped, good1], axis=-1)
+    laws = priors.spurious_prior, priors.dropped_prior
+    return _two_rates_mass(laws, counts) / _two_rates_mass(laws, np.zeros((1, 4)))
 
 
 def _error_moment(prior, wrong, right):
@@ -144,6 +144,21 @@ def _error_moment(prior, wrong, right):
 
     a, b = prior
     return mass(a + wrong, b + right) / mass(a, b)
+
+
+def _two_rates_mass(laws, counts):
+    """Integral of e0**w0 (1-e0)**r0 e1**w1 (1-e1)**r1 over two Beta laws where e0 + e1 < 1.
+
+    The integral over e1 is an incomplete Beta function. With e0 = sin^2, the integrand is smooth
+    for half-integer parameters, so that Gauss-Legendre nodes suffice.
+    """
+    (a0, b0), (a1, b1) = laws
+    t, w = np.polynomial.legendre.leggauss(256)
+    angle = (t + 1) * np.pi / 4
+    e0, weight = np.sin(angle) ** 2, w * np.sin(2 * angle)
+    w0, r0, w1, r1 = counts[..., None, :].transpose(-1, *range(counts.ndim))
+    inner = beta(a1 + w1, b1 + r1) * betainc(a1 + w1, b1 + r1, 1 - e0)
+    return (weight * e0 ** (a0 + w0 - 1) * (1 - e0) ** (b0 + r0 - 1) * inner).sum(axis=-1)
 
 
 # --- laws of one component --------------------------------------------------------------------

@@ -13,6 +13,7 @@ import itertools
 from decimal import Decimal, getcontext
 from math import exp, floor, lgamma, log, log1p
 
+from scipy.integrate import quad
 from scipy.special import betainc, betaincinv, gammaincinv
 
 getcontext().prec = 60
@@ -354,18 +355,19 @@ def sweep_serial(stream, x, shape, components, alpha, q, noise, *, is_integrated
 # --- error rates and hyperparameters ------------------------------------------------------------
 
 
-def draw_rate(a, b, u):
-    return float(betaincinv(a, b, u * float(betainc(a, b, 0.5))))
+def draw_rate(a, b, u, upper):
+    return float(betaincinv(a, b, u * float(betainc(a, b, upper))))
 
 
-def draw_noise(stream, counts, kind):
-    """Flat priors cut to (0, 1/2)."""
+def draw_noise(stream, counts, kind, now):
+    """Flat priors: of one rate cut to (0, 1/2), or of two rates whose sum is below one."""
     tp, fp, tn, fn = counts
     u = [stream.uniform(NOISE, 0, i) for i in range(2)]
     if kind == "equal":
-        rate = draw_rate(1 + fp + fn, 1 + tp + tn, u[0])
+        rate = draw_rate(1 + fp + fn, 1 + tp + tn, u[0], 0.5)
         return rate, rate
-    return draw_rate(1 + fn, 1 + tn, u[0]), draw_rate(1 + fp, 1 + tp, u[1])
+    spurious = draw_rate(1 + fn, 1 + tn, u[0], 1 - now[1])
+    return spurious, draw_rate(1 + fp, 1 + tp, u[1], 1 - spurious)
 
 
 def draw_density(stream, components, mode, n_rows):
@@ -387,6 +389,13 @@ def log_beta(p, a, b, upper=1.0):
     mass = log(float(betainc(a, b, upper))) if upper < 1 else 0.0
     constant = lgamma(a + b) - lgamma(a) - lgamma(b)
     return constant + (a - 1) * log(p) + (b - 1) * log1p(-p) - mass
+
+
+def log_two_rates(rates, priors):
+    """Log density of two independent Beta distributions, given that the sum is below one."""
+    (a0, b0), (a1, b1) = priors
+    mass, _ = quad(lambda p: exp(log_beta(p, a0, b0)) * float(betainc(a1, b1, 1 - p)), 0, 1)
+    return sum(log_beta(p, a, b) for p, (a, b) in zip(rates, priors, strict=True)) - log(mass)
 
 
 def log_likelihood(x, components, noise):
@@ -475,7 +484,8 @@ class Chain:
                 self.densities[mode] = draw_density(stream, self.components, mode, n_rows)
         if not is_finite:
             self.alpha = draw_alpha(stream, len(self.components), self.shape[0])
-        self.noise = draw_noise(stream, confusion(self.x, self.components), self.noise_kind)
+        counts = confusion(self.x, self.components)
+        self.noise = draw_noise(stream, counts, self.noise_kind, self.noise)
         self.sweep += 1
 
     def _update(self, stream, mode, w1, w0):

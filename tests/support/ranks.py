@@ -98,11 +98,11 @@ def rank_among(value, draws, uniform):
 def draw_truth(seed):
     """Draw concentration, density and error rates from their priors."""
     stream = Stream(simulation_key(seed), np.uint64(1))  # simulate() reads sweep 0
-    rates = []
-    uniforms = stream.uniforms(Site.NOISE, 2)
-    for prior, uniform in zip((NOISE.spurious, NOISE.dropped), uniforms, strict=True):
-        law = stats.beta(*prior)
-        rates.append(float(law.ppf(uniform * law.cdf(0.5))))
+    laws = stats.beta(*NOISE.spurious), stats.beta(*NOISE.dropped)
+    for both in stream.uniforms(Site.NOISE, 2000).reshape(-1, 2):
+        rates = [float(law.ppf(u)) for law, u in zip(laws, both, strict=True)]
+        if sum(rates) < 1:
+            break
     alpha = stats.gamma.ppf(stream.uniforms(Site.ALPHA, 1)[0], ALPHA.shape, scale=1 / ALPHA.rate)
     density = stats.beta.ppf(stream.uniforms(Site.DENSITY, 1)[0], DENSITY.a, DENSITY.b)
     return float(alpha), float(density), *rates

@@ -165,15 +165,6 @@ class PackedTensor(NamedTuple):
         first = Unfolding(ones[rows], None if known is None else known[rows])
         return PackedTensor.from_unfolding((len(rows), *self.shape[1:]), first, threads)
 
-    def hide(self, hidden: Words, threads: int | None = None) -> PackedTensor:
-        """Return a tensor in which some entries are unknown, given as packed rows."""
-        ones, known = self.unfoldings[0]
-        if known is None:
-            everything = np.ones(self.shape[1:], np.bool_)
-            known = np.broadcast_to(pack(everything).reshape(1, -1), ones.shape)
-        first = Unfolding(ones & ~hidden, known & ~hidden)
-        return PackedTensor.from_unfolding(self.shape, first, threads)
-
     @property
     def listed(self) -> tuple[Pattern, Pattern | None] | None:
         """The ones and the unknown entries of a sparse matrix that is not packed yet, or None."""

@@ -182,11 +182,8 @@ class FreeEntries(Protocol):
         Returns ``(n_rows, n_classes, 2)``.
         """
 
-    def of_rows(self, rows: slice) -> Words:
-        """Return the free ones and the free zeros of rows of the first mode, packed.
-
-        Returns ``(2, n_rows, n_words)``.
-        """
+    def of_row(self, row: int) -> Words:
+        """Return the free ones and the free zeros of a row of the first mode, packed."""
 
     def cover(self, lines: Sequence[Words]) -> None:
         """Remove the entries of a further component, given by one line per mode."""
@@ -198,15 +195,12 @@ class HostEngine(Engine, Protocol):
     def uncovered(self, factors: Sequence[Factor]) -> FreeEntries:
         """Return the entries that no component covers."""
 
-    def score_codes(
-        self, users: Factor, before: Factor, after: Factor, weights: Weights
+    def score_bits(
+        self, mode: int, codes: Factor, before: Factor, after: Factor, weights: Weights
     ) -> NDArray[np.float64]:
-        """Return the gain in log-likelihood by every bit of the codes of a matrix.
+        """Return the gain in log-likelihood by every bit of a factor.
 
-        All other bits are as in a sweep from the codes ``before`` to the codes ``after``: earlier
-        components have their bits after, later ones those before. Returns ``(n_columns,
+        All other bits are as in a sweep from the factor ``before`` to the factor ``after``:
+        earlier components have their bits after, later ones those before. Returns ``(n_rows,
         n_components)``.
         """
-
-    def hide(self, hidden: Words) -> HostEngine:
-        """Return an engine for which some entries are unknown, given as packed rows."""

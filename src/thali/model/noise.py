@@ -12,6 +12,7 @@ from math import exp, log, log1p, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
+from scipy.integrate import quad
 from scipy.special import betainc, betaincinv, betaln
 
 from thali.checks import probability, shape_parameters
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 
 SMALLEST_RATE = 1e-12
 """Rates are kept this far from zero, so that scores stay finite; no data show the difference."""
-
-_N_QUANTILES = 1 << 12
-"""Number of points of the integral over the prior of one rate."""
 
 LARGEST_LAMBDA = 20.0
 """Largest log odds of the closed form of the paper, used if there are no errors at all."""
@@ -267,10 +265,11 @@ def _log_normaliser(a: float, b: float) -> float:
 def _log_volume(spurious: tuple[float, float], dropped: tuple[float, float]) -> float:
     """Return the log of the integral of both densities over rates whose sum is below one.
 
-    The integral over the second rate is a distribution function, which is averaged over equally
-    likely quantiles of the first.
+    The integral over the second rate is a distribution function, which is averaged over the
+    quantiles of the first.
     """
     (a0, b0), (a1, b1) = spurious, dropped
-    quantiles = betaincinv(a0, b0, (np.arange(_N_QUANTILES) + 0.5) / _N_QUANTILES)
-    below = float(betainc(a1, b1, 1.0 - quantiles).mean())
-    return float(betaln(a0, b0) + betaln(a1, b1)) + log(max(below, 1e-300))
+    below, _ = quad(
+        lambda p: betainc(a1, b1, 1.0 - betaincinv(a0, b0, p)), 0.0, 1.0, epsabs=0.0, epsrel=1e-11
+    )
+    return float(betaln(a0, b0) + betaln(a1, b1)) + log(max(float(below), 1e-300))

@@ -1,9 +1,9 @@
 """The start of a chain: components that are grown on the data before its first sweep.
 
-Several starts are grown and pooled; then components are removed and regrown as long as that helps
-(:mod:`thali.sampler.grow`). All of it happens on the threads of the host, on a random subset of the
-rows if there are many. Every row of the data then draws its memberships given these components, and
-the chain continues from there.
+Several starts are grown and pooled; then components are removed and regrown as long as that
+helps (:mod:`thali.sampler.grow`). All of it happens on the threads of the host, on a random
+subset of the rows if there are many. Every row of the data then draws its memberships given these
+components, and the chain continues from there.
 
 The sampler stays exact. A Markov chain has the same limit from any initial state, and the start
 precedes its first sweep, with random numbers of other keys; all sweeps after that use the same
@@ -20,8 +20,7 @@ import numpy as np
 
 from thali.bits import Factor
 from thali.sampler.grow.growth import Growth
-from thali.sampler.grow.judges import choose_judge
-from thali.sampler.grow.search import grow, improve, pool
+from thali.sampler.grow.search import grow, improve, judged, pool
 from thali.sampler.step import update_memberships
 from thali.sites import Site
 from thali.streams import Stream, start_key
@@ -29,7 +28,7 @@ from thali.streams import Stream, start_key
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from thali.sampler.grow.judges import Judged
+    from thali.sampler.grow.search import Judged
     from thali.sampler.state import State
     from thali.sampler.target import Target
 
@@ -41,11 +40,11 @@ component are drawn before those of later components, which may explain the same
 
 
 class Attempted(NamedTuple):
-    """One stage of a start: what it found and what the judge said of it."""
+    """One stage of a start, and what it reached."""
 
-    stage: str
+    stage: str  # "grown", "pooled" or "regrown"
     n_components: int
-    value: float  # log evidence, or log score of the hidden entries
+    evidence: float  # log joint density of data and one side of the components
 
 
 class Starting(NamedTuple):
@@ -54,7 +53,6 @@ class Starting(NamedTuple):
     state: State  # a state of the target only at the end
     history: tuple[Attempted, ...]
     stage: str
-    judged_by: str
 
 
 def first_state(key: np.uint64, target: Target) -> State:
@@ -100,45 +98,31 @@ def start(key: np.uint64, target: Target) -> Iterator[Starting]:
 
 def _search(key: np.uint64, host: Target) -> Iterator[Starting]:
     """Grow several starts, pool them, and improve the result."""
-    judge = choose_judge(key, host)
     history: list[Attempted] = []
-
-    def now(state: State, stage: str) -> Starting:
-        return Starting(state, tuple(history), stage, judge.name)
-
     grown: list[tuple[Growth, Judged]] = []
     for number in range(host.n_starts):
-        growth = Growth(start_key(key, 1 + number), judge.target, is_strict=number % 2 == 0)
-        stage = f"start {number + 1} of {host.n_starts}"
+        growth = Growth(start_key(key, 1 + number), host, is_strict=number % 2 == 0)
         for _ in grow(growth):
-            yield now(growth.state, stage)
-        judged = judge.judge(growth)
-        grown.append((growth, judged))
-        history.append(Attempted("grown", judged.state.n_components, judged.value))
-    at = 0
-    for number, (_, judged) in enumerate(grown):
-        if judge.prefers(judged, grown[at][1]):
-            at = number
-    growth, best = grown[at]
-
-    def note(stage: str) -> Starting:
-        history.append(Attempted(stage, best.state.n_components, best.value))
-        return now(best.state, stage)
-
-    for number, (_, other) in enumerate(grown):
-        if number != at and other.state.n_components and best.state.n_components:
-            best = pool(growth, best, other.state, judge)
-            yield note("pooled")
+            yield Starting(growth.state, tuple(history), f"start {number + 1} of {host.n_starts}")
+        now = judged(growth)
+        grown.append((growth, now))
+        history.append(Attempted("grown", now.state.n_components, now.value))
+    grown.sort(key=lambda both: -both[1].value)
+    growth, best = grown[0]
+    for _, other in grown[1:]:
+        best = pool(growth, best, other.state)
+        history.append(Attempted("pooled", best.state.n_components, best.value))
+        yield Starting(best.state, tuple(history), "pooling")
     for number in range(host.schedule.regrow):
         before = best
-        for better in improve(growth, best, judge):
-            best = better
-            yield now(best.state, f"regrowing, round {number + 1}")
-        yield note("regrown")
+        for now in improve(growth, best):
+            best = now
+            yield Starting(best.state, tuple(history), f"regrowing, round {number + 1}")
+        history.append(Attempted("regrown", best.state.n_components, best.value))
         if best is before:
             break
     growth.state = best.state
-    yield now(growth.result(), "done")
+    yield Starting(growth.result(), tuple(history), "done")
 
 
 def _for_all(key: np.uint64, state: State, target: Target) -> Iterator[State]:

@@ -10,10 +10,11 @@ from thali.bits import Factor
 from thali.bits.words import gather_bits, n_words
 from thali.engines.base import BirthDeaths, Births, Block
 from thali.engines.cpu import births as birth_kernels
-from thali.engines.cpu import code_scores, horizontal, serial
+from thali.engines.cpu import horizontal, serial
 from thali.engines.cpu.count_by_class import count_free_rows
 from thali.engines.cpu.draw_rows import RowDraws, put_back
 from thali.engines.cpu.order_components import order_components
+from thali.engines.cpu.score_bits import score_rows
 from thali.engines.cpu.uncovered import Uncovered
 from thali.engines.host import lines_of_births
 from thali.sites import Site
@@ -47,10 +48,6 @@ class CpuEngine(RowDraws):
     def on_host(self, rows: Index | None) -> CpuEngine:
         """Return an engine with some rows of the first mode of the data, or this one."""
         return self if rows is None else self.load(self.tensor.of_rows(rows, self.threads))
-
-    def hide(self, hidden: Words) -> CpuEngine:
-        """Return an engine for which some entries are unknown, given as packed rows."""
-        return self.load(self.tensor.hide(hidden, self.threads))
 
     def serve_chains(self, n_chains: int) -> int:
         """Divide the threads among chains; at most one chain per thread runs in parallel."""
@@ -195,15 +192,15 @@ class CpuEngine(RowDraws):
         """Return the entries of a matrix that no component covers."""
         return Uncovered(self, factors)
 
-    def score_codes(
-        self, users: Factor, before: Factor, after: Factor, weights: Weights
+    def score_bits(
+        self, mode: int, codes: Factor, before: Factor, after: Factor, weights: Weights
     ) -> NDArray[np.float64]:
-        """Return the gain in log-likelihood by every bit of the codes of a matrix."""
-        ones, known, _ = self._data[1]
-        scores = np.empty((len(ones), users.n_components))
+        """Return the gain in log-likelihood by every bit of a factor."""
+        ones, known, _ = self._data[mode]
+        scores = np.empty((len(ones), codes.n_components))
         self.share_work(
-            code_scores.score_codes, len(ones), 5 * len(ones) * users.words.size,
-            ones, known, users.words, before.words, after.words, *weights.pair(), scores,
+            score_rows, len(ones), 5 * len(ones) * codes.words.size,
+            ones, known, codes.words, before.words, after.words, *weights.pair(), scores,
         )  # fmt: skip
         return scores
 

@@ -47,12 +47,9 @@ class Uncovered:
         )
         return counts
 
-    def of_rows(self, rows: slice) -> Words:
-        """Return the free ones and the free zeros of rows of the first mode, packed.
-
-        Returns ``(2, n_rows, n_words)``.
-        """
-        ones, free = self._ones[0][rows], self._free[0][rows]
+    def of_row(self, row: int) -> Words:
+        """Return the free ones and the free zeros of a row of the first mode, packed."""
+        ones, free = self._ones[0][row], self._free[0][row]
         return np.stack([free & ones, free & ~ones])
 
     def cover(self, lines: Sequence[Words]) -> None:

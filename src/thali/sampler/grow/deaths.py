@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from math import log
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali.model.priors import log_rates
-from thali.sampler.grow.values import log_sums
-
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from thali.sampler.grow.growth import Growth
 
 
@@ -23,7 +17,7 @@ def remove_unsupported(growth: Growth) -> int:
     """
     n_removed = 0
     while growth.state.n_components:
-        worth = values(growth)
+        worth = growth.side.values(growth)
         worst = int(worth.argmin())
         if worth[worst] >= 0.0:
             break
@@ -32,13 +26,3 @@ def remove_unsupported(growth: Growth) -> int:
     if n_removed:
         growth.state = growth.target.recount(growth.state)
     return n_removed
-
-
-def values(growth: Growth) -> NDArray[np.float64]:
-    """Return by how much each component raises the log joint density, its code summed out."""
-    state = growth.state
-    users, codes = state.factors
-    scores = growth.engine.score_codes(users, codes, codes, state.noise.weights())
-    of_users = log(state.alpha) + log_rates(users.sizes(), users.n_rows)
-    worth: NDArray[np.float64] = log_sums(scores, growth.odds) + of_users
-    return worth

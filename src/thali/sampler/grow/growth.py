@@ -10,6 +10,7 @@ from scipy.special import expit, logit
 from thali.bits import Confusion, Counts
 from thali.model import Beta
 from thali.model.priors import stick_odds
+from thali.sampler.grow.sides import choose_side
 from thali.sampler.step import update_memberships, update_mode
 from thali.sites import Site
 from thali.streams import Stream
@@ -51,6 +52,7 @@ class Growth:
         self.key = key
         self.target = target
         self.clock = 0
+        self.side = choose_side(target.shape)
         state = target.initial(key)
         densities = tuple(
             np.array(_FIRST_DENSITY) if isinstance(prior, Beta) else density
@@ -128,7 +130,7 @@ class Growth:
         """Guess rates from the share of ones, as if half of the entries were covered."""
         totals = self.target.totals
         share = (totals.n_ones + 1.0) / (totals.n_known + 2.0)
-        spurious, dropped = expit(logit(share) - 0.7), expit(-logit(share) - 1.5)
+        spurious, dropped = float(expit(logit(share) - 0.7)), float(expit(-logit(share) - 1.5))
         if is_strict:
             dropped = min(dropped, _STRICT)
         fn, fp = round(_MANY * spurious), round(_MANY * dropped)

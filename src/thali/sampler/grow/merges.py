@@ -43,7 +43,7 @@ class _Pair(NamedTuple):
         (one, other), union = self.users()
         n_rows = self.growth.target.shape[0]
         m, m1, m2 = (log_rate(size_of(line), n_rows) for line in (union, one, other))
-        return m - m1 - m2 - log(self.growth.state.alpha)
+        return float(m - m1 - m2) - log(self.growth.state.alpha)
 
     def marginals(self, start: int, stop: int) -> tuple[Marginal, Marginal]:
         """Return the marginal likelihoods of separate and of merged users in some columns."""
@@ -64,6 +64,8 @@ def merge_pairs(growth: Growth, *, is_thorough: bool = False) -> int:
 
     The most similar pairs come first. A thorough search considers all pairs.
     """
+    if not growth.side.can_merge:
+        return 0
     n = growth.state.n_components
     n_columns = growth.target.shape[1]
     stream = growth.stream()

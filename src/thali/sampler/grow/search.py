@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from thali.sampler.grow.births import add_components
-from thali.sampler.grow.deaths import remove_unsupported, values
+from thali.sampler.grow.deaths import remove_unsupported
 from thali.sampler.grow.merges import merge_pairs
+from thali.sampler.grow.sides import log_evidence
 from thali.sampler.moves.proposal import pick
 from thali.sampler.step import step
 from thali.sites import Site
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from thali.bits import Index
     from thali.sampler.grow.growth import Growth
-    from thali.sampler.grow.judges import Judge, Judged
     from thali.sampler.state import State
 
 _ROUNDS = 24
@@ -37,8 +37,24 @@ _IDLE = 2
 _PATIENCE = 5
 """Number of components that are worth least and must each be needed before pruning ends."""
 
+_REGROWN = 12
+"""How often, in a round, a few components are removed and others grown in their place."""
+
 _POLISH = 20
 """Number of ordinary sweeps, with all moves, between growth and regrowth."""
+
+
+class Judged(NamedTuple):
+    """A state of a start, and the log evidence for it."""
+
+    state: State
+    value: float
+
+
+def judged(growth: Growth) -> Judged:
+    """Estimate the evidence for the present state of a start."""
+    value = log_evidence(growth)  # which changes the state
+    return Judged(growth.state, value)
 
 
 def grow(growth: Growth) -> Iterator[None]:
@@ -60,7 +76,7 @@ def grow(growth: Growth) -> Iterator[None]:
     merge_pairs(growth, is_thorough=True)
 
 
-def pool(growth: Growth, best: Judged, other: State, judge: Judge) -> Judged:
+def pool(growth: Growth, best: Judged, other: State) -> Judged:
     """Put the components of another start beside those of the best, and keep what is needed."""
     lines = [factor.words for factor in other.factors]
     (density,) = other.densities[1:]
@@ -72,20 +88,20 @@ def pool(growth: Growth, best: Judged, other: State, judge: Judge) -> Judged:
         growth.sweep()
         if n_changed == 0:
             break
-    return _better(growth, best, judge)
+    return _better(growth, best)
 
 
-def improve(growth: Growth, best: Judged, judge: Judge) -> Iterator[Judged]:
+def improve(growth: Growth, best: Judged) -> Iterator[Judged]:
     """Sweep, prune, and remove and regrow; yield the best so far after every try."""
-    best = _polish(growth, best, judge)
+    best = _polish(growth, best)
     yield best
-    for after in _prune(growth, best, judge):
+    for after in _prune(growth, best):
         best = after
         yield best
-    yield from _regrow(growth, best, judge)
+    yield from _regrow(growth, best)
 
 
-def _polish(growth: Growth, best: Judged, judge: Judge) -> Judged:
+def _polish(growth: Growth, best: Judged) -> Judged:
     """Do ordinary sweeps with all moves; keep the result if it is better."""
     target = growth.target
     target = target._replace(schedule=replace(target.schedule, warmup=1 << 30))
@@ -96,34 +112,34 @@ def _polish(growth: Growth, best: Judged, judge: Judge) -> Judged:
     growth.state = state
     remove_unsupported(growth)
     merge_pairs(growth, is_thorough=True)
-    return _better(growth, best, judge)
+    return _better(growth, best)
 
 
-def _prune(growth: Growth, best: Judged, judge: Judge) -> Iterator[Judged]:
+def _prune(growth: Growth, best: Judged) -> Iterator[Judged]:
     """Try to do without the components that are worth least; yield the best after every try."""
     n_failed = 0
     while n_failed < _PATIENCE and best.state.n_components > max(1, n_failed):
         growth.state = best.state
         growth.settle()
-        out = np.argsort(values(growth), kind="stable")[n_failed]
+        out = np.argsort(growth.side.values(growth), kind="stable")[n_failed]
         growth.state = best.state.take(np.arange(best.state.n_components) != out)
         growth.state = growth.target.recount(growth.state)
         for _ in range(2):
             growth.sweep()
         remove_unsupported(growth)
-        after = _better(growth, best, judge)
+        after = _better(growth, best)
         n_failed = n_failed + 1 if after is best else 0
         best = after
         yield best
 
 
-def _regrow(growth: Growth, best: Judged, judge: Judge) -> Iterator[Judged]:
+def _regrow(growth: Growth, best: Judged) -> Iterator[Judged]:
     """Remove a few components and grow others in their place; yield the best after every try.
 
     The search ends earlier if many tries have failed one after the other.
     """
     n_failed = 0
-    for _ in range(judge.n_tries):
+    for _ in range(_REGROWN):
         n = best.state.n_components
         if n < 2 or n_failed > max(4, n // 2):
             return
@@ -142,21 +158,19 @@ def _regrow(growth: Growth, best: Judged, judge: Judge) -> Iterator[Judged]:
         if not is_short:
             merge_pairs(growth)
             growth.sweep()
-        after = _better(growth, best, judge)
+        after = _better(growth, best)
         n_failed = n_failed + 1 if after is best else 0
         best = after
         yield best
 
 
-def _better(growth: Growth, best: Judged, judge: Judge) -> Judged:
+def _better(growth: Growth, best: Judged) -> Judged:
     """Judge the present state; return it or the best so far."""
-    now = judge.judge(growth)
-    return now if judge.prefers(now, best) else best
+    now = judged(growth)
+    return now if now.value > best.value else best
 
 
-def _chosen(
-    state: State, to_first: float, to_kind: float, to_number: float
-) -> tuple[Index, bool]:
+def _chosen(state: State, to_first: float, to_kind: float, to_number: float) -> tuple[Index, bool]:
     """Choose components to remove; return them and whether nothing is grown in their place.
 
     In two of five cases a single component is removed for good, in one of five another is grown
