@@ -132,15 +132,14 @@ def test_integrated_noise_by_quadrature(F):
     a, b = (1.5, 5.0), (2.0, 4.0)
     priors = Priors(density=(0.3,), noise="unequal", spurious_prior=a, dropped_prior=b)
     laws = scipy.stats.beta(*a), scipy.stats.beta(*b)
-    mass, want = (
-        dblquad(
-            lambda e1, e0: function(e0, e1) * laws[0].pdf(e0) * laws[1].pdf(e1),
-            *(0, 1, 0, lambda e0: 1 - e0),
-            epsabs=1e-12,
-        )[0]
-        for function in (lambda *_: 1.0, lambda *e: likelihood_by_cells(X22, known, f, *e))
-    )
-    want /= mass
+
+    def integral(function):
+        def density(e1, e0):
+            return function(e0, e1) * laws[0].pdf(e0) * laws[1].pdf(e1)
+
+        return dblquad(density, 0, 1, 0, lambda e0: 1 - e0, epsabs=1e-12)[0]
+
+    want = integral(lambda *e: likelihood_by_cells(X22, known, f, *e)) / integral(lambda *_: 1.0)
     assert exact.likelihood(X22, known, priors)[F] == pytest.approx(want, rel=1e-9)
 
 

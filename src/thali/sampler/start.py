@@ -20,7 +20,7 @@ import numpy as np
 
 from thali.bits import Factor
 from thali.sampler.grow.growth import Growth
-from thali.sampler.grow.search import grow, improve, judged, pool
+from thali.sampler.grow.search import grow, improve, is_same, judged, pool
 from thali.sampler.step import update_memberships
 from thali.sites import Site
 from thali.streams import Stream, start_key
@@ -37,6 +37,10 @@ log = logging.getLogger("thali")
 _PASSES = 2
 """Number of passes over the memberships of all rows: in the first pass, the memberships of a
 component are drawn before those of later components, which may explain the same entries better."""
+
+
+_LITTLE = 3.0
+"""Gain in log evidence below which a further round is not tried."""
 
 
 class Attempted(NamedTuple):
@@ -97,7 +101,7 @@ def start(key: np.uint64, target: Target) -> Iterator[Starting]:
 
 
 def _search(key: np.uint64, host: Target) -> Iterator[Starting]:
-    """Grow several starts, pool them, and improve the result."""
+    """Grow several starts; unless all have found the same, pool them and improve the result."""
     history: list[Attempted] = []
     grown: list[tuple[Growth, Judged]] = []
     for number in range(host.n_starts):
@@ -109,17 +113,18 @@ def _search(key: np.uint64, host: Target) -> Iterator[Starting]:
         history.append(Attempted("grown", now.state.n_components, now.value))
     grown.sort(key=lambda both: -both[1].value)
     growth, best = grown[0]
-    for _, other in grown[1:]:
+    are_same = len(grown) > 1 and all(is_same(best.state, now.state) for _, now in grown[1:])
+    for _, other in [] if are_same else grown[1:]:
         best = pool(growth, best, other.state)
         history.append(Attempted("pooled", best.state.n_components, best.value))
         yield Starting(best.state, tuple(history), "pooling")
-    for number in range(host.schedule.regrow):
+    for number in range(0 if are_same else host.schedule.regrow):
         before = best
         for now in improve(growth, best):
             best = now
             yield Starting(best.state, tuple(history), f"regrowing, round {number + 1}")
         history.append(Attempted("regrown", best.state.n_components, best.value))
-        if best is before:
+        if best.value < before.value + _LITTLE:
             break
     growth.state = best.state
     yield Starting(growth.result(), tuple(history), "done")

@@ -23,7 +23,10 @@ _BLOCK = 256
 """Number of columns of a first decision, which spares most pairs the others."""
 
 _PARTNERS = 3
-"""Most similar components with which each component is compared, unless all pairs are."""
+"""Most similar components with which each component is compared, unless the search is thorough."""
+
+_MOST_PAIRS = 1000
+"""Number of pairs that a thorough search considers at most: all pairs of 45 components."""
 
 
 class _Pair(NamedTuple):
@@ -62,7 +65,8 @@ class _Pair(NamedTuple):
 def merge_pairs(growth: Growth, *, is_thorough: bool = False) -> int:
     """Merge pairs that are worth more as one component; return how many.
 
-    The most similar pairs come first. A thorough search considers all pairs.
+    The most similar pairs come first. A thorough search considers all pairs of some dozens of
+    components.
     """
     if not growth.side.can_merge:
         return 0
@@ -105,7 +109,7 @@ def _pairs(factors: tuple[Factor, ...], *, is_thorough: bool) -> list[tuple[int,
     order = np.argsort(-similar[one, other], kind="stable")
     pairs = list(zip(one[order].tolist(), other[order].tolist(), strict=True))
     if is_thorough:
-        return pairs
+        return pairs[:_MOST_PAIRS]
     n_left, chosen = np.full(n, _PARTNERS), []
     for pair in pairs:
         if n_left[list(pair)].any():

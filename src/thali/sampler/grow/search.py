@@ -18,6 +18,8 @@ from thali.sites import Site
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numpy.typing import NDArray
+
     from thali.bits import Index
     from thali.sampler.grow.growth import Growth
     from thali.sampler.state import State
@@ -40,8 +42,12 @@ _PATIENCE = 5
 _REGROWN = 12
 """How often, in a round, a few components are removed and others grown in their place."""
 
-_POLISH = 20
-"""Number of ordinary sweeps, with all moves, between growth and regrowth."""
+_ALIKE = 0.9
+"""Share of rows and of columns from which on two components count as the same."""
+
+_POLISH, _WORK = 20, 800
+"""Number of ordinary sweeps, with all moves, between growth and regrowth. Of many components fewer,
+because moves are then tried more often."""
 
 
 class Judged(NamedTuple):
@@ -77,9 +83,13 @@ def grow(growth: Growth) -> Iterator[None]:
 
 
 def pool(growth: Growth, best: Judged, other: State) -> Judged:
-    """Put the components of another start beside those of the best, and keep what is needed."""
-    lines = [factor.words for factor in other.factors]
-    (density,) = other.densities[1:]
+    """Put the components that only another start has beside those of the best; keep what helps."""
+    is_new = _differs(other, best.state)
+    if not is_new.any():
+        return best
+    new = other.take(is_new)
+    (density,) = new.densities[1:]
+    lines = [factor.words for factor in new.factors]
     both = best.state.append(lines, density if density.ndim else None)
     growth.state = growth.target.recount(both)
     growth.sweep()
@@ -89,6 +99,26 @@ def pool(growth: Growth, best: Judged, other: State) -> Judged:
         if n_changed == 0:
             break
     return _better(growth, best)
+
+
+def is_same(state: State, other: State) -> bool:
+    """Return whether two starts have found the same components."""
+    return not (_differs(state, other).any() or _differs(other, state).any())
+
+
+def _differs(state: State, other: State) -> NDArray[np.bool_]:
+    """Return which components of a state another state does not have, or hardly."""
+    n = state.n_components
+    if n == 0 or other.n_components == 0:
+        return np.ones(n, np.bool_)
+    alike = np.ones((n, other.n_components))
+    for one, two in zip(state.factors, other.factors, strict=True):
+        a, b = (factor.dense().astype(np.float32) for factor in (one, two))
+        shared = a.T @ b
+        union = a.sum(axis=0)[:, None] + b.sum(axis=0) - shared
+        alike = np.minimum(alike, shared / np.maximum(union, 1.0))
+    differs: NDArray[np.bool_] = alike.max(axis=1) < _ALIKE
+    return differs
 
 
 def improve(growth: Growth, best: Judged) -> Iterator[Judged]:
@@ -106,7 +136,7 @@ def _polish(growth: Growth, best: Judged) -> Judged:
     target = growth.target
     target = target._replace(schedule=replace(target.schedule, warmup=1 << 30))
     state = best.state
-    for _ in range(_POLISH):
+    for _ in range(min(_POLISH, 2 + _WORK // (1 + state.n_components))):
         growth.clock += 1
         state, _ = step(growth.key, state._replace(sweep=growth.clock), target)
     growth.state = state
