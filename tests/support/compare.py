@@ -113,13 +113,13 @@ def rejects(ks, Fs, P, n_batches=N_BATCHES, level=LEVEL):
 
 
 def assert_rejected(chain, P, n_sweeps):
-    """A mistake is seen by the comparison: in a quarter of the sweeps, in half, or in all.
+    """A mistake is seen by the comparison; it looks after every quarter of the sweeps.
 
     ``chain`` yields the number of components and the prediction after every sweep.
     """
     seen = []
-    for n in (n_sweeps // 4, n_sweeps // 2, n_sweeps):
-        seen.extend(islice(chain, n - len(seen)))
+    for quarter in range(1, 5):
+        seen.extend(islice(chain, n_sweeps * quarter // 4 - len(seen)))
         ks, Fs = np.array(seen).T
         if rejects(ks, Fs, P):
             return
