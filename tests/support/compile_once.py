@@ -1,7 +1,6 @@
 """Processes side by side compile every kernel once: one compiles it, the others wait for it.
 
-Two workers with an empty cache would otherwise compile the same kernels at the same time. A core
-that waits is not lost where something else runs beside the tests, as in `.ci/run`.
+Two workers with an empty cache would otherwise compile the same kernels at the same time.
 """
 
 from functools import wraps
