@@ -89,27 +89,26 @@ def _sweep_users(data, users, codes, n, lam, alpha, density):
         cover = np.zeros(data.shape[1], np.int64)  # how many components cover a column
         for component in range(n):
             if users[component, row]:
-                cover += codes[component]
+                _add(cover, codes[component], 1)
         component = 0
         while component < n:
             own = users[component, row]
             others = users[component].sum() - own
             if others == 0:  # the printed place of deletion
-                cover -= codes[component]
-                users[component : n - 1] = users[component + 1 : n].copy()
-                codes[component : n - 1] = codes[component + 1 : n].copy()
+                _add(cover, codes[component], -1)
+                _drop(users, component, n)
+                _drop(codes, component, n)
                 n -= 1
                 continue
             odds = log(others / (n_rows - others))
             odds += lam * _surplus(codes[component], cover, own, data[row])
             users[component, row] = np.random.random() < 1.0 / (1.0 + exp(-odds))  # noqa: NPY002
             if users[component, row] and not own:
-                cover += codes[component]
+                _add(cover, codes[component], 1)
             elif own and not users[component, row]:
-                cover -= codes[component]
+                _add(cover, codes[component], -1)
             component += 1
-        ones = ((cover == 0) & (data[row] == 1)).sum()
-        zeros = ((cover == 0) & (data[row] == 0)).sum()
+        ones, zeros = _uncovered(cover, data[row])
         n_new = _number_of_new(ones, zeros, alpha / n_rows, density, lam)
         if n + n_new > CAPACITY:
             raise ValueError("more components than there is room for; raise CAPACITY.")
@@ -117,9 +116,20 @@ def _sweep_users(data, users, codes, n, lam, alpha, density):
             users[component] = 0
             users[component, row] = 1
             _draw_new_code(codes[component], cover, data[row], lam, density)
-            cover += codes[component]
+            _add(cover, codes[component], 1)
         n += n_new
     return n
+
+
+@numba.njit(cache=False)
+def _uncovered(cover, data):
+    """Count the ones and zeros of a row that nothing covers."""
+    n_free = n_ones = 0
+    for column in range(data.size):
+        if cover[column] == 0:
+            n_free += 1
+            n_ones += data[column]
+    return n_ones, n_free - n_ones
 
 
 @numba.njit(cache=False)
@@ -156,10 +166,7 @@ def _sweep_codes(by_column, users, codes, n, lam, density):
             odds += lam * _surplus(users[component], covers[column], own, by_column[column])
             if np.random.random() < exp(min(0.0, -odds if own else odds)):  # noqa: NPY002
                 codes[component, column] = 1 - own
-                if own:
-                    covers[column] -= users[component]
-                else:
-                    covers[column] += users[component]
+                _add(covers[column], users[component], -1 if own else 1)
 
 
 @numba.njit(cache=False)
@@ -179,8 +186,15 @@ def _covers(left, right, n):
     for component in range(n):
         for i in range(left.shape[1]):
             if left[component, i]:
-                covers[i] += right[component]
+                _add(covers[i], right[component], 1)
     return covers
+
+
+@numba.njit(cache=False)
+def _add(cover, line, sign):
+    """Add or subtract a line in place; as a loop it is compiled in half the time."""
+    for i in range(line.size):
+        cover[i] += sign * np.int64(line[i])
 
 
 @numba.njit(cache=False)
@@ -193,3 +207,11 @@ def _log_prior(users, codes, n, alpha, density):
         log_prior += log(alpha) + lgamma(n_rows - m + 1.0) + lgamma(m) - lgamma(n_rows + 1.0)
         log_prior += size * log(density) + (n_columns - size) * log(1.0 - density)
     return log_prior
+
+
+@numba.njit(cache=False)
+def _drop(lines, component, n):
+    """Move the later ones of n lines up by one."""
+    for later in range(component + 1, n):
+        for i in range(lines.shape[1]):
+            lines[later - 1, i] = lines[later, i]

@@ -2,6 +2,8 @@
 
 import signal
 
+from support.compile_once import compile_once
+
 
 def pytest_addoption(parser):
     parser.addoption(
@@ -11,7 +13,10 @@ def pytest_addoption(parser):
     )
 
 
-def pytest_configure():
-    """Let Ctrl-C be tested also where the tests run in the background, which ignores it."""
+def pytest_configure(config):
+    """Let workers share what they compile, and Ctrl-C be tested in the background, too."""
+    if hasattr(config, "workerinput"):
+        compile_once()
+    # A process in the background ignores Ctrl-C.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,5 +1,7 @@
 """Run chains of tiny problems and read off what enumeration can check."""
 
+from itertools import islice
+
 import numpy as np
 
 from support import exact
@@ -22,45 +24,50 @@ def hide(x, *cells):
     return np.where(known, x.astype(float), np.nan), known
 
 
+ENDLESS = 2**40
+"""Number of sweeps of a chain that is followed as long as one likes."""
+
 NO_MOVES = dict.fromkeys(MOVES, 0)
 BROAD = Gamma(1.0, 1.0)
 """A prior that lets chains have more components than the default does: more to test."""
 
 
-def run(
-    tensor, model, n_sweeps, *, kind="parallel", blocks=2, seed=1, burn=200, module=chain, **moves
-):
-    """Return the number of components and the prediction (a bit mask) after every sweep.
+def run(tensor, model, n_sweeps, **settings):
+    """Return the number of components and the prediction (a bit mask) after every sweep."""
+    return collect(walk(tensor, model, **settings), n_sweeps)
+
+
+def walk(tensor, model, *, kind="parallel", blocks=2, seed=1, burn=200, **moves):
+    """Yield the same, without end.
 
     Moves of whole components are off unless asked for: they would repair mistakes elsewhere.
     """
     schedule = Schedule(kind, blocks=blocks, hold=0, **NO_MOVES | moves)
     target = Target.prepare(tensor, model, schedule, threads=1)
-    return draws(target, n_sweeps, seed=seed, burn=burn, module=module)
+    for state, info in islice(chain(chain_key(seed), target, ENDLESS), burn, None):
+        yield info.n_components, prediction(state)
 
 
-def draws(target, n_sweeps, *, seed=1, burn=200, module=chain):
-    ks, fs = np.empty(n_sweeps, int), np.empty(n_sweeps, int)
-    for i, (state, info) in enumerate(module(chain_key(seed), target, burn + n_sweeps)):
-        if i >= burn:
-            ks[i - burn] = info.n_components
-            fs[i - burn] = prediction(state)
+def collect(walked, n_sweeps):
+    """Return the next sweeps as arrays."""
+    ks, fs = np.array(list(islice(walked, n_sweeps))).T
     return ks, fs
 
 
 def prediction(state):
-    """Return the noise-free tensor as a bit mask over its cells in C order."""
-    shape = [f.n_rows for f in state.factors]
-    n_cells = int(np.prod(shape))
-    cells = np.zeros(n_cells, bool)
-    for component in range(state.n_components):
-        box = np.ones(1, bool)
-        for factor in state.factors:
-            word = int(factor.words[component, 0])
-            bits = np.array([word >> i & 1 for i in range(factor.n_rows)], bool)
-            box = np.outer(box, bits).ravel()
+    """Return the noise-free tensor as a bit mask over its cells in C order.
+
+    In plain integers: this is done after every sweep, and arrays of a few bits take longer.
+    """
+    cells = 0
+    lines = [factor.words[:, 0].tolist() for factor in state.factors]
+    for component in zip(*lines, strict=True):
+        box, n_cells = 1, 1
+        for word, factor in zip(component[::-1], state.factors[::-1], strict=True):
+            copies = [box << row * n_cells for row in range(factor.n_rows) if word >> row & 1]
+            box, n_cells = sum(copies), n_cells * factor.n_rows
         cells |= box
-    return int(cells @ (1 << np.arange(n_cells)))
+    return cells
 
 
 def as_exact(model):

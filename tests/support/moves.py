@@ -3,7 +3,7 @@
 import numpy as np
 
 from support import compare, exact, mutants
-from support.chains import NO_MOVES, X32, X33, as_exact, hide, run
+from support.chains import ENDLESS, NO_MOVES, X32, X33, as_exact, collect, hide, walk
 from thali.model import (
     Beta,
     EqualRates,
@@ -46,45 +46,55 @@ FINITE = {
 }
 
 
-def compared(problem, n_sweeps, kind="parallel", **moves):
-    """Return what a chain with some moves draws, and what is exact."""
+def with_moves(problem, kind="parallel", **moves):
+    """Return a chain with some moves, and what is exact."""
     x, hidden, model = problem
     tensor, known = hide(x, *hidden)
     expected = exact.posterior_ibp(x, known, as_exact(model), max_components=24)
-    return (*run(tensor, model, n_sweeps, kind=kind, **moves), expected)
+    return walk(tensor, model, kind=kind, **moves), expected
 
 
-def compared_finite(name, n_sweeps, **moves):
+def finite(name, **moves):
     """Return the same of a model with three components."""
     x, hidden, model, density_rows = FINITE[name]
     tensor, known = hide(x, *hidden)
     expected = exact.posterior_finite(x, known, as_exact(model), 3, density_rows)
-    return None, run(tensor, model, n_sweeps, **moves)[1], expected
+    return walk(tensor, model, **moves), expected
 
 
-def far_apart(n_sweeps, move):
-    """Compare as above, with the columns of the problem in three words, all between unknown."""
+def far_apart(move):
+    """Return the same with the columns of the problem in three words, all between unknown."""
+    x, hidden, model = FIXED
+    known = hide(x, *hidden)[1]
+    return _far_apart(move), exact.posterior_ibp(x, known, as_exact(model), max_components=24)
+
+
+def _far_apart(move):
     x, hidden, model = FIXED
     columns = [0, 70, 140]
-    tensor, known = hide(x, *hidden)
+    tensor, _ = hide(x, *hidden)
     wide = np.full((3, 192), np.nan)
     wide[:, columns] = tensor
     schedule = Schedule(blocks=2, hold=0, **NO_MOVES | {move: 12})
     target = Target.prepare(wide, model, schedule, threads=1)
-    ks, fs = np.empty(n_sweeps, int), np.empty(n_sweeps, int)
-    for i, (state, info) in enumerate(chain(chain_key(1), target, n_sweeps)):
+    for state, info in chain(chain_key(1), target, ENDLESS):
         users, codes = (factor.dense().astype(int) for factor in state.factors)
-        ks[i] = info.n_components
-        fs[i] = (users @ codes[columns].T > 0).ravel() @ (1 << np.arange(9))
-    return ks, fs, exact.posterior_ibp(x, known, as_exact(model), max_components=24)
+        cells = (users @ codes[columns].T > 0).ravel()
+        yield info.n_components, int(cells @ (1 << np.arange(9)))
+
+
+def compared(chain_and_exact, n_sweeps):
+    """Return what the first sweeps of a chain draw, and what is exact."""
+    walked, expected = chain_and_exact
+    return (*collect(walked, n_sweeps), expected)
 
 
 def assert_exact(problem, move, kind="parallel"):
     """Four tries per sweep leave the exact posterior as it is."""
-    compare.assert_matches(*compared(problem, 8_000, kind, **{move: 4}))
+    compare.assert_matches(*compared(with_moves(problem, kind, **{move: 4}), 8_000))
 
 
 def assert_wrong_ratio_is_rejected(mistake, move, patch):
     """The same comparison fails when the proposal is left out of the acceptance ratio."""
     mutants.wrong_ratio(mistake)(patch)
-    compare.assert_rejected(lambda n: compared(FIXED, n, **{move: 4}), 8_000)
+    compare.assert_rejected(*with_moves(FIXED, **{move: 4}), 8_000)

@@ -6,17 +6,23 @@ the original for one test. An edit that does not match exactly once is an error,
 cannot rot silently.
 """
 
+import ast
 import inspect
 import types
 from importlib import import_module as module
 
 import numba
+from numba.core.dispatcher import Dispatcher
 
 
 def mutate(name, edits, **replaced):
-    """Return a copy of a module with edited text; ``replaced`` overrides what it imported."""
+    """Return a copy of a module with edited text; ``replaced`` overrides what it imported.
+
+    Compiled functions that the edits do not concern are those of the original, to save the time
+    of compiling them again.
+    """
     original = module(name)
-    source = inspect.getsource(original)
+    text = source = inspect.getsource(original)
     for old, new in edits:
         assert source.count(old) == 1, f"{source.count(old)} places in {name} read {old!r}"
         source = source.replace(old, new)
@@ -27,7 +33,35 @@ def mutate(name, edits, **replaced):
         mutant.__dict__[name_] = value
     exec(compile(source, f"<mutant of {name}>", "exec"), mutant.__dict__)
     mutant.__dict__.update(replaced)
+    for same in _unconcerned(text, source, set(replaced)):
+        if isinstance(getattr(original, same, None), Dispatcher):
+            mutant.__dict__[same] = getattr(original, same)
     return mutant
+
+
+def _unconcerned(before, after, concerned):
+    """Return the names whose definitions, and those of all they use, are the same in two texts."""
+    old, new = (_definitions(text) for text in (before, after))
+    concerned = concerned | {name for name in old | new if old.get(name) != new.get(name)}
+    while more := {name for name, (_, used) in new.items() if used & concerned} - concerned:
+        concerned |= more
+    return set(new) - concerned
+
+
+def _definitions(text):
+    """Return what a module defines by name: without line numbers, and the names that it uses."""
+    found = {}
+    for node in ast.parse(text).body:
+        names = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            defined = {node.name}
+        else:  # also within an `if` or `try`
+            stored = (n for n in ast.walk(node) if isinstance(getattr(n, "ctx", None), ast.Store))
+            defined = {inner.id for inner in stored if isinstance(inner, ast.Name)}
+        for name in defined:
+            before, used = found.get(name, ("", set()))
+            found[name] = before + ast.dump(node), used | names
+    return found
 
 
 def printed_power(patch):

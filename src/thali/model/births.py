@@ -12,6 +12,7 @@ the integers of :mod:`thali.decide`; engines only add and compare.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -54,6 +55,7 @@ class BirthTables(NamedTuple):
     code: CodeTables
 
 
+@lru_cache(maxsize=64)  # chains with fixed rates ask for the same few tables again and again
 def birth_tables(
     rate: float, density: float, noise: Noise, most_ones: int, n_components: int
 ) -> BirthTables:
@@ -87,8 +89,15 @@ def birth_death_tables(
     rate: float, densities: NDArray[np.float64], noise: Noise, n_components: int
 ) -> BirthDeathTables:
     """Make the tables of births and deaths for densities that are equally likely a priori."""
+    return _birth_death_tables(rate, tuple(densities.tolist()), noise, n_components)
+
+
+@lru_cache(maxsize=64)  # all blocks of a sweep ask for nearly the same tables
+def _birth_death_tables(
+    rate: float, densities: tuple[float, ...], noise: Noise, n_components: int
+) -> BirthDeathTables:
     w1, w0 = noise.weights().pair()
-    q = densities
+    q = np.array(densities)
     ones, zeros = np.log1p(q * np.expm1(w1)), np.log1p(q * np.expm1(w0))
     count = np.stack([np.full(len(q), -np.log(len(q))), ones, zeros], axis=1)
     own = np.arange(n_components + 2)

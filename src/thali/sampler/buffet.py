@@ -90,7 +90,9 @@ def _update_with_own_densities(
     rate = state.alpha / users.n_rows
     tables = birth_death_tables(rate, prior.grid, state.noise, state.n_components)
     births, density, has_died = target.engine.birth_death(job, users, block.is_single, tables)
-    state = state.with_factor(0, users).take(~has_died)
+    state = state.with_factor(0, users)
+    if has_died.any():
+        state = state.take(~has_died)
     return _with_births(state, births, prior.grid[density]), births.covered
 
 

@@ -11,6 +11,7 @@ from support.moves import (
     assert_wrong_ratio_is_rejected,
     compared,
     far_apart,
+    with_moves,
 )
 
 
@@ -39,7 +40,7 @@ def test_a_wrong_ratio_of_anchored_is_rejected(monkeypatch):
 def test_anchors_that_see_a_part_of_the_data_are_exact(monkeypatch):
     """One word of columns and one user more say what tells two components apart."""
     mutants.short_sight(monkeypatch.setattr)
-    compare.assert_matches(*far_apart(8_000, "anchored"))
+    compare.assert_matches(*compared(far_apart("anchored"), 8_000))
 
 
 def test_anchors_that_see_nothing_in_a_merge_are_rejected(monkeypatch):
@@ -47,7 +48,7 @@ def test_anchors_that_see_nothing_in_a_merge_are_rejected(monkeypatch):
     marks = "marks = _mark(free, ones, *weights)"
     blind = (marks, f"{marks}\n        marks *= np.uint64(first == second)")
     mutants.short_sight(monkeypatch.setattr, blind)
-    compare.assert_rejected(lambda n: compared(FIXED, n, anchored=16), 12_000)
+    compare.assert_rejected(*with_moves(FIXED, anchored=16), 12_000)
 
 
 @pytest.mark.slow  # a finer mistake of the same kind as the one above
@@ -62,4 +63,4 @@ def test_anchors_that_see_less_in_a_merge_are_rejected(monkeypatch):
     mutants.short_sight(
         monkeypatch.setattr, less, asked, ("in range(_ROUNDS):", "in range(rounds):")
     )
-    compare.assert_rejected(lambda n: compared(FIXED, n, anchored=16), 24_000)
+    compare.assert_rejected(*with_moves(FIXED, anchored=16), 24_000)

@@ -3,16 +3,16 @@
 import pytest
 
 from support import compare, mutants
-from support.moves import FINITE, compared_finite
+from support.moves import FINITE, compared, finite
 
 
 @pytest.mark.parametrize("name", FINITE)
 def test_exchange_is_exact(name):
     """Four tries per sweep leave the exact posterior as it is."""
-    compare.assert_matches(*compared_finite(name, 8_000, split_merge=4))
+    compare.assert_matches(*compared(finite(name, split_merge=4), 8_000))
 
 
 def test_a_wrong_ratio_of_exchange_is_rejected(monkeypatch):
     """The same comparison fails when the divisions are not weighed."""
     mutants.wrong_exchange(monkeypatch.setattr)
-    compare.assert_rejected(lambda n: compared_finite("fixed", n, split_merge=4), 8_000)
+    compare.assert_rejected(*finite("fixed", split_merge=4), 8_000)

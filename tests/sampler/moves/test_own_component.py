@@ -10,6 +10,7 @@ from support.moves import (
     assert_wrong_ratio_is_rejected,
     compared,
     far_apart,
+    with_moves,
 )
 
 
@@ -32,14 +33,14 @@ def test_a_wrong_ratio_of_own_component_is_rejected(monkeypatch):
 def test_a_random_choice_of_entries_is_exact(monkeypatch):
     """Not all other entries of a row are drawn together; which ones must not depend on them."""
     mutants.one_entry(monkeypatch.setattr)
-    compare.assert_matches(*compared(FIXED, 12_000, reseat=4))
+    compare.assert_matches(*compared(with_moves(FIXED, reseat=4), 12_000))
     mutants.chosen_entry(monkeypatch.setattr)
-    compare.assert_rejected(lambda n: compared(FIXED, n, reseat=4), 12_000)
+    compare.assert_rejected(*with_moves(FIXED, reseat=4), 12_000)
 
 
 def test_two_decisions_are_exact(monkeypatch):
     """By one word of columns first, then by all; the word must count once."""
     mutants.one_word_first(monkeypatch.setattr)
-    compare.assert_matches(*far_apart(8_000, "reseat"))
+    compare.assert_matches(*compared(far_apart("reseat"), 8_000))
     mutants.one_word_first(monkeypatch.setattr, ("- log_before - part", "- log_before + part"))
-    compare.assert_rejected(lambda n: far_apart(n, "reseat"), 8_000)
+    compare.assert_rejected(*far_apart("reseat"), 8_000)

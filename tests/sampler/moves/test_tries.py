@@ -5,7 +5,7 @@ import pytest
 
 from support import compare, mutants
 from support.chains import NO_MOVES, X33
-from support.moves import FIXED, LEARNED, compared
+from support.moves import FIXED, LEARNED, compared, with_moves
 from thali.model import FixedRates, Gamma, Model
 from thali.sampler import Schedule, Target, chain
 from thali.sampler.moves import tries
@@ -21,13 +21,13 @@ ALL = {"split_merge": 5, "anchored": 3, "guided": 5, "compound": 3, "reseat": 3,
 )
 def test_all_moves_together_are_exact(problem):
     """As they are used; each move alone has the fixed rates quickly."""
-    compare.assert_matches(*compared(problem, 6_000, **ALL))
+    compare.assert_matches(*compared(with_moves(problem, **ALL), 6_000))
 
 
 def test_a_block_that_counts_twice_is_rejected(monkeypatch):
     """The columns of the first decision must not count again in the second."""
     mutants.block_counted_twice(monkeypatch.setattr)
-    compare.assert_rejected(lambda n: compared(FIXED, n, split_merge=4, guided=4), 8_000)
+    compare.assert_rejected(*with_moves(FIXED, split_merge=4, guided=4), 8_000)
 
 
 LEARNED_ALPHA = (
@@ -38,9 +38,9 @@ LEARNED_ALPHA = (
 def test_more_tries_for_more_components_are_exact(monkeypatch):
     """Their number may depend on alpha, which no move changes, not on the components."""
     monkeypatch.setattr(tries, "_FEW", 0.7)
-    compare.assert_matches(*compared(LEARNED_ALPHA, 8_000, guided=1, residual=1))
+    compare.assert_matches(*compared(with_moves(LEARNED_ALPHA, guided=1, residual=1), 8_000))
     mutants.tries_by_what_they_change(monkeypatch.setattr)
-    compare.assert_rejected(lambda n: compared(LEARNED_ALPHA, n, guided=1, residual=1), 8_000)
+    compare.assert_rejected(*with_moves(LEARNED_ALPHA, guided=1, residual=1), 8_000)
 
 
 @pytest.mark.parametrize(("n_columns", "n_tries"), [(16_384, 5), (16_385, 3)])

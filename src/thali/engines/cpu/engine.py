@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -112,8 +113,11 @@ class CpuEngine(RowDraws):
 
     def partition(self, stream: Stream, n_blocks: int) -> list[Index]:
         """Divide the rows of the first mode at random; the rows of each block are increasing."""
-        order = stream.permutation(Site.BLOCKS, self.totals.shape[0])
-        return [np.sort(part) for part in np.array_split(order, n_blocks)]
+        n_rows = self.totals.shape[0]
+        order = stream.permutation(Site.BLOCKS, n_rows)
+        n_each, n_longer = divmod(n_rows, n_blocks)  # the first blocks have one row more
+        edges = [n_each * i + min(i, n_longer) for i in range(n_blocks + 1)]
+        return [np.sort(order[lo:hi]) for lo, hi in pairwise(edges)]
 
     def order_components(
         self, stream: Stream, number: int, factors: tuple[Factor, ...], rows: Index, *,

@@ -1,0 +1,69 @@
+"""Compile most kernels before anything else needs them: `python tests/support/compile_kernels.py`.
+
+With an empty cache, tests, documents and all the processes that they start would compile the same
+kernels at the same time. Two processes share the work here: one goes through the jobs forwards,
+the other backwards, and each waits for a kernel that the other is compiling. What is missing in
+the list is compiled later; that costs time, nothing else.
+"""
+
+import sys
+import warnings
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+
+import thali
+from thali.errors import NotConverged
+
+sys.path.append(str(Path(__file__).parents[1]))
+from support.compile_once import compile_once
+
+FEW = {"chains": 2, "warmup": 30, "draws": 10, "seed": 0, "progress": False}
+
+
+def data(shape, unknown=0.1):
+    return thali.simulate(shape, 3, spurious=0.1, unknown=unknown, seed=0).tensor
+
+
+def answer(shape, **settings):
+    posterior = thali.sample(data(shape), **FEW | settings)
+    posterior.point_estimate()
+    posterior.predict()
+    posterior.align()
+
+
+def transform(n_components):
+    model = thali.BooleanFactorization(n_components, chains=1, warmup=10, draws=10, random_state=0)
+    model.fit_transform(data((40, 20), unknown=0.0))
+
+
+JOBS = [
+    lambda: answer((40, 20)),
+    lambda: answer((400, 40), n_components=3),
+    lambda: transform(3),
+    lambda: answer((40, 20), density=thali.model.PerComponent()),
+    lambda: answer((8, 6, 7), n_components=2),
+    lambda: transform(None),
+    lambda: answer((40, 20), schedule="serial-integrated"),
+    lambda: answer((400, 40)),
+]
+
+
+def work(step):
+    """Do all jobs, from either end."""
+    compile_once()
+    warnings.simplefilter("ignore", NotConverged)
+    for job in JOBS[::step]:
+        with np.errstate(all="ignore"):
+            job()
+
+
+if __name__ == "__main__":
+    context = get_context("spawn")
+    processes = [context.Process(target=work, args=(step,)) for step in (1, -1)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    sys.exit(any(process.exitcode for process in processes))
