@@ -46,8 +46,8 @@ _ALIKE = 0.9
 """Share of rows and of columns from which on two components count as the same."""
 
 _POLISH, _WORK = 20, 800
-"""Number of ordinary sweeps, with all moves, between growth and regrowth. Of many components fewer,
-because moves are then tried more often."""
+"""Number of ordinary sweeps, with all moves, between growth and regrowth. Of many components
+fewer, because moves are then tried more often."""
 
 
 class Judged(NamedTuple):

@@ -1,0 +1,110 @@
+"""Simulated data on which chains once made far too many components, and how chains do on them."""
+
+import warnings
+from time import perf_counter
+
+import numpy as np
+from _runs import most_frequent
+
+import thali
+from thali.errors import NotConverged
+from thali.sampler import Target, chain
+from thali.sampler.grow.growth import Growth
+from thali.sampler.grow.sides import log_evidence
+from thali.sampler.start import first_state
+from thali.streams import chain_key
+
+DENSE, RATES = (249, 6982), {"spurious": 0.43, "dropped": 0.07}
+TALL, MANY = (12_000, 300), (3000, 2000)
+
+
+def dense(seed):
+    """Draw 30 components that cover 64% of the entries, so that three quarters are ones."""
+    density = float(np.sqrt(1.0 - 0.36 ** (1 / 30)))
+    data = thali.simulate(DENSE, 30, density=density, seed=seed, **RATES)
+    return data.tensor, data.factors
+
+
+def unequal_sizes(seed):
+    """Draw 30 components with 2 to 178 rows each, as those fitted to single cells have."""
+    rng = np.random.default_rng(seed)
+    sizes = np.geomspace(2, 178, 30).astype(int)
+    users = np.column_stack([rng.permutation(DENSE[0]) < size for size in sizes])
+    codes = rng.random((DENSE[1], 30)) < 0.262
+    covered = users.astype(int) @ codes.T.astype(int) > 0
+    chance = np.where(covered, 1.0 - RATES["dropped"], RATES["spurious"])
+    return rng.random(DENSE) < chance, (users, codes)
+
+
+def tall(seed):
+    """Draw 8 components in many short rows, with 20% of the entries flipped."""
+    data = thali.simulate(TALL, 8, spurious=0.2, seed=seed)
+    return data.tensor, data.factors
+
+
+def noise(seed):
+    """Draw a table of the same size without any component."""
+    return np.random.default_rng(seed).random(TALL) < 0.5, None
+
+
+def many(seed):
+    """Draw 300 components, with 5% of the entries flipped."""
+    data = thali.simulate(MANY, 300, spurious=0.05, seed=seed)
+    return data.tensor, data.factors
+
+
+CONTROLS = {  # what is drawn, and how many components there are
+    "dense": (dense, 30),
+    "dense, unequal sizes": (unequal_sizes, 30),
+    "tall": (tall, 8),
+    "tall, noise only": (noise, 0),
+    "many components": (many, 300),
+}
+ONLY_STARTS = {"many components"}  # a whole run takes an hour
+
+
+def follow(task):
+    """Follow the first chain of a run, and sample as a user would."""
+    make, expected = CONTROLS[task["control"]]
+    tensor, truth = make(task["seed"])
+    target = Target.prepare(tensor, threads=2)
+    key = chain_key(task["seed"], 0)
+    began = perf_counter()
+    state = first_state(key, target)
+    found = {"start": state.n_components, "start_seconds": round(perf_counter() - began, 1)}
+    if truth is not None:
+        at_truth = target.initial(key, [f[:, truth[0].any(axis=0)] for f in truth])
+        found["gap"] = round(evidence(target, state) - evidence(target, at_truth), 1)
+    most, slowest = state.n_components, 0.0
+    sweeps = chain(key, target, 20, state)
+    for _ in range(20):
+        began = perf_counter()
+        state, info = next(sweeps)
+        slowest = max(slowest, perf_counter() - began)
+        most = max(most, info.n_components)
+    found |= {"most": most, "slowest": round(slowest, 2)}
+    if task["control"] not in ONLY_STARTS:
+        began = perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotConverged)
+            posterior = thali.sample(tensor, seed=task["seed"], threads=2, progress=False)
+        found["seconds"] = round(perf_counter() - began, 1)
+        found["modes"] = [most_frequent(numbers) for numbers in posterior.n_components]
+        found["first"] = posterior.n_components[:, 0].tolist()
+        if truth is not None:
+            n_chains, n_draws = posterior.n_components.shape
+            last = [posterior.draw(number, n_draws - 1).state for number in range(n_chains)]
+            found["last_gap"] = round(
+                min(evidence(target, s) for s in last) - evidence(target, at_truth), 1
+            )
+    return found | {"expected": expected}
+
+
+def evidence(target, state):
+    """Estimate the evidence of a state, after a few sweeps of memberships and codes."""
+    growth = Growth(chain_key(0), target)
+    growth.state = state
+    for _ in range(5):
+        growth.settle()
+        growth.sweep()
+    return log_evidence(growth)
