@@ -64,7 +64,7 @@ class Schedule:
     reseat: int = 2
     residual: int = 1
     starts: int = 4
-    regrow: int = 3
+    regrow: int = 6
     first_rows: int = 4096
 
     def __post_init__(self) -> None:

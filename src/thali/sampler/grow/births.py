@@ -27,12 +27,13 @@ _ALTERNATIONS = 8
 """How often code and users are improved in turn, at most."""
 
 
-def add_components(growth: Growth, n_tries: int) -> int:
+def add_components(growth: Growth, n_tries: int, seeds: Index | None = None) -> int:
     """Try to add components that the data support; return how many were added.
 
     A seed row and the rows whose uncovered entries are most similar are the first users. Code and
     users are then improved in turn. A component is added if it raises the log joint density, with
-    one side summed out (:mod:`thali.sampler.grow.sides`).
+    one side summed out (:mod:`thali.sampler.grow.sides`). ``seeds`` are the rows to choose
+    from; by default all.
     """
     target, state = growth.target, growth.state
     n_rows, n_columns = target.shape
@@ -43,7 +44,9 @@ def add_components(growth: Growth, n_tries: int) -> int:
     to_seed, to_size = stream.uniforms(Site.GROWN_USERS, 2 * n_tries).reshape(2, -1).tolist()
     n_added = 0
     for number in range(n_tries if sizes else 0):
-        seed, size = pick(to_seed[number], n_rows), sizes[pick(to_size[number], len(sizes))]
+        seed = pick(to_seed[number], n_rows if seeds is None else len(seeds))
+        seed = seed if seeds is None else int(seeds[seed])
+        size = sizes[pick(to_size[number], len(sizes))]
         first = _similar_rows(growth, rest, totals, seed, size)
         best = _improve(growth, rest, first)
         if best.value <= 0.0:

@@ -9,6 +9,7 @@ import numpy as np
 
 from thali.engines.base import Cover
 from thali.model.marginals import Marginal
+from thali.sampler.grow.values import shared_counts
 from thali.sampler.moves.proposal import atoms, log_rate, pick, size_of
 from thali.sites import Site
 
@@ -121,10 +122,9 @@ def _pairs(factors: tuple[Factor, ...], *, is_thorough: bool) -> list[tuple[int,
 
 def _overlap(factor: Factor) -> NDArray[np.float64]:
     """Return the share of the smaller of two components that is in the other, for all pairs."""
-    bits = factor.dense().astype(np.float32)
-    size = np.maximum(bits.sum(axis=0), 1.0)
-    overlap: NDArray[np.float64] = (bits.T @ bits) / np.minimum.outer(size, size)
-    return overlap
+    size = np.maximum(factor.sizes(), 1)
+    shared: NDArray[np.float64] = shared_counts(factor.words, factor.words)
+    return shared / np.minimum.outer(size, size)
 
 
 def _densities(state: State) -> NDArray[np.float64]:

@@ -11,6 +11,7 @@ from thali.sampler.grow.births import add_components
 from thali.sampler.grow.deaths import remove_unsupported
 from thali.sampler.grow.merges import merge_pairs
 from thali.sampler.grow.sides import log_evidence
+from thali.sampler.grow.values import shared_counts
 from thali.sampler.moves.proposal import pick
 from thali.sampler.step import step
 from thali.sites import Site
@@ -113,9 +114,8 @@ def _differs(state: State, other: State) -> NDArray[np.bool_]:
         return np.ones(n, np.bool_)
     alike = np.ones((n, other.n_components))
     for one, two in zip(state.factors, other.factors, strict=True):
-        a, b = (factor.dense().astype(np.float32) for factor in (one, two))
-        shared = a.T @ b
-        union = a.sum(axis=0)[:, None] + b.sum(axis=0) - shared
+        shared = shared_counts(one.words, two.words)
+        union = np.add.outer(one.sizes(), two.sizes()) - shared
         alike = np.minimum(alike, shared / np.maximum(union, 1.0))
     differs: NDArray[np.bool_] = alike.max(axis=1) < _ALIKE
     return differs
@@ -166,31 +166,28 @@ def _prune(growth: Growth, best: Judged) -> Iterator[Judged]:
 def _regrow(growth: Growth, best: Judged) -> Iterator[Judged]:
     """Remove a few components and grow others in their place; yield the best after every try.
 
-    The search ends earlier if many tries have failed one after the other.
+    Every try begins with another component, and grows around rows that used what was removed.
     """
-    n_failed = 0
-    for _ in range(_REGROWN):
+    order = growth.stream().permutation(Site.REGROWN, best.state.n_components)
+    for first in order[:_REGROWN]:
         n = best.state.n_components
-        if n < 2 or n_failed > max(4, n // 2):
+        if n < 2:
             return
-        chances = growth.stream().uniforms(Site.REGROWN, 3).tolist()
-        out, is_short = _chosen(best.state, *chances)
+        to_kind, to_number = growth.stream().uniforms(Site.REGROWN, 2).tolist()
+        out = _together(best.state, int(first) % n, pick(to_kind, 3), 1 + pick(to_number, 2))
         is_kept = np.ones(n, np.bool_)
         is_kept[out] = False
+        users = np.flatnonzero(best.state.factors[0].dense()[:, out].any(axis=1))
         growth.state = growth.target.recount(best.state.take(is_kept))
-        if not is_short:
-            add_components(growth, 8)
-            growth.sweep()
-            add_components(growth, 4)
+        add_components(growth, 6, users)
+        growth.sweep()
+        add_components(growth, 3, users)
         growth.sweep()
         growth.sweep()
         remove_unsupported(growth)
-        if not is_short:
-            merge_pairs(growth)
-            growth.sweep()
-        after = _better(growth, best)
-        n_failed = n_failed + 1 if after is best else 0
-        best = after
+        merge_pairs(growth)
+        growth.sweep()
+        best = _better(growth, best)
         yield best
 
 
@@ -200,17 +197,11 @@ def _better(growth: Growth, best: Judged) -> Judged:
     return now if now.value > best.value else best
 
 
-def _chosen(state: State, to_first: float, to_kind: float, to_number: float) -> tuple[Index, bool]:
-    """Choose components to remove; return them and whether nothing is grown in their place.
-
-    In two of five cases a single component is removed for good, in one of five another is grown
-    in its place, and otherwise two or three components that are similar in rows or in columns are
-    removed together.
-    """
-    first, kind = pick(to_first, state.n_components), pick(to_kind, 5)
-    if kind >= 2:
-        return np.array([first]), kind >= 3
-    bits = state.factors[kind].dense().astype(np.float32)
-    shared = (bits.T @ bits[:, first]) / np.sqrt(bits.sum(axis=0) + 1.0)
+def _together(state: State, first: int, kind: int, n_others: int) -> Index:
+    """Return a component, alone or with those that are most similar in rows or in columns."""
+    if kind == len(state.factors):
+        return np.array([first])
+    factor = state.factors[kind]
+    shared = shared_counts(factor.words[[first]], factor.words)[0] / np.sqrt(factor.sizes() + 1.0)
     shared[first] = np.inf
-    return np.argsort(-shared, kind="stable")[: 2 + pick(to_number, 2)], False
+    return np.argsort(-shared, kind="stable")[: 1 + n_others]

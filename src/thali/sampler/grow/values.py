@@ -4,21 +4,27 @@
 
 from __future__ import annotations
 
-from math import exp, log1p
+from math import exp, log, log1p
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from thali._jit import jit
+from thali.bits.words import popcount
 from thali.model.rule import log_odds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from thali.bits import Index
+    from thali.bits import Index, Words
 
 _CERTAIN = 40.0
 """Log odds beyond which the exponential does not change a double."""
+
+_LARGE = 1e280
+"""Product that can be multiplied once more without overflow."""
+
+_ZERO = np.uint64(0)
 
 
 @jit
@@ -43,15 +49,25 @@ def log_sums(scores: NDArray[np.float64], odds: NDArray[np.float64]) -> NDArray[
     """Return the log marginal likelihood of every code, with its bits summed out.
 
     ``scores`` is ``(n_columns, n_components)``, the gain by every bit; ``odds`` are the log odds
-    of the densities q. The sum over columns is that of log(1 - q + q exp(score)).
+    of the densities q. The sum over columns is that of log(1 - q + q exp(score)). Factors are
+    multiplied as long as they can be, because a logarithm takes longer than a product.
     """
     n_columns, n = scores.shape
-    sums = np.zeros(n)
+    sums, products = np.zeros(n), np.ones(n)
     for k in range(n):
         sums[k] = -n_columns * softplus(odds[k])
     for column in range(n_columns):
         for k in range(n):
-            sums[k] += softplus(scores[column, k] + odds[k])
+            x = scores[column, k] + odds[k]
+            if x > _CERTAIN:
+                sums[k] += x
+            elif x > -_CERTAIN:
+                products[k] *= 1.0 + exp(x)
+                if products[k] > _LARGE:
+                    sums[k] += log(products[k])
+                    products[k] = 1.0
+    for k in range(n):
+        sums[k] += log(products[k])
     return sums
 
 
@@ -65,10 +81,32 @@ def log_paths(
     """
     paths = np.zeros(scores.shape[0])
     for column in range(scores.shape[0]):
+        product = 1.0
         for k in range(scores.shape[1]):
             x = scores[column, k] + odds[k]
-            paths[column] -= softplus(-x if bits[column, k] else x)
+            x = -x if bits[column, k] else x
+            if x > _CERTAIN:
+                paths[column] -= x
+            elif x > -_CERTAIN:
+                product *= 1.0 + exp(x)
+                if product > _LARGE:
+                    paths[column] -= log(product)
+                    product = 1.0
+        paths[column] -= log(product)
     return paths
+
+
+@jit
+def shared_counts(words: Words, others: Words) -> NDArray[np.float64]:
+    """Return the number of bits that each line of a factor shares with each line of another."""
+    out = np.zeros((words.shape[0], others.shape[0]))
+    for i in range(words.shape[0]):
+        for j in range(others.shape[0]):
+            n = _ZERO
+            for w in range(words.shape[1]):
+                n += popcount(words[i, w] & others[j, w])
+            out[i, j] = np.float64(n)
+    return out
 
 
 @jit
