@@ -4,7 +4,7 @@ import warnings
 from time import perf_counter
 
 import numpy as np
-from _runs import most_frequent
+from _runs import most_frequent, table
 
 import thali
 from thali.errors import NotConverged
@@ -108,3 +108,38 @@ def evidence(target, state):
         growth.settle()
         growth.sweep()
     return log_evidence(growth)
+
+
+def tell_controls(runs, out):  # noqa: ARG001
+    """Describe the runs on the controls."""
+    rows = []
+    for name, (make, expected) in CONTROLS.items():
+        chosen = [run for run in runs if run["control"] == name]
+        if not chosen:
+            continue
+        chains = [mode for run in chosen for mode in run.get("modes", ())]
+        rows.append(
+            [
+                f"{name}: {make.__doc__.split('Draw ')[1].rstrip('.')}",
+                expected,
+                ", ".join(str(run["start"]) for run in chosen),
+                f"{sum(m == expected for m in chains)} of {len(chains)}" if chains else "",
+                min((run["last_gap"] for run in chosen if "last_gap" in run), default=""),
+                max(run["most"] for run in chosen),
+                f"{max(run['start_seconds'] for run in chosen):.1f}",
+                f"{max((run.get('seconds', 0.0) for run in chosen)) or '':}",
+            ]
+        )
+    head = [
+        "data", "components", "after the start, by seed", "chains whose mode is right",
+        "least evidence, minus that from the truth", "most components in 20 sweeps",
+        "start, s", "default call, s",
+    ]  # fmt: skip
+    return f"""## Controls
+
+Data on which a chain that starts from nothing makes far too many components, sampled by the
+default call on two threads (of many components, only the start of one chain is followed). The
+evidence is the log joint density of data and users, with the codes summed out, of the last draw of
+each of four chains; times are the longest.
+
+{table(head, rows)}"""

@@ -24,9 +24,10 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
 SHAPE = (200, 500)
 WITHOUT_MOVES = Schedule(
-    "serial-integrated", split_merge=0, anchored=0, guided=0, compound=0, reseat=0, residual=0
-)
-"""Row by row and bit by bit: the corrected sampler as far as the paper goes."""
+    "serial-integrated", split_merge=0, anchored=0, guided=0, compound=0, reseat=0, residual=0,
+    starts=0,
+)  # fmt: skip
+"""From nothing, row by row and bit by bit: the corrected sampler as far as the paper goes."""
 
 GREY = "#808080"  # this and the colours below are readable on white and on black
 BLUE, GREEN, ORANGE, PURPLE = "#3b8ede", "#17a589", "#e8590c", "#9b6bdf"

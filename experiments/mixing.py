@@ -1,15 +1,17 @@
 """How many sweeps until the chain is where it belongs? ``./dev python experiments/mixing.py``.
 
-Three parts. *starts*: chains from bad states, with and without moves of whole components, until
+Four parts. *starts*: chains from bad states, with and without moves of whole components, until
 their log joint density is that of a chain which started at the truth. *unequal*: is the number of
 components right when ones are dropped ten times as often as zeros are raised? *wide*: how soon are
-all components of a large matrix found, starting from none?
+all components of a large matrix found? *controls*: data on which a chain that starts from nothing
+makes far too many components.
 """
 
 from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
+from _controls import CONTROLS, follow, tell_controls
 from _runs import (
     BLUE,
     GREEN,
@@ -138,7 +140,7 @@ def unequal(task):
 
 
 def wide(task):
-    """Note when a chain from no component has found all, and nothing else."""
+    """Note when a chain, after its start, has found all components and nothing else."""
     data = thali.simulate(WIDE_SHAPE, WIDE_COMPONENTS, spurious=WIDE_FLIPS, seed=task["seed"])
     truth = PackedTensor.from_tensor(BinaryTensor.from_any(data.noise_free))
     start = perf_counter()
@@ -164,7 +166,12 @@ def error(state, truth):
     return (truth.n_ones - tp + fp) / truth.n_known
 
 
-PARTS = {"starts": (arrive, 50), "unequal": (unequal, 20), "wide": (wide, 20)}  # and seeds
+PARTS = {  # and seeds
+    "starts": (arrive, 50),
+    "unequal": (unequal, 20),
+    "wide": (wide, 20),
+    "controls": (follow, 5),
+}
 
 
 # --- page ------------------------------------------------------------------------------------
@@ -249,10 +256,10 @@ def tell_wide(runs, out):  # noqa: ARG001
     return f"""## A wide matrix
 
 {WIDE_SHAPE[0]} by {WIDE_SHAPE[1]} entries, {WIDE_COMPONENTS} components, {WIDE_FLIPS:.0%} of
-entries flipped, the number not given, starting from none. All components are found when there are
+entries flipped, the number not given. All components are found when there are
 {WIDE_COMPONENTS} and fewer than {WIDE_ERROR:.1%} of the entries before bit flips are predicted
 wrongly. That was so within {WIDE_SOON} sweeps in **{soon}** runs (median {middle}, most {most}, of
-{WIDE_SWEEPS} sweeps), and in {stays:.1%} of the sweeps from then on. Median time of
+{WIDE_SWEEPS} sweeps), and in {stays:.1%} of the sweeps from then on. Median time of the start and
 {WIDE_SWEEPS} sweeps: {median_seconds(runs):.0f} s."""
 
 
@@ -272,9 +279,17 @@ def main():
             task = {"part": part, "seed": seed}
             if part == "starts":
                 task |= {"start": list(STARTS)[seed % len(STARTS)], "flips": chosen.flips}
-            tasks.append(task)
+            if part == "controls":
+                tasks += [task | {"control": name} for name in CONTROLS]
+            else:
+                tasks.append(task)
     runs = carry_out(work, tasks, chosen, compile_samplers)
-    tell = {"starts": tell_starts, "unequal": tell_unequal, "wide": tell_wide}
+    tell = {
+        "starts": tell_starts,
+        "unequal": tell_unequal,
+        "wide": tell_wide,
+        "controls": tell_controls,
+    }
     write_page(
         chosen.out.with_suffix(".md"),
         "# How many sweeps does it take?",
