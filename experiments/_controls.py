@@ -127,7 +127,7 @@ def tell_controls(runs, out):  # noqa: ARG001
                 min((run["last_gap"] for run in chosen if "last_gap" in run), default=""),
                 max(run["most"] for run in chosen),
                 f"{max(run['start_seconds'] for run in chosen):.1f}",
-                f"{max((run.get('seconds', 0.0) for run in chosen)) or '':}",
+                f"{max(run.get('seconds', 0.0) for run in chosen) or '':}",
             ]
         )
     head = [
