@@ -40,7 +40,7 @@ component are drawn before those of later components, which may explain the same
 
 
 _LITTLE = 3.0
-"""Gain in log evidence below which a further round is not tried."""
+"""Gain in log evidence below which a further round is not tried; more if estimates differ more."""
 
 
 class Attempted(NamedTuple):
@@ -119,12 +119,14 @@ def _search(key: np.uint64, host: Target) -> Iterator[Starting]:
         history.append(Attempted("pooled", best.state.n_components, best.value))
         yield Starting(best.state, tuple(history), "pooling")
     for number in range(0 if are_same else host.schedule.regrow):
-        before = best
+        growth.state = best.state
+        before = judged(growth)  # again: the best so far may have been lucky
+        noise, best = abs(best.value - before.value), before
         for now in improve(growth, best):
             best = now
             yield Starting(best.state, tuple(history), f"regrowing, round {number + 1}")
         history.append(Attempted("regrown", best.state.n_components, best.value))
-        if best.value < before.value + _LITTLE:
+        if best.value < before.value + max(_LITTLE, noise):
             break
     growth.state = best.state
     yield Starting(growth.result(), tuple(history), "done")
