@@ -50,7 +50,7 @@ class _Chain:
         begun = self.store.state
         if begun is None:
             for now in start(key, target):
-                begun = now.state
+                begun, self.store.start = now.state, now.history
                 self._note_start(now)
                 yield
         n_left = self.n_sweeps - (0 if begun is None else begun.sweep)

@@ -66,6 +66,7 @@ def test_a_stored_run_reads_back_and_continues_exactly(case, tmp_path):
     )
     assert same(whole, stored)
     assert same(whole, thali.load(tmp_path / "a"))
+    assert whole.starts == stored.starts == thali.load(tmp_path / "a").starts
     short = SHORT | {"draws": 4}
     thali.sample(data, **short, **settings, out=tmp_path / "b")
     assert thali.load(tmp_path / "b").n_draws == 4
@@ -460,7 +461,9 @@ def test_killed_at_any_moment_a_run_loads_and_continues_exactly(tmp_path):
         n_partial += 0 < read.n_draws < 60
         for draw in range(read.n_draws):
             assert read.draw(0, draw).log_joint == whole.draw(0, draw).log_joint
-        assert same(thali.resume(out), whole)
+        resumed = thali.resume(out)
+        assert same(resumed, whole)
+        assert resumed.starts == whole.starts
     assert n_partial >= 10  # the kills did hit running chains
 
 
