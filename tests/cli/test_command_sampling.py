@@ -270,7 +270,9 @@ def test_stopped_by_hand(start, table, tmp_path, is_kept):
         wait_for_draws(tmp_path / "run")
     else:
         assert "sampling 2 chains" in process.stderr.readline()
-        time.sleep(1)
+        for line in process.stderr:  # after ten seconds, how far the chains are
+            if not re.search("starting|warm-up", line):
+                break
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 1, err

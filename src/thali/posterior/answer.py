@@ -165,9 +165,9 @@ def start_in_words(found: dict[str, Any]) -> str | None:
     ...     {"stage": "grown", "n_components": 9, "evidence": -1304.2},
     ...     {"stage": "pooled", "n_components": 13, "evidence": -1246.1},
     ... ]
-    >>> print(start_in_words({"chains": 2, "starts": [start, start[:2]]}))
-    Before its first sweep, each chain grew components on the data, in 2 starts, and kept 9 to 13 \
-    (log evidence -1,304.2 to -1,246.1).
+    >>> words = start_in_words({"chains": 1, "starts": [start]})
+    >>> words.partition(", and ")[2]
+    'kept 13 (log evidence -1,246.1).'
     """
     grown = [stages for stages in found["starts"] if stages]
     if not grown:
