@@ -284,7 +284,7 @@ def wrong_entries(shape, engine, truth, found, n_rows=20_000):
 
 
 def inference(shape, n_true, n_sweeps, seconds, schedule):
-    """Sample from scratch, as ``thali.sample`` does: components are grown on some rows, then all."""
+    """Sample from scratch, as ``thali.sample`` does: grow on some of the rows, then use all."""
     engine, tensor, truth = made_on_device(shape, n_true, seed=11)
     ones = from_device(engine._unfoldings[0][0].words.view(cp.uint64)[:, : n_words(shape[1])])
     tensor = tensor._replace(unfoldings=(Unfolding(ones, None), tensor.unfoldings[1]))
