@@ -204,7 +204,7 @@ def _starts(posterior: Posterior) -> str:
             best = max(reached, key=lambda part: part.evidence)
             rows.append(
                 f"<tr><th scope=row>{chain}</th>"
-                f"<td>{words.format(n_of(len(reached), _TIMES[stage]))}</td>"
+                f"<td class=left>{words.format(n_of(len(reached), _TIMES[stage]))}</td>"
                 f"<td>{best.n_components:,}</td><td>{_number(best.evidence, ',.1f')}</td></tr>"
             )
     return (
@@ -214,7 +214,7 @@ def _starts(posterior: Posterior) -> str:
         "answer does not depend on it.</p>"
         '<div class="scroll" tabindex="0" role="region" aria-label="Starts"><table>'
         "<caption>What the chains began with</caption><thead><tr>"
-        "<th scope=col>chain</th><th scope=col>stage</th><th scope=col>components</th>"
+        "<th scope=col>chain</th><th scope=col class=left>stage</th><th scope=col>components</th>"
         f"<th scope=col>log evidence</th></tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
 
