@@ -284,17 +284,18 @@ def wrong_entries(shape, engine, truth, found, n_rows=20_000):
 
 
 def inference(shape, n_true, n_sweeps, seconds, schedule):
-    """Sample from scratch, as ``thali.sample`` does: a start with some of the rows, then all."""
+    """Sample from scratch, as ``thali.sample`` does: grow on some of the rows, then use all."""
     engine, tensor, truth = made_on_device(shape, n_true, seed=11)
     ones = from_device(engine._unfoldings[0][0].words.view(cp.uint64)[:, : n_words(shape[1])])
     tensor = tensor._replace(unfoldings=(Unfolding(ones, None), tensor.unfoldings[1]))
     print(f"{tensor.n_ones / tensor.n_known:.1%} ones", flush=True)
     target = target_of(engine, tensor, Model(), schedule)
     began, where = perf_counter(), None
-    for begun, info in start(KEY, target):
-        if where != begun.factors[0].n_rows or begun.sweep % 50 == 0:
-            where = begun.factors[0].n_rows
-            print(f"  start: {where} rows, sweep {begun.sweep}: {info.n_components} components, "
+    for now in start(KEY, target):
+        begun = now.state
+        if where != now.stage:
+            where = now.stage
+            print(f"  {where or 'started'}: {begun.n_components} components, "
                   f"{perf_counter() - began:.1f} s", flush=True)  # fmt: skip
     first, times = perf_counter() - began, []
     for state, info in chain(KEY, target, n_sweeps, begun):
@@ -390,7 +391,7 @@ def main() -> None:  # noqa: C901, PLR0915
             name: options.tries * (name in options.moves) for name in MOVES
         }  # fmt: skip
         if not options.no_warmup:  # kernels are compiled
-            quick = Schedule(warmup=3, first_rows=1024, first_sweeps=40, **tries)
+            quick = Schedule(warmup=3, first_rows=1024, **tries)
             inference((40_000, 1_000), 4, 10, 999.0, quick)
         schedule = Schedule(warmup=options.inference, **tries)
         sweep = inference((options.rows, options.columns), 24, options.inference,

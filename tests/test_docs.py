@@ -18,6 +18,7 @@ from thali.model.simulate import Simulated
 from thali.posterior.align import Alignment
 from thali.posterior.estimate import PointEstimate
 from thali.posterior.predict import Score
+from thali.sampler import Attempted
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [
@@ -133,7 +134,7 @@ def test_public_names_have_an_example(name):
     assert has_example(getattr(thali, name))
 
 
-@pytest.mark.parametrize("result", [Alignment, PointEstimate, Score, Simulated])
+@pytest.mark.parametrize("result", [Alignment, Attempted, PointEstimate, Score, Simulated])
 def test_reference_names_the_fields_of_results(result):
     """Tables in the reference have a line for every field, in the same order."""
     text = (ROOT / "docs" / "api.md").read_text()

@@ -14,7 +14,11 @@ import pytest
 
 import thali
 from thali.errors import NotConverged
-from thali.progress import Progress, Reporter
+from thali.model import Model
+from thali.progress import Bars, Progress, Reporter
+from thali.sampler import Schedule, Target
+from thali.trace import MemoryStore, Settings
+from thali.workers import _Chain
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*too few to judge:thali.errors.NotConverged")
 
@@ -123,6 +127,66 @@ def test_bars_show_sweeps_components_and_log_joint(capsys):
     assert capsys.readouterr().err == ""
 
 
+def test_before_the_first_sweep_progress_says_how_the_start_goes():
+    """What is done, how many components there are, and the best evidence as soon as it is known.
+
+    No sweep is counted, and there is no log joint density yet.
+    """
+    settings = Settings(DATA.shape, Model(), Schedule(warmup=2), seed=1, chains=1, draws=2)
+    store = MemoryStore(settings)
+    target = Target.prepare(DATA, schedule=settings.schedule, threads=1)
+    chain = _Chain(0, target, settings, store)
+    seen = [chain.now for _ in chain.sweeps]
+    assert [now.sweep for now in seen if not now.start] == [1, 2, 3, 4]
+    started = [now for now in seen if now.start]
+    assert {now.sweep for now in started} == {0}
+    assert all(np.isnan(now.log_joint) for now in started)
+    stages = list(dict.fromkeys(now.start for now in started))
+    assert stages[:2] == ["starting: start 1 of 4", "starting: start 2 of 4"]
+    assert stages[-1] == "starting: done"
+    assert "starting: regrowing, round 1" in stages
+    assert all(np.isnan(now.evidence) for now in started if now.start == stages[0])
+    assert started[-1].evidence == max(part.evidence for part in store.start)
+    assert seen[-1].start == ""
+    assert np.isnan(seen[-1].evidence)
+
+
+@pytest.mark.parametrize(
+    ("now", "words"),
+    [
+        (
+            Progress(0, 0, 9, True, 3, np.nan, "starting: start 1 of 4"),
+            "starting: start 1 of 4, 3 components",
+        ),
+        (
+            Progress(0, 0, 9, True, 1, np.nan, "starting: start 2 of 4", -1259.13),
+            "starting: start 2 of 4, 1 component, best log evidence -1259.1",
+        ),
+        (Progress(0, 1, 9, True, 3, -12.0), "warm-up, 3 components, log joint -12.0"),
+        (Progress(0, 9, 9, False, 3, -12.0), "3 components, log joint -12.0"),
+    ],
+)
+def test_progress_in_words(now, words, capsys):
+    """The bar shows them, before the first sweep at zero."""
+    assert now.words() == words
+    bars = Bars()
+    bars(now)
+    bars.close()
+    told = capsys.readouterr().err
+    assert f"{now.sweep}/9" in told
+    assert words in told
+
+
+def test_a_start_is_reported_when_it_has_grown():
+    """Not again if nothing changed."""
+    seen = []
+    reporter = Reporter(seen.append)
+    first = Progress(0, 0, 9, True, 1, np.nan, "starting: start 1 of 4")
+    for now in (first, first, first._replace(n_components=2)):
+        reporter([now])
+    assert [now.n_components for now in seen] == [1, 2]
+
+
 def test_reporter_without_listener_does_nothing():
     """Silence costs nothing."""
     reporter = Reporter(False)
@@ -211,10 +275,10 @@ def test_an_error_in_a_chain_reaches_the_caller(monkeypatch):
 
 
 def test_chains_that_disagree_are_told():
-    """Too short a warm-up on large data is noticed; the warning says what to do."""
+    """Too short a warm-up from nothing is noticed; the warning says what to do."""
     data = thali.simulate((120, 300), 8, spurious=0.2, seed=3).tensor
     with pytest.warns(NotConverged, match=r"number of components"):
-        thali.sample(data, chains=4, warmup=0, draws=30, seed=1)
+        thali.sample(data, chains=4, warmup=0, draws=30, seed=1, schedule=Schedule(starts=0))
 
 
 def test_easy_data_give_no_warning():

@@ -13,7 +13,7 @@ from thali._jit import KERNEL_FILES
 
 PACKAGE = Path(thali.__file__).parent
 LAYERS = [
-    {"_jit", "sentences", "sites"},
+    {"_jit", "defaults", "sentences", "sites"},
     {"errors"},
     {"checks", "progress"},
     {"streams", "threads"},

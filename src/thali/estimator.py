@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from thali import inference
 from thali.data import BinaryTensor
 from thali.data.binary import own_names
+from thali.defaults import CHAINS, DRAWS, WARMUP
 from thali.estimator_rows import new_rows, prior_odds, read_rows, seed_of
-from thali.inference import DRAWS, WARMUP
 from thali.model import Noise
 from thali.posterior.new_rows import log_scores, memberships, predictive
 
@@ -97,7 +97,7 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         alpha: float | Gamma | None = None,
         density: float | Beta | Fixed | PerComponent | tuple[Any, ...] | None = None,
         schedule: str | Schedule = "parallel",
-        chains: int = 4,
+        chains: int = CHAINS,
         warmup: int = WARMUP,
         draws: int = DRAWS,
         thin: int = 1,

@@ -9,6 +9,7 @@ from thali.bits import PackedTensor
 from thali.checks import count, positive
 from thali.data import BinaryTensor
 from thali.data.binary import own_names
+from thali.defaults import CHAINS, DRAWS, WARMUP
 from thali.errors import InvalidValue, TraceDamaged, TraceMismatch
 from thali.execution import carry_on, finish, prepare
 from thali.model import Model
@@ -33,10 +34,6 @@ if TYPE_CHECKING:
     from thali.progress import Progress
     from thali.sampler import Schedule
 
-WARMUP = 200
-DRAWS = 400
-"""Default warm-up sweeps and draws per chain (docs/how-sure.md says how they were chosen)."""
-
 
 def sample(
     data: Any,
@@ -46,7 +43,7 @@ def sample(
     alpha: float | Gamma | None = None,
     density: float | Beta | Fixed | PerComponent | tuple[Any, ...] | None = None,
     schedule: str | Schedule = "parallel",
-    chains: int = 4,
+    chains: int = CHAINS,
     warmup: int = WARMUP,
     draws: int = DRAWS,
     thin: int = 1,
@@ -60,9 +57,10 @@ def sample(
     """Sample the posterior of the components behind binary data.
 
     Chains run side by side on the given threads; their draws are the same as if each ran alone.
-    From 16,384 rows on, a chain warms up on a subset of the rows
-    (:class:`~thali.sampler.Schedule`). Ctrl-C ends the run early: the draws that all chains have
-    by then are returned (and kept if ``out`` is given).
+    If the number of components is inferred, a chain first grows components on the data (on a
+    subset of the rows if there are 16,384 or more), see :class:`~thali.sampler.Schedule`. Ctrl-C
+    ends the run early: the draws that all chains have by then are returned (and kept if ``out`` is
+    given).
 
     Parameters
     ----------

@@ -4,28 +4,79 @@ from __future__ import annotations
 
 import logging
 import sys
+from math import isnan, nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Iterable
 
 log = logging.getLogger("thali")
 
 
 class Progress(NamedTuple):
-    """The progress of one chain."""
+    """The progress of one chain.
+
+    Before its first sweep, a chain grows components (:mod:`thali.sampler.start`). ``start`` then
+    says what it does, such as ``"starting: start 2 of 4"``, and ``evidence`` is the best log
+    evidence so far. Later, ``start`` is empty.
+    """
 
     chain: int
     sweep: int  # number of completed sweeps
     n_sweeps: int  # number of sweeps of the whole chain
     is_warmup: bool
     n_components: int
-    log_joint: float
-    start: str = ""  # description of what the chain does before its first sweep
+    log_joint: float  # NaN before the first sweep
+    start: str = ""
+    evidence: float = nan  # NaN as long as it is not known, and after the start
+
+    def words(self) -> str:
+        """Say what the chain does, its number of components and how good they are.
+
+        Examples
+        --------
+        >>> Progress(0, 0, 600, True, 12, nan, "starting: start 2 of 4", -1259.13).words()
+        'starting: start 2 of 4, 12 components, best log evidence -1259.1'
+        >>> Progress(0, 9, 600, True, 1, -1300.0).words()
+        'warm-up, 1 component, log joint -1300.0'
+        """
+        stage = "warm-up" if self.is_warmup else ""
+        parts = [self.start or stage, n_components((self.n_components,))]
+        if not self.start:
+            parts.append(f"log joint {self.log_joint:.1f}")
+        return ", ".join(filter(None, [*parts, best_evidence((self.evidence,))]))
+
+
+def n_components(numbers: Collection[int]) -> str:
+    """Write the number of components of some chains, or from the smallest to the largest.
+
+    Examples
+    --------
+    >>> n_components([3, 5, 4]), n_components([1])
+    ('3 to 5 components', '1 component')
+    """
+    low, high = min(numbers), max(numbers)
+    spread = f"{low}" if low == high else f"{low} to {high}"
+    return f"{spread} component{'s' * (spread != '1')}"
+
+
+def best_evidence(values: Iterable[float]) -> str:
+    """Write the log evidence of some chains, or from the lowest to the highest; NaN is left out.
+
+    Examples
+    --------
+    >>> best_evidence([-1259.13, nan, -1246.1]), best_evidence([nan])
+    ('best log evidence -1259.1 to -1246.1', '')
+    """
+    known = [value for value in values if not isnan(value)]
+    if not known:
+        return ""
+    low, high = f"{min(known):.1f}", f"{max(known):.1f}"
+    return f"best log evidence {low if low == high else f'{low} to {high}'}"
 
 
 class Bars:
-    """One progress bar per chain, made when its first sweep is reported."""
+    """One progress bar per chain, made when its start or its first sweep is reported."""
 
     def __init__(self) -> None:
         self._bars: dict[int, Any] = {}
@@ -43,11 +94,7 @@ class Bars:
                 unit=" sweeps",
             )
         bar = self._bars[now.chain]
-        stage = "warm-up, " if now.is_warmup else ""
-        stage = f"{now.start}, " if now.start else stage
-        bar.set_postfix_str(
-            f"{stage}{now.n_components} components, log joint {now.log_joint:.1f}", refresh=False
-        )
+        bar.set_postfix_str(now.words(), refresh=False)
         bar.update(now.sweep - bar.n)
 
     def close(self) -> None:
@@ -72,16 +119,16 @@ class Reporter:
                 "terminal or a notebook) and a function that takes a Progress."
             )
             raise TypeError(msg)
-        self._reported: dict[int, tuple[int, str]] = {}
+        self._reported: dict[int, Progress] = {}
 
     def __call__(self, chains: list[Progress]) -> None:
         """Report the chains that have made progress since the last call."""
         if self._callback is None:
             return
         for now in chains:
-            if self._reported.get(now.chain) == (now.sweep, now.start):
+            if self._reported.get(now.chain) == now:
                 continue
-            self._reported[now.chain] = now.sweep, now.start
+            self._reported[now.chain] = now
             try:
                 self._callback(now)
             except Exception:

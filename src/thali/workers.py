@@ -50,7 +50,7 @@ class _Chain:
         begun = self.store.state
         if begun is None:
             for now in start(key, target):
-                begun = now.state
+                begun, self.store.start = now.state, now.history
                 self._note_start(now)
                 yield
         n_left = self.n_sweeps - (0 if begun is None else begun.sweep)
@@ -64,10 +64,12 @@ class _Chain:
         self.now = Progress(self.number, sweep, self.n_sweeps, *now)
 
     def _note_start(self, now: Starting) -> None:
-        value = now.history[-1].evidence if now.history else nan
+        evidence = max((part.evidence for part in now.history), default=nan)
         n_components = now.state.n_components
-        stage = f"starting: {now.stage}"
-        self.now = Progress(self.number, 0, self.n_sweeps, True, n_components, value, stage)
+        stage = f"starting: {now.stage or 'done'}"
+        self.now = Progress(
+            self.number, 0, self.n_sweeps, True, n_components, nan, stage, evidence
+        )
 
 
 class _Workers:

@@ -1,5 +1,6 @@
 """Help teaches, and is there at once."""
 
+import inspect
 import re
 import subprocess
 import sys
@@ -64,15 +65,19 @@ def test_help_imports_nothing_heavy(arguments):
     assert {name for name in loaded if name.startswith("thali")} == {
         "thali",
         "thali.cli",
-        *(f"thali.cli.{part}" for part in ("group", "output", "progress", "sampling")),
+        *(f"thali.cli.{part}" for part in ("density", "group", "output", "progress", "sampling")),
         *(f"thali.cli.{part}" for part in ("messages", "simulation", "views")),
-        *("thali.errors", "thali.sentences"),
+        *("thali.defaults", "thali.errors", "thali.sentences"),
     }
 
 
 def test_defaults_are_those_of_sample():
-    """The command line has them as numbers, because importing sample would make --help slow."""
-    from thali.inference import DRAWS, WARMUP
+    """Python, the estimator and the command line have one definition of them."""
+    from thali.defaults import CHAINS, DRAWS, WARMUP
 
+    lengths = {"chains": CHAINS, "warmup": WARMUP, "draws": DRAWS}
     given = {option.name: option.default for option in main.commands["fit"].params}
-    assert (given["warmup"], given["draws"], given["chains"]) == (WARMUP, DRAWS, 4)
+    assert {name: given[name] for name in lengths} == lengths
+    for taker in (thali.sample, thali.BooleanFactorization):
+        asked = inspect.signature(taker).parameters
+        assert {name: asked[name].default for name in lengths} == lengths

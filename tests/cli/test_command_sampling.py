@@ -19,6 +19,8 @@ from support.commands import FAST, answer_of, without_time
 from thali.cli import progress
 from thali.cli.progress import Lines
 from thali.data.readers.files import read as READ  # noqa: N812 - a constant: tests put others in its place
+from thali.errors import TraceMismatch
+from thali.model import Beta, PerComponent
 from thali.progress import Progress
 from thali.trace import Run
 
@@ -94,6 +96,43 @@ def test_what_fit_finds_is_what_sample_finds(run, table, tmp_path):
     found = thali.load(tmp_path / "run")
     assert found.settings == expected.settings
     np.testing.assert_array_equal(found.log_joint, expected.log_joint)
+
+
+@pytest.mark.parametrize(
+    ("typed", "density"),
+    [("0.2", 0.2), ("shared", Beta()), ("own", PerComponent())],
+    ids=["number", "shared", "own"],
+)
+@pytest.mark.parametrize("components", [(), ("--components", 2)], ids=["buffet", "finite"])
+def test_densities(run, table, tmp_path, typed, density, components):
+    """Fixed, one for all components, or one for each; as in Python."""
+    words = (*FAST, "--quiet", "--out", "run", "--density", typed, *components)
+    assert run("fit", table, *words)[0] == 0
+    data = np.loadtxt(table, skiprows=1, delimiter=",")
+    number = components[-1] if components else None
+    lengths = {"chains": 2, "warmup": 5, "draws": 5, "seed": 0}
+    expected = thali.sample(data, n_components=number, density=density, **lengths)
+    found = thali.load(tmp_path / "run")
+    assert found.settings == expected.settings
+    np.testing.assert_array_equal(found.log_joint, expected.log_joint)
+
+
+def test_densities_of_a_run_that_goes_on(run, table, tmp_path):
+    """A run goes on with its own density; another one is refused where settings can be given."""
+    assert run("fit", table, *FAST, "-q", "--out", "run", "--density", "own")[0] == 0
+    assert run("resume", "run", "-q", "--draws", 7)[0] == 0
+    assert thali.load(tmp_path / "run").settings.model.density == PerComponent()
+    assert thali.resume(tmp_path / "run", density=PerComponent()).n_draws == 7
+    for other in (None, 0.2, Beta(), PerComponent(n_values=4)):
+        with pytest.raises(TraceMismatch, match=r"density=.* the run has another value"):
+            thali.resume(tmp_path / "run", density=other)
+
+
+def test_the_next_command_has_the_density(run, table):
+    """As it was typed; the default is not repeated."""
+    assert "--density own" in run("fit", table, *FAST, "--density", "own")[1]
+    assert "--density 0.2" in run("fit", table, *FAST, "--density", "0.20")[1]
+    assert "--density" not in run("fit", table, *FAST)[1]
 
 
 def test_fit_is_reproducible(run, table):
@@ -231,7 +270,9 @@ def test_stopped_by_hand(start, table, tmp_path, is_kept):
         wait_for_draws(tmp_path / "run")
     else:
         assert "sampling 2 chains" in process.stderr.readline()
-        time.sleep(1)
+        for line in process.stderr:  # after ten seconds, how far the chains are
+            if not re.search("starting|warm-up", line):
+                break
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 1, err
@@ -324,6 +365,34 @@ def test_a_log_gets_a_line_now_and_then(capsys):
     assert capsys.readouterr().err.splitlines() == [
         "thali: 32 of 100 sweeps (warm-up, 3 to 5 components)",
         "thali: 60 of 100 sweeps (3 components)",
+    ]
+
+
+def test_a_log_says_how_the_start_goes(capsys):
+    """No sweep is counted; evidence is left out until it is known."""
+    now = [0.0]
+    lines = Lines(2, clock=lambda: now[0])
+    nothing = Progress(0, 0, 50, True, 1, np.nan, "starting: start 1 of 4")
+    later = nothing._replace(n_components=12, start="starting: pooling", evidence=-1259.13)
+    swept = Progress(1, 3, 50, True, 11, -900.0)
+    for seconds, shown in [
+        (11, nothing),
+        (22, later),
+        (23, later._replace(chain=1, n_components=9, evidence=-1246.1)),
+        (34, later),
+        (45, swept),
+        (56, swept._replace(chain=0)),
+    ]:
+        now[0] = float(seconds)
+        lines(shown)
+    assert capsys.readouterr().err.splitlines() == [
+        "thali: 0 of 100 sweeps (starting: start 1 of 4, 1 component)",
+        "thali: 0 of 100 sweeps (starting: pooling, 12 components, best log evidence -1259.1)",
+        "thali: 0 of 100 sweeps (starting: pooling, 9 to 12 components, best log evidence -1259.1 "
+        "to -1246.1)",
+        "thali: 3 of 100 sweeps (starting: pooling, 11 to 12 components, best log evidence "
+        "-1259.1)",
+        "thali: 6 of 100 sweeps (warm-up, 11 components)",
     ]
 
 

@@ -36,13 +36,14 @@ PROMISED = {
     "r_hat": {...: float},
     "ess": {...: float},
     "moves": {...: {"tried": int, "accepted": int}},
+    "starts": [[{"stage": str, "n_components": int, "evidence": float}]],
     "agree": bool,
     "warning": str,
     "verdict": {"kind": str, "quantities": [str], "advised_draws": int},
     "wall_seconds": float,
     "version": str,
 }
-MAY_BE_NONE = {"alpha", "warning", "verdict", "wall_seconds", "r_hat", "ess"}
+MAY_BE_NONE = {"alpha", "warning", "verdict", "wall_seconds", "r_hat", "ess", "starts"}
 
 
 def conforms(value, promised, path=""):
@@ -88,6 +89,9 @@ def test_summary_for_machines(run, finished, name):
     assert (found["alpha"] is None) == (name == "agree")
     assert found["agree"] == (found["warning"] is None) == (name == "agree")
     assert found["wall_seconds"] == posterior.wall_seconds > 0
+    starts = [[tuple(part.values()) for part in stages] for stages in found["starts"]]
+    assert starts == [list(history) for history in posterior.starts]
+    assert all(starts) == (name == "differ")  # a number that is given is not grown
     assert found["wrong_entries"]["mean"] == pytest.approx(
         posterior.error.mean() * posterior.tensor.n_known
     )
@@ -112,12 +116,13 @@ def test_summary_for_machines_with_one_error_rate(run, tmp_path):
 
 @pytest.mark.parametrize("name", ["agree", "differ"])
 def test_summary_for_people(run, finished, name):
-    """The five lines, the table of probabilities, and a line for every quantity."""
+    """The five lines, the start, the table of probabilities, and a line for every quantity."""
     code, out, err = run("summary", finished / name)
     assert code == 0
     assert err.count("\n") == (name == "differ")
     answer, probabilities, quantities, moves = out.split("\n\n")
-    assert len(answer.splitlines()) == 6
+    assert len(answer.splitlines()) == (6 if name == "agree" else 7)
+    assert ("Before its first sweep, each chain grew " in answer) == (name == "differ")
     assert answer.splitlines()[0] == str(finished / name)
     head, *lines = probabilities.splitlines()
     assert head == "components  probability"

@@ -31,6 +31,18 @@ WRONG_USAGE = [
     ("fit table.csv --warmup -1", "invalid value for '--warmup'"),
     ("fit table.csv --components -1", "invalid value for '--components'"),
     ("fit table.csv --noise loud", "'loud' is not one of 'unequal', 'equal', 'as-published'"),
+    *(
+        (
+            f"fit table.csv --density {value} --out new",
+            f"'--density': '{value}' is not 'shared', 'own' or a number strictly between 0 and 1",
+        )
+        for value in ("1.5", "0", "1", "-0.1", "nan", "much", "1e-999")
+    ),
+    (
+        "fit table.csv --density own --schedule serial --out new",
+        "--density own was given for --schedule serial; components of a single row then cannot "
+        "be drawn at once; use --schedule parallel",
+    ),
     ("fit table.csv --schedule late", "is not one of 'parallel', 'serial', 'serial-integrated'"),
     ("fit table.csv --seed -1", "invalid value for '--seed'"),
     (f"fit table.csv --seed {2**64}", "is not in the range"),

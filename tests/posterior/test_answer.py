@@ -8,7 +8,15 @@ import pytest
 import thali
 from thali.cli.messages import CommandFace
 from thali.model import FixedRates
-from thali.posterior.answer import _duration, _numbers, _quantity, answer, in_words
+from thali.posterior.answer import (
+    _duration,
+    _numbers,
+    _quantity,
+    answer,
+    in_words,
+    start_in_words,
+)
+from thali.sampler import Attempted
 
 pytestmark = pytest.mark.filterwarnings("ignore::thali.errors.NotConverged")
 
@@ -91,3 +99,54 @@ def test_a_single_chain_of_unknown_time():
 def test_durations(seconds, words):
     """In units that can be read."""
     assert _duration(seconds) == words
+
+
+# --- starts --------------------------------------------------------------------------------
+
+
+def stage(name, number, evidence):
+    return {"stage": name, "n_components": number, "evidence": evidence}
+
+
+def test_starts_are_plain_values():
+    """One list per chain, with the stages that the posterior has; strict JSON holds them."""
+    posterior = thali.sample(DATA, **SHORT)
+    found = json.loads(json.dumps(answer(posterior), allow_nan=False))
+    assert found["starts"] == [
+        [stage(*attempted) for attempted in history] for history in posterior.starts
+    ]
+    assert found["starts"][0][0]["stage"] == "grown"
+    posterior._chains[0].start = (Attempted("grown", 0, -np.inf),)
+    assert answer(posterior)["starts"][0] == [stage("grown", 0, None)]
+
+
+GROWN = [stage("grown", 12, -1259.13), stage("grown", 9, -1300.0)]
+POOLED = [*GROWN, stage("pooled", 14, -1246.1)]
+
+
+@pytest.mark.parametrize(
+    ("chains", "starts", "words"),
+    [
+        (2, [POOLED, GROWN[:1]], "each chain grew components on the data, in 2 starts, and kept "
+         "12 to 14 (log evidence -1,259.1 to -1,246.1)."),
+        (2, [GROWN[:1]] * 2, "each chain grew components on the data, in 1 start, and kept 12 "
+         "(log evidence -1,259.1)."),
+        (1, [POOLED], "the chain grew components on the data, in 2 starts, and kept 14 "
+         "(log evidence -1,246.1)."),
+        (3, [POOLED, [], POOLED], "each of 2 chains grew components on the data, in 2 starts, "
+         "and kept 14 (log evidence -1,246.1)."),
+        (2, [[], POOLED], "one chain grew components on the data, in 2 starts, and kept 14 "
+         "(log evidence -1,246.1)."),
+        (1, [[stage("grown", 0, None)]], "the chain grew components on the data, in 1 start, and "
+         "kept 0."),
+    ],
+)  # fmt: skip
+def test_starts_in_words(chains, starts, words):
+    """What the chains began with, and over how many starts."""
+    found = {"chains": chains, "starts": starts}
+    assert start_in_words(found) == f"Before its first sweep, {words}"
+
+
+def test_no_start_in_words():
+    """Chains that did not grow components have nothing to say."""
+    assert start_in_words({"chains": 2, "starts": [[], []]}) is None

@@ -17,6 +17,8 @@ from thali.report import table as tables
 from thali.report import write
 from thali.report.charts import bars, thinned
 from thali.report.facts import BY, PAGE, details, facts, headline, quantity_words
+from thali.report.sections import chains
+from thali.sampler import Attempted
 from thali.views import blocks, seriate
 
 HOSTILE = "</script><script>window.hit = 1</script>"
@@ -192,6 +194,28 @@ def test_one_rate_is_told_once(noise, tmp_path):
     assert f"<dt>Flipped entries</dt><dd>{rate['mean']:.2%}<small>of all entries" in text
     assert ("of all entries; 90% of the draws lie between" in text) == (noise == "equal")
     assert "<dt>Spurious ones" not in text
+
+
+def test_starts_are_on_the_page(build):
+    """What each chain reached before its first sweep, in a line per kind of stage."""
+    data = thali.simulate((12, 9), 2, seed=1)
+    posterior = build(data.tensor, data.factors)
+    assert "What the chains began with" not in chains(posterior)
+    posterior._chains[0].start = (
+        Attempted("grown", 3, -1259.13),
+        Attempted("grown", 2, -1300.0),
+        Attempted("pooled", 2, -1246.1),
+        Attempted("regrown", 4, -1246.0),
+        Attempted("regrown", 4, -1246.0),
+    )
+    table = chains(posterior).split("What the chains began with")[1].split("</table>")[0]
+    lines = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in table.split("<tr>")[1:]]
+    assert lines == [
+        ["chain", "stage", "components", "log evidence"],
+        ["0", "best of 2 starts", "3", "-1,259.1"],
+        ["0", "all together", "2", "-1,246.1"],
+        ["0", "after 2 rounds of removing and regrowing", "4", "-1,246.0"],
+    ]
 
 
 def test_verdict_is_on_the_page(build, tmp_path):

@@ -6,12 +6,14 @@ import pytest
 
 import thali
 import thali.cli
-from thali.model import Beta, FixedRates, Gamma, Model, PerComponent
+from thali.cli.density import density_prior
+from thali.model import Beta, Fixed, FixedRates, Gamma, Model, PerComponent
 from thali.report.reproduce import command, python_call
 from thali.sampler import Schedule
 from thali.sampler.schedule import make_schedule
 from thali.trace import Settings
 
+DENSITIES = [(Fixed(0.2), 0.2), ((0.3,), 0.3), (PerComponent(), "own"), (Beta(), "shared")]
 MODELS = [
     Model(),
     Model(n_components=3, noise="equal"),
@@ -55,8 +57,20 @@ def test_command_has_these_options(model, schedule):
     assert (meant["draws"], meant["seed"]) == (40, 11)
 
 
+@pytest.mark.parametrize(("density", "typed"), DENSITIES, ids=range(len(DENSITIES)))
+def test_command_has_the_density(density, typed):
+    """A number, or one density per component, can be typed; the default is left out."""
+    settings = Settings((5, 6), Model(density=density), SCHEDULES[0], 11, 3, 40)
+    words = shlex.split(command(settings))
+    context = thali.cli.main.commands["fit"].make_context("fit", words[2:])
+    assert context.params["density"] == typed
+    meant = Model(density=density_prior(typed))
+    assert meant.priors(2) == settings.model.priors(2)
+
+
 def test_no_command_for_what_it_cannot_do():
     """A prior or schedule of one's own, and thinning, are for Python."""
     assert command(Settings((5, 6), MODELS[2], SCHEDULES[0], 1, 2, 9)) is None
+    assert command(Settings((5, 6), MODELS[4], SCHEDULES[0], 1, 2, 9)) is None
     assert command(Settings((5, 6), MODELS[0], SCHEDULES[2], 1, 2, 9)) is None
     assert command(Settings((5, 6), MODELS[0], SCHEDULES[0], 1, 2, 9, 3)) is None

@@ -52,6 +52,7 @@ OPTIONS = {
     "threads": "--threads N",
     "checkpoint": "--checkpoint SECONDS",
     "noise": "--noise NAME",
+    "density": "--density NUMBER",
     "schedule": "--schedule NAME",
     "engine": "--engine NAME",
     "out": "--out RUN",

@@ -32,14 +32,18 @@ class Lines:
         self._now[now.chain] = now
         if self._clock() - self._told < _SECONDS:
             return
+        from thali.progress import best_evidence, n_components  # noqa: PLC0415 - as below
+
         self._told = self._clock()
         done = sum(chain.sweep for chain in self._now.values())
         total = now.n_sweeps * self._n_chains
-        numbers = sorted({chain.n_components for chain in self._now.values()})
-        spread = f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
-        stage = "warm-up, " if any(chain.is_warmup for chain in self._now.values()) else ""
-        stage = f"{now.start}, " if now.start else stage
-        tell(f"{done} of {total} sweeps ({stage}{spread} components)")
+        chains = self._now.values()
+        stage = "warm-up" if any(chain.is_warmup for chain in chains) else ""
+        start = now.start or next((chain.start for chain in chains if chain.start), "")
+        numbers = n_components([chain.n_components for chain in chains])
+        evidence = best_evidence(chain.evidence for chain in chains)
+        parts = ", ".join(filter(None, [start or stage, numbers, evidence]))
+        tell(f"{done} of {total} sweeps ({parts})")
 
 
 @contextmanager

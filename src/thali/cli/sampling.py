@@ -12,9 +12,11 @@ import click
 from click.core import ParameterSource
 
 import thali
+from thali.cli.density import DENSITY, density_prior, refuse_own_serial
 from thali.cli.messages import FAILED, CommandFace, command, say, tell
 from thali.cli.output import refuse_page, write_page
 from thali.cli.progress import shown
+from thali.defaults import CHAINS, DRAWS, WARMUP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,21 +66,21 @@ _QUIET = click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
 @click.option(
     "--chains",
     type=click.IntRange(1),
-    default=4,
+    default=CHAINS,
     show_default=True,
     help="Number of independent chains; comparing them shows whether they converged.",
 )
 @click.option(
     "--warmup",
     type=click.IntRange(0),
-    default=400,
+    default=WARMUP,
     show_default=True,
     help="Warm-up sweeps per chain.",
 )
 @click.option(
     "--draws",
     type=click.IntRange(1),
-    default=400,
+    default=DRAWS,
     show_default=True,
     help="Draws kept per chain.",
 )
@@ -89,6 +91,7 @@ _QUIET = click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
     show_default=True,
     help="Unequal or equal error rates of ones and zeros; as-published is not a posterior.",
 )
+@DENSITY
 @click.option(
     "--schedule",
     type=click.Choice(["parallel", "serial", "serial-integrated"]),
@@ -160,6 +163,7 @@ def fit(
     size = " x ".join(map(str, tensor.shape))
     known = f"{tensor.n_known} known, {tensor.n_ones} of them one"
     beginning = f"{data.name}: {size} entries, {known}; sampling {settings['chains']} chains"
+    settings["density"] = density_prior(settings["density"])
     with _told_if_stopped(out), shown(settings["chains"], beginning, quiet=quiet) as progress:
         posterior = thali.sample(
             tensor, n_components=components, out=out, progress=progress, **settings
@@ -197,7 +201,13 @@ def resume(run: Path, *, quiet: bool, **settings: Any) -> None:
 
 
 def _refuse_impossible(
-    tensor: BinaryTensor, components: int | None, *, schedule: str, engine: str, **_: Any
+    tensor: BinaryTensor,
+    components: int | None,
+    *,
+    schedule: str,
+    engine: str,
+    density: str | float,
+    **_: Any,
 ) -> None:
     """Raise an error if options do not go together, before anything is sampled."""
     if components is not None:
@@ -208,6 +218,7 @@ def _refuse_impossible(
             "of components is inferred for matrices only; give --components N."
         )
         raise click.UsageError(msg)
+    refuse_own_serial(density, schedule)
     _refuse_serial_gpu(engine, schedule)
 
 

@@ -65,6 +65,10 @@ def answer(
         ``moves``
             How often each move of whole components was ``tried`` and ``accepted`` after the
             warm-up, in all chains together, by name of the move.
+        ``starts``
+            For each chain, the stages of its start before the first sweep: ``stage`` ("grown",
+            "pooled" or "regrown"), ``n_components`` and ``evidence`` (log evidence for these
+            components). Empty lists if components were not grown.
         ``agree``, ``warning``, ``verdict``
             Whether the chains pass all diagnostics; if not, the reason as a text, and as
             ``kind``, ``quantities`` and ``advised_draws`` (the advised total per chain).
@@ -111,6 +115,13 @@ def answer(
             name: {"tried": tried, "accepted": accepted}
             for name, (tried, accepted) in posterior.acceptance.items()
         },
+        "starts": [
+            [
+                {"stage": stage, "n_components": number, "evidence": _finite(evidence)}
+                for stage, number, evidence in stages
+            ]
+            for stages in posterior.starts
+        ],
         "agree": verdict is None,
         "warning": None if verdict is None else verdict.sentence(face, words),
         "verdict": None if verdict is None else verdict.plain(),
@@ -137,6 +148,42 @@ def in_words(found: dict[str, Any]) -> list[str]:
     60 x 80 entries, all known: most probably 3 components (probability 1.00).
     """
     return [_how_many(found), _shared(found), _errors(found), _wrong(found), _trust(found)]
+
+
+def start_in_words(found: dict[str, Any]) -> str | None:
+    """Say what the chains began with, or None if they did not grow components.
+
+    Parameters
+    ----------
+    found
+        What :func:`answer` returned.
+
+    Examples
+    --------
+    >>> start = [
+    ...     {"stage": "grown", "n_components": 12, "evidence": -1259.1},
+    ...     {"stage": "grown", "n_components": 9, "evidence": -1304.2},
+    ...     {"stage": "pooled", "n_components": 13, "evidence": -1246.1},
+    ... ]
+    >>> words = start_in_words({"chains": 1, "starts": [start]})
+    >>> words.partition(", and ")[2]
+    'kept 13 (log evidence -1,246.1).'
+    """
+    grown = [stages for stages in found["starts"] if stages]
+    if not grown:
+        return None
+    who = "each chain" if len(grown) > 1 else "the chain"
+    if len(grown) < found["chains"]:
+        who = f"each of {len(grown)} chains" if len(grown) > 1 else "one chain"
+    n_starts = max(sum(part["stage"] == "grown" for part in stages) for stages in grown)
+    starts = f"{n_starts} start{'s' * (n_starts > 1)}"
+    numbers = _span([stages[-1]["n_components"] for stages in grown], "d")
+    values = [stages[-1]["evidence"] for stages in grown if stages[-1]["evidence"] is not None]
+    evidence = f" (log evidence {_span(values, ',.1f')})" if values else ""
+    return (
+        f"Before its first sweep, {who} grew components on the data, in {starts}, and kept "
+        f"{numbers}{evidence}."
+    )
 
 
 # --- values --------------------------------------------------------------------------------
@@ -227,6 +274,11 @@ def _trust(found: dict[str, Any]) -> str:
     fewest = min((e for e in found["ess"].values() if e is not None), default=None)
     worth = "" if fewest is None else f", at least {fewest:.0f} effective draws"
     return f"{chains}{time}: they agree (R-hat at most {largest:.2f}{worth})."
+
+
+def _span(values: list[Any], form: str) -> str:
+    low, high = format(min(values), form), format(max(values), form)
+    return low if low == high else f"{low} to {high}"
 
 
 def _components(number: int) -> str:

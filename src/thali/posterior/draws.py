@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import PackedTensor
+    from thali.sampler import Attempted
     from thali.trace import Draw, Settings, Store
     from thali.trace.run import Names
 
@@ -129,6 +130,25 @@ class Draws:
         totals = self._scalars.moves.sum(axis=(0, 1)).tolist()
         both = zip(MOVES, totals, strict=True)
         return {name: (tries, accepted) for name, (tries, accepted) in both if tries}
+
+    @property
+    def starts(self) -> tuple[tuple[Attempted, ...], ...]:
+        """What every chain reached before its first sweep, one entry per stage of its start.
+
+        A stage is ``"grown"`` (a start of its own), ``"pooled"`` (another start was added to the
+        best) or ``"regrown"`` (some components were removed and others grown in their place); it
+        has the number of components, and the log evidence for them: the log joint density of the
+        data and one side of the components, the other side summed out. The last stage is what the
+        chain began with. Evidence can be compared between chains only if they grew their
+        components on the same rows (:class:`~thali.sampler.Schedule`). Empty for chains that did
+        not grow components, and for runs of earlier versions.
+
+        Examples
+        --------
+        >>> [chain[-1].n_components for chain in posterior.starts]
+        [3, 3]
+        """
+        return tuple(chain.start for chain in self._chains)
 
     @property
     def wall_seconds(self) -> float:

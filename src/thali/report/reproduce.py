@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from thali.model import Model
+from thali.model import Fixed, Model, PerComponent
 from thali.sampler import Schedule
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _COMMAND = {
     "n_components": "--components",
     "noise": "--noise",
+    "density": "--density",
     "schedule": "--schedule",
     "chains": "--chains",
     "warmup": "--warmup",
@@ -90,14 +91,30 @@ def command(settings: Settings) -> str | None:
     >>> settings = Settings((9, 9), Model(), Schedule(warmup=50), 7, 2, 100)
     >>> command(settings)
     'thali fit DATA --chains 2 --warmup 50 --draws 100 --seed 7'
+    >>> command(Settings((9, 9), Model(density=PerComponent()), Schedule(), 7, 2, 100))
+    'thali fit DATA --density own --chains 2 --warmup 0 --draws 100 --seed 7'
     >>> command(Settings((9, 9), Model(alpha=1.0), Schedule(), 7, 2, 100)) is None
     True
     """
     given = arguments(settings)
-    if any(name not in _COMMAND or is_dataclass(value) for name, value in given.items()):
+    if "density" in given:
+        given["density"] = _density_option(given["density"])
+    if any(
+        name not in _COMMAND or is_dataclass(value) or isinstance(value, tuple)
+        for name, value in given.items()
+    ):
         return None
     options = (f"{_COMMAND[name]} {value}" for name, value in given.items())
     return " ".join(["thali fit DATA", *options])
+
+
+def _density_option(density: Any) -> Any:
+    """Return the value of ``--density`` that gives this prior, if there is one."""
+    if isinstance(density, tuple) and len(set(density)) == 1:
+        density = density[0]
+    if isinstance(density, Fixed):
+        return density.density
+    return "own" if density == PerComponent() else density
 
 
 def _as_python(value: Any) -> str:

@@ -179,7 +179,43 @@ def chains(posterior: Posterior) -> str:
         "</caption><thead><tr>"
         "<th scope=col>quantity</th><th scope=col>mean</th><th scope=col>sd</th>"
         "<th scope=col>R-hat</th><th scope=col>ESS, bulk</th><th scope=col>ESS, tails</th></tr>"
-        f"</thead><tbody>{rows}</tbody></table></div>{_moves(posterior)}"
+        f"</thead><tbody>{rows}</tbody></table></div>{_starts(posterior)}{_moves(posterior)}"
+    )
+
+
+_STAGES = {
+    "grown": "best of {}",
+    "pooled": "all together",
+    "regrown": "after {} of removing and regrowing",
+}
+_TIMES = {"grown": "start", "pooled": "start", "regrown": "round"}
+
+
+def _starts(posterior: Posterior) -> str:
+    """Show what every chain reached before its first sweep: a line per chain and kind of stage."""
+    if not any(posterior.starts):
+        return ""
+    rows = []
+    for chain, history in enumerate(posterior.starts):
+        for stage, words in _STAGES.items():
+            reached = [part for part in history if part.stage == stage]
+            if not reached:
+                continue
+            best = max(reached, key=lambda part: part.evidence)
+            rows.append(
+                f"<tr><th scope=row>{chain}</th>"
+                f"<td class=left>{words.format(n_of(len(reached), _TIMES[stage]))}</td>"
+                f"<td>{best.n_components:,}</td><td>{_number(best.evidence, ',.1f')}</td></tr>"
+            )
+    return (
+        '<p class="help">Before its first sweep, each chain grew components on the data in '
+        "several starts, put these together, and removed and regrew some. A higher log evidence "
+        "is better. The last line of a chain is what it began with. If the chains agree, the "
+        "answer does not depend on it.</p>"
+        '<div class="scroll" tabindex="0" role="region" aria-label="Starts"><table>'
+        "<caption>What the chains began with</caption><thead><tr>"
+        "<th scope=col>chain</th><th scope=col class=left>stage</th><th scope=col>components</th>"
+        f"<th scope=col>log evidence</th></tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
 
 

@@ -2,9 +2,9 @@
 
 from thali.sampler.chain import chain
 from thali.sampler.schedule import Schedule
-from thali.sampler.start import start
+from thali.sampler.start import Attempted, start
 from thali.sampler.state import Info, State
 from thali.sampler.step import step
 from thali.sampler.target import Target
 
-__all__ = ["Info", "Schedule", "State", "Target", "chain", "start", "step"]
+__all__ = ["Attempted", "Info", "Schedule", "State", "Target", "chain", "start", "step"]

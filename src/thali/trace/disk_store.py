@@ -11,12 +11,13 @@ import numpy as np
 from thali.errors import TraceDamaged
 from thali.trace.draws import Acceptance, Chunk, Draw, Scalars
 from thali.trace.files import read_arrays, write_arrays
+from thali.trace.starts import start_arrays, start_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from thali.sampler import Info, State
+    from thali.sampler import Attempted, Info, State
     from thali.trace.settings import Settings
 
 _MOST_BYTES = 1 << 27
@@ -34,6 +35,7 @@ class DiskStore:
         self.folder = folder
         self.settings = settings
         self.state: State | None = None  # present state of the chain
+        self.start: tuple[Attempted, ...] = ()
         self.damage: str | None = None
         self.pending: list[Draw] = []  # not on disk yet
         self._moves = Acceptance()
@@ -80,7 +82,9 @@ class DiskStore:
         # Add the seconds since this process opened the run or last wrote to it.
         wall_seconds = self.wall_seconds + monotonic() - self._written_at
         counter["wall_seconds"] = np.array(wall_seconds)
-        write_arrays(self.folder / "state.npz", {**now.arrays, **counter})
+        write_arrays(
+            self.folder / "state.npz", {**now.arrays, **counter, **start_arrays(self.start)}
+        )
         if self.pending:
             self._add(start, digests[-1], Scalars.of(self.pending, len(self.settings.shape)))
             self.pending = []
@@ -131,6 +135,7 @@ class DiskStore:
             now = Chunk(self.settings.shape, arrays).draws()[0]
             # Runs of earlier versions did not record the time.
             self.wall_seconds = float(arrays.get("wall_seconds", np.nan))
+            self.start = start_of(arrays)
         except (TraceDamaged, KeyError, IndexError, ValueError) as error:
             self.damage = str(error)
             self._salvage()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from thali.sampler import Info
+    from thali.sampler import Attempted, Info
     from thali.trace.settings import Settings
 
 
@@ -83,6 +83,7 @@ class Store(Protocol):
     """Keeps the draws of one chain and its present state."""
 
     state: State | None
+    start: tuple[Attempted, ...]  # what the start of the chain reached; empty without one
     wall_seconds: float  # of sampling until the last flush; NaN if it was not recorded
 
     def record(self, state: State, info: Info) -> None:
@@ -107,6 +108,7 @@ class MemoryStore:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.state: State | None = None  # present state of the chain
+        self.start: tuple[Attempted, ...] = ()
         self.draws: list[Draw] = []
         self.wall_seconds = 0.0
         self._moves = Acceptance()

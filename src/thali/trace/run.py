@@ -8,7 +8,8 @@
     └── chain-0/
         ├── draws-00000000.npz   consecutive draws, named by the number of the first
         └── state.npz            present state of the chain, list of the valid files of draws
-                                 with their digests, and the seconds of sampling
+                                 with their digests, the seconds of sampling, and what the
+                                 start of the chain reached
 
 A checkpoint first writes the draws since the last checkpoint, then the state. A file of draws is
 valid only if the state lists it; otherwise it is ignored, and the next checkpoint overwrites it.
