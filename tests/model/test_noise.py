@@ -137,7 +137,7 @@ def test_two_rates_keep_their_posterior():
         sums.append((*now, now.spurious * now.dropped))
     expected = [
         dblquad(
-            lambda y, x: (
+            lambda y, x, f=f: (
                 f(x, y) * exp(prior.log_prior(p := Noise(x, y)) + p.log_likelihood(counts))
             ),
             *(0, 1, 0, lambda x: 1 - x),

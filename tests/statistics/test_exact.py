@@ -134,7 +134,7 @@ def test_integrated_noise_by_quadrature(F):
     laws = scipy.stats.beta(*a), scipy.stats.beta(*b)
     mass, want = (
         dblquad(
-            lambda e1, e0: function(e0, e1) * laws[0].pdf(e0) * laws[1].pdf(e1),
+            lambda e1, e0, function=function: function(e0, e1) * laws[0].pdf(e0) * laws[1].pdf(e1),
             *(0, 1, 0, lambda e0: 1 - e0),
             epsabs=1e-12,
         )[0]

@@ -74,3 +74,29 @@ def log_joint_of_users(data, users, alpha, density, rates):
     """Return log p(data, users), with all codes summed out."""
     chances = np.full(users.shape[1], density)
     return log_users(users, alpha) + log_sum_of_bits(data, users, chances, rates)
+
+
+def planted(shape, n_components, *, seed, rate=0.1, density=0.25, unknown=0.0):
+    """Return noisy data of a known Boolean product, and its factors."""
+    rng = np.random.default_rng(seed)
+    users, codes = (rng.random((n, n_components)) < density for n in shape)
+    data = (covers(users, codes) ^ (rng.random(shape) < rate)).astype(float)
+    data[rng.random(shape) < unknown] = np.nan
+    return data, users, codes
+
+
+def covers(users, codes):
+    """Return the Boolean product of two dense factors."""
+    return users.astype(int) @ codes.T.astype(int) > 0
+
+
+def reconstruction(state):
+    """Return which entries a state covers."""
+    return covers(*(factor.dense() for factor in state.factors))
+
+
+def parts(state):
+    """Return all of a state, to be compared by equality."""
+    words = [factor.words.tolist() for factor in state.factors]
+    densities = [density.tolist() for density in state.densities]
+    return words, densities, state.noise, state.alpha, state.covered, state.sweep
