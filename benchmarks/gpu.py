@@ -390,7 +390,7 @@ def main() -> None:  # noqa: C901, PLR0915
             name: options.tries * (name in options.moves) for name in MOVES
         }  # fmt: skip
         if not options.no_warmup:  # kernels are compiled
-            quick = Schedule(warmup=3, first_rows=1024, first_sweeps=40, **tries)
+            quick = Schedule(warmup=3, first_rows=1024, **tries)
             inference((40_000, 1_000), 4, 10, 999.0, quick)
         schedule = Schedule(warmup=options.inference, **tries)
         sweep = inference((options.rows, options.columns), 24, options.inference,

@@ -15,6 +15,7 @@ import pytest
 import thali
 from thali.errors import NotConverged
 from thali.progress import Progress, Reporter
+from thali.sampler import Schedule
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*too few to judge:thali.errors.NotConverged")
 
@@ -211,10 +212,11 @@ def test_an_error_in_a_chain_reaches_the_caller(monkeypatch):
 
 
 def test_chains_that_disagree_are_told():
-    """Too short a warm-up on large data is noticed; the warning says what to do."""
+    """No start and too short a warm-up on large data are noticed; the warning says what to do."""
     data = thali.simulate((120, 300), 8, spurious=0.2, seed=3).tensor
+    nothing = Schedule(starts=0)
     with pytest.warns(NotConverged, match=r"number of components"):
-        thali.sample(data, chains=4, warmup=0, draws=30, seed=1)
+        thali.sample(data, chains=4, warmup=0, draws=30, seed=1, schedule=nothing)
 
 
 def test_easy_data_give_no_warning():

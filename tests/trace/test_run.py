@@ -89,8 +89,9 @@ def test_each_chain_is_the_chain_run_alone():
 
 def test_acceptance_is_that_of_the_sweeps_since_the_draw_before(tmp_path):
     """Tries and acceptances of thinned sweeps are added up; those of the warm-up do not count."""
-    stored = thali.sample(DATA, **SHORT, out=tmp_path / "run", threads=1)
-    target = Target.prepare(DATA, schedule=Schedule(warmup=12), threads=1)
+    schedule = Schedule(warmup=12, starts=0)  # from nothing, moves are accepted for long
+    stored = thali.sample(DATA, **SHORT, schedule=schedule, out=tmp_path / "run", threads=1)
+    target = Target.prepare(DATA, schedule=schedule, threads=1)
     totals = dict.fromkeys(MOVES, (0, 0))
     for number in range(2):
         sweeps = [info.moves for _, info in chain(chain_key(5, number), target, 30)][12:]
