@@ -152,7 +152,7 @@ class Target(NamedTuple):
 
         Without ``factors``, an inferred number of components starts at zero, and a fixed number of
         components is drawn from the prior. Dense ``factors``, one per mode, start the chain from
-        these. A chain of many rows begins with the components found on a subset instead
+        these. A chain whose components are grown begins with those instead
         (:func:`thali.sampler.start.first_state`).
         """
         priors = self.priors

@@ -69,7 +69,7 @@ def in_noise(grow, shapes, rate):
     ]
 
 
-@pytest.mark.parametrize("rate", [0.02, 0.1, 0.5])
+@pytest.mark.parametrize("rate", [0.02, 0.1, 0.5, 0.97])
 def test_nothing_is_grown_in_noise(rate):
     """Whatever the first guess of the rates makes of noise, in the end nothing is left."""
     assert not any(in_noise(grow, [*SHAPES, (40, 40)], rate))
