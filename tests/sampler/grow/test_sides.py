@@ -4,7 +4,7 @@ from math import log, pi
 
 import numpy as np
 import pytest
-from scipy.special import gammaln, logsumexp, stdtrit
+from scipy.special import expit, gammaln, logit, logsumexp, stdtrit
 
 from support.grown import grown, log_entries, log_joint_of_users, log_sum_of_bits, log_users
 from support.mutants import mutate
@@ -233,25 +233,28 @@ def test_candidates_are_weighed_beside_the_components_there_are(density):
     assert found.value == pytest.approx(expected, abs=1e-9)
 
 
-def test_a_candidate_is_worth_what_the_component_is():
-    """Once added, a component with the same weight and code has the value of the candidate."""
+def test_candidates_are_weighed_with_users_summed_out():
+    """The value is the log ratio at the weight that the chances of rows have in common."""
     data, users, codes = problem("two")
     growth = grown(data, MODEL, [users[:, :1], codes[:, :1]], side=SumOutUsers())
     rest = growth.engine.uncovered(growth.state.factors)
-    found, _ = growth.side.candidate(growth, rest, users[:, 1])
+    found, after = growth.side.candidate(growth, rest, users[:, 1])
     code = found.chances[1] == 1.0
-    assert code.tolist() == (found.chances[1] > 0).tolist()
+    assert code.tolist() == (found.chances[1] > 0.0).tolist()
+    assert found.users.tolist() == after.tolist() == (found.chances[0] > 0.5).tolist()
     covered = np.outer(users[:, 0], codes[:, 0])
+    nothing = log_entries(data, covered, RATES)
 
     def exact(weight):
         with_it = log_sum_of_bits(data.T, code[:, None], np.array([weight]), RATES, covered.T)
         prior = log(ALPHA) + log_codes(code[:, None])[0] + log_widths(weight, len(users))
-        return prior + with_it - log_entries(data, covered, RATES).sum()
+        return prior + with_it - nothing.sum()
 
-    # The weight is where the likelihood is largest, up to the steps that were taken towards it.
-    values = [exact(weight) for weight in np.linspace(0.02, 0.98, 97)]
-    assert min(values) < found.value < max(values)
-    assert found.users.tolist() == (found.chances[0] > 0.5).tolist()
+    gains = (log_entries(data, covered | code, RATES) - nothing).sum(axis=1)
+    weights = expit(logit(found.chances[0]) - gains)
+    assert weights == pytest.approx(np.full(6, weights[0]), rel=1e-9)
+    assert found.value == pytest.approx(exact(weights[0]), abs=1e-9)
+    assert found.value != pytest.approx(exact(users[:, 1].mean()), abs=1e-3)  # where it began
 
 
 @pytest.mark.parametrize(
