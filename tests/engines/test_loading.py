@@ -17,7 +17,7 @@ from thali.data import BinaryTensor
 from thali.engines.cpu.engine import CpuEngine
 from thali.engines.gpu import device_memory, loading
 from thali.engines.gpu.engine import GpuEngine
-from thali.sampler import Target, chain
+from thali.sampler import Schedule, Target, chain
 
 SHAPES = [(1, 1), (1, 64), (3, 65), (70, 31), (33, 129), (2, 9000), (500, 7)]
 KINDS = ["sorted", "unsorted", "empty rows", "empty", "full", "unknown", "wide numbers"]
@@ -136,14 +136,15 @@ def test_a_broken_kernel_is_found_out(edit, monkeypatch):
 
 
 def test_nobody_transposes_the_matrix_on_the_host(engine, monkeypatch):
-    """The device does, and the host's sampler reads rows."""
+    """The device does, and sweeps read rows of the host; only a start needs columns there."""
     monkeypatch.setattr(tensor_module, "_transpose", None)
     monkeypatch.setattr(tensor_module, "_pack_listed", None)
     matrix, *_ = made((70, 90), "unknown", seed=2)
-    target = Target.prepare(matrix, engine=engine)
+    schedule = Schedule(starts=0)
+    target = Target.prepare(matrix, schedule=schedule, engine=engine)
     found = [info for _, info in chain(np.uint64(3), target, 4)]
     monkeypatch.undo()
-    other = Target.prepare(matrix, engine="cpu")
+    other = Target.prepare(matrix, schedule=schedule, engine="cpu")
     assert found == [info for _, info in chain(np.uint64(3), other, 4)]
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from fractions import Fraction
 from itertools import product
-from math import exp, factorial, log
+from math import comb, exp, factorial, log
 
 import numpy as np
 import pytest
@@ -20,6 +20,7 @@ from thali.model.priors import (
     harmonic,
     log_bernoulli,
     log_buffet,
+    log_rates,
     log_repeats,
     stick_odds,
 )
@@ -101,6 +102,41 @@ def test_alpha_prior_is_a_density():
     buffet = Buffet(Gamma(2.0, 0.5))
     assert quad(lambda a: exp(buffet.log_prior(a)), 0, np.inf)[0] == pytest.approx(1)
     assert Buffet(1.7).log_prior(1.7) == 0.0
+
+
+@pytest.mark.parametrize("n_components", [0, 1, 9])
+@pytest.mark.parametrize("prior", [Gamma(2.5, 4.0), Gamma(), 0.7], ids=str)
+def test_concentration_summed_out(prior, n_components):
+    """What depends on the concentration is integrated over its prior, or taken where it is known.
+
+    That it is the integral over the prior, not the density at its mean, tells it from a mistake.
+    """
+    buffet, n_rows = Buffet(prior), 30
+
+    def density(alpha):
+        return exp(log_buffet(np.ones(n_components, int), n_rows, alpha) + buffet.log_prior(alpha))
+
+    rates = log_rates(np.ones(n_components, int), n_rows).sum()
+    if isinstance(prior, Gamma):
+        largest = (prior.shape + n_components) / (prior.rate + harmonic(n_rows))
+        total, _ = quad(density, 0.0, 60.0 * largest, points=[largest], epsrel=1e-10, epsabs=0.0)
+        at_mean = log(density(prior.shape / prior.rate)) - rates
+        assert buffet.log_sum(n_components, n_rows) != pytest.approx(at_mean, abs=1e-2)
+    else:
+        total = density(prior)
+    assert buffet.log_sum(n_components, n_rows) == pytest.approx(log(total) - rates, abs=1e-8)
+
+
+@pytest.mark.parametrize("n_rows", [1, 4, 9])
+def test_rates_of_components(n_rows):
+    """A component with m users has the rate (N - m)! (m - 1)! / N!, and they add up to H_N."""
+    sizes = np.arange(1, n_rows + 1)
+    rates = np.exp(log_rates(sizes, n_rows))
+    expected = [factorial(n_rows - m) * factorial(m - 1) / factorial(n_rows) for m in sizes]
+    assert rates == pytest.approx(expected)
+    assert sum(r * comb(n_rows, m) for r, m in zip(rates, sizes, strict=True)) == pytest.approx(
+        harmonic(n_rows)
+    )
 
 
 # --- Bernoulli entries --------------------------------------------------------------------------

@@ -53,8 +53,8 @@ def check(target):
     for state, info in chain(chain_key(1), target, 30):
         assert np.isfinite(info.log_joint)
         assert np.isfinite(info.log_likelihood)
-        assert 0 < state.noise.spurious <= 0.5
-        assert 0 < state.noise.dropped <= 0.5
+        assert min(state.noise) > 0.0
+        assert sum(state.noise) <= 1.0
         assert np.isfinite(state.alpha)
         assert all(np.isfinite(d).all() for d in state.densities)
         assert sum(info.confusion) == target.totals.n_known

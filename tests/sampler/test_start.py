@@ -1,4 +1,4 @@
-"""A chain of many rows starts with few of them."""
+"""A chain starts from components that are grown on the data, on few of many rows."""
 
 import importlib
 import json
@@ -6,12 +6,15 @@ import logging
 import os
 import signal
 import warnings
+from math import isfinite, isnan
 
 import numpy as np
 import pytest
 
 import thali
+from support.grown import covers, parts, reconstruction
 from support.host_device import HostDevice
+from support.mutants import mutate
 from support.places import GPU, needs_compiler, place
 from thali.bits import PackedTensor
 from thali.cli.progress import Lines
@@ -27,7 +30,8 @@ from thali.trace import Settings
 
 MODULE = importlib.import_module("thali.sampler.start")  # not the function of that name
 KEY = chain_key(5)
-FEW = Schedule(warmup=30, hold=10, first_rows=64, first_sweeps=40)
+ALL = Schedule(warmup=30, starts=2, regrow=1, first_rows=0)
+FEW = Schedule(warmup=30, starts=2, regrow=1, first_rows=64)
 
 
 def simulated(shape, n_components, *, unknown=0.0, seed=1):
@@ -36,15 +40,8 @@ def simulated(shape, n_components, *, unknown=0.0, seed=1):
     )
 
 
-def parts(state):
-    """Return all of a state, to be compared by equality."""
-    words = [factor.words.tolist() for factor in state.factors]
-    densities = [density.tolist() for density in state.densities]
-    return words, densities, state.noise, state.alpha, state.covered, state.sweep
-
-
 def first_rows(key, target):
-    """Return the rows that a chain starts with, by their definition."""
+    """Return the rows that a chain starts on, by their definition."""
     order = Stream(start_key(key), np.uint64(0)).permutation(Site.FIRST_ROWS, target.shape[0])
     return np.sort(order[: target.n_first])
 
@@ -53,28 +50,29 @@ def first_rows(key, target):
 
 
 @pytest.mark.parametrize("name", ["1 thread", "2 threads", "vertical", *GPU])
-@pytest.mark.parametrize("unknown", [0.0, 0.2])
-@pytest.mark.parametrize("density", [None, PerComponent(1.0, 4.0, n_values=4)])
-def test_start_does_not_depend_on_the_engine(name, unknown, density, monkeypatch):
-    """Every state on the way is equal, over two stages; so are the sweeps that follow."""
-    monkeypatch.setattr(MODULE, "_LEAST", 16)
+@pytest.mark.parametrize(
+    ("schedule", "unknown", "density"),
+    [(ALL, 0.2, None), (FEW, 0.0, PerComponent(1.0, 4.0, n_values=4)), (FEW, 0.2, None)],
+    ids=["all rows", "own densities", "few rows"],
+)
+def test_start_does_not_depend_on_the_engine(name, schedule, unknown, density, monkeypatch):
+    """Every state on the way is equal; so are the sweeps that follow."""
     monkeypatch.setattr("thali.engines.host._MIN_WORK", 0)
-    data = simulated((400, 90), 4, unknown=unknown).tensor
+    data = simulated((260, 90), 3, unknown=unknown).tensor
     model = Model() if density is None else Model(density=density)
     seen = []
     for engine in (CpuEngine(1, "horizontal"), place(name)):
-        target = Target.prepare(data, model, FEW, engine)
-        on_the_way = [(parts(state), info) for state, info in start(KEY, target)]
+        target = Target.prepare(data, model, schedule, engine)
+        on_the_way = [(parts(now.state), now.history, now.stage) for now in start(KEY, target)]
         after = [(parts(state), info) for state, info in chain(KEY, target, 3)]
         seen.append((on_the_way, after))
-    assert len(seen[0][0]) == 40 + 2 + 10 + 2  # 16 rows, what they give to 64, these, all rows
-    assert seen[0][0][-1][1].n_components > 1
+    assert seen[0][1][-1][1].n_components > 1
     assert seen[0] == seen[1]
 
 
 @needs_compiler
-def test_a_full_device_leaves_the_start_to_the_cpu():
-    """If the data just fit, the first rows have no room beside them."""
+def test_a_full_device_is_no_obstacle():
+    """Growth happens on the host: a device that the data fill has room for the start."""
     data = simulated((400, 90), 4).tensor
     device = HostDevice()
     target = Target.prepare(data, schedule=FEW, engine=GpuEngine(device))
@@ -88,13 +86,16 @@ def test_a_full_device_leaves_the_start_to_the_cpu():
 # --- what it is ------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("schedule", [ALL, FEW], ids=["all rows", "few rows"])
 @pytest.mark.parametrize("unknown", [0.0, 0.2])
-def test_start_is_a_state_of_all_rows_before_the_first_sweep(unknown):
+def test_start_is_a_state_of_all_rows_before_the_first_sweep(unknown, schedule):
     """Its counts are those of the data, everything is used, nothing was swept."""
-    target = Target.prepare(simulated((500, 120), 5, unknown=unknown).tensor, schedule=FEW)
+    target = Target.prepare(
+        simulated((300, 120), 4, unknown=unknown).tensor, schedule=schedule, threads=1
+    )
     state = first_state(KEY, target)
     assert state.n_components > 1
-    assert [f.n_rows for f in state.factors] == [500, 120]
+    assert [f.n_rows for f in state.factors] == [300, 120]
     assert state.covered == target.recount(state).covered
     assert state.factors[0].sizes().min() > 0
     assert state.sweep == 0
@@ -104,32 +105,48 @@ def test_start_is_a_state_of_all_rows_before_the_first_sweep(unknown):
     assert info.is_warmup
 
 
-def test_start_recovers_where_nothing_is_found_otherwise():
-    """Few rows find the components at once; all rows, from nothing, have far more of them."""
-    data = simulated((3_000, 300), 10)
-    settings = {"warmup": 40, "hold": 10}
-    numbers, wrong = [], []
-    truth = data.factors[0].astype(int) @ data.factors[1].astype(int).T > 0
-    for n_first in (256, 0):
-        schedule = Schedule(**settings, first_rows=n_first)
-        *_, (state, _) = chain(KEY, Target.prepare(data.tensor, schedule=schedule, threads=1), 40)
-        users, codes = (f.dense().astype(int) for f in state.factors)
-        numbers.append(state.n_components)
-        wrong.append(((users @ codes.T > 0) != truth).mean())
-    assert numbers[0] == 10
-    assert wrong[0] < 1e-3
-    assert numbers[1] > 15  # the negative control
+def test_stages_of_a_start():
+    """Starts are grown, pooled and improved, and what each of these reached is told."""
+    schedule = Schedule(starts=3, regrow=2)
+    target = Target.prepare(simulated((80, 200), 4).tensor, schedule=schedule, threads=1)
+    seen = list(start(KEY, target))
+    stages = [now.stage for now in seen]
+    order = list(dict.fromkeys(stages))
+    assert order[:4] == [*(f"start {i} of 3" for i in (1, 2, 3)), "pooling"]
+    assert order[-2:] == ["done", ""]
+    done = [attempt.stage for attempt in seen[-1].history]
+    assert done[:5] == 3 * ["grown"] + 2 * ["pooled"]
+    assert set(done[5:]) == {"regrown"}
+    assert 1 <= len(done[5:]) <= 2
+    values = [attempt.evidence for attempt in seen[-1].history]
+    assert all(map(isfinite, values))
+    assert values[3] >= max(values[:3])  # the best start, or better
+    assert (np.diff(values[3:]) >= 0.0).all()
+    assert seen[-1].history[-1].n_components == seen[-1].state.n_components == 4
+
+
+def recovered(schedule):
+    """Return the number of components and the share of wrong entries after a warm-up."""
+    data = simulated((1_500, 200), 8)
+    *_, (state, _) = chain(KEY, Target.prepare(data.tensor, schedule=schedule, threads=1), 30)
+    return state.n_components, (reconstruction(state) != covers(*data.factors)).mean()
+
+
+def test_few_rows_find_the_components_of_all():
+    """What 256 rows find explains the other rows; from nothing, chains have far more."""
+    n_components, wrong = recovered(Schedule(warmup=30, first_rows=256, starts=2, regrow=1))
+    assert n_components == 8
+    assert wrong < 1e-2
+    assert recovered(Schedule(warmup=30, hold=10, starts=0))[0] > 12  # the negative control
 
 
 def test_memberships_of_all_rows_follow_from_the_components():
     """Given the components, other rows are explained as well as the first ones."""
-    data = simulated((2_000, 300), 6)
+    data = simulated((1_000, 200), 5)
     target = Target.prepare(data.tensor, schedule=FEW, threads=1)
     state = first_state(KEY, target)
-    users, codes = (f.dense().astype(int) for f in state.factors)
-    truth = data.factors[0].astype(int) @ data.factors[1].astype(int).T > 0
-    is_wrong = ((users @ codes.T > 0) != truth).mean(axis=1)
-    took_part = np.zeros(2_000, bool)
+    is_wrong = (reconstruction(state) != covers(*data.factors)).mean(axis=1)
+    took_part = np.zeros(1_000, bool)
     took_part[first_rows(KEY, target)] = True
     assert is_wrong[took_part].mean() < 0.01
     assert is_wrong[~took_part].mean() < 0.01
@@ -141,12 +158,14 @@ def test_first_rows_are_packed_like_data_of_their_own(unknown):
     data = simulated((300, 70), 3, unknown=unknown).tensor
     target = Target.prepare(data, schedule=FEW, threads=1)
     rows = first_rows(KEY, target)
-    found = MODULE._target_of(rows, target).engine.tensor
+    assert len(set(rows.tolist())) == 64
+    found = target.on_host(rows).engine.tensor
     expected = PackedTensor.from_tensor(thali.BinaryTensor.from_any(data[rows]))
     assert found[:1] + found[2:] == expected[:1] + expected[2:]
     for one, other in zip(found.unfoldings, expected.unfoldings, strict=True):
         np.testing.assert_array_equal(one.ones, other.ones)
         np.testing.assert_array_equal(one.known, other.known)
+    assert target.on_host(None).engine is target.engine
 
 
 def test_components_of_one_row_or_of_nobody_are_not_given_to_all():
@@ -154,15 +173,17 @@ def test_components_of_one_row_or_of_nobody_are_not_given_to_all():
     data = np.zeros((300, 80), bool)
     data[::2, :30] = True
     target = Target.prepare(data, Model(noise=FixedRates(0.02, 0.1)), FEW, threads=1)
-    few = MODULE._target_of(np.arange(64), target)
+    few = target.on_host(np.arange(64))
     users = np.zeros((64, 3), bool)
     users[::2, 0] = users[[5, 7], 1] = users[9, 2] = True  # good, wrong, and one row's own
     codes = np.zeros((80, 3), bool)
     codes[:30, 0] = codes[40:, 1] = codes[:30, 2] = True
     given = few.initial(KEY, [users, codes])._replace(sweep=40)
-    *_, state = MODULE._for_all(KEY, given, target, 40)
+    *_, state = MODULE._for_all(KEY, given, target)
     assert state.factors[1].dense().tolist() == codes[:, :1].tolist()
     assert state.factors[0].dense()[:, 0].tolist() == data[:, 0].tolist()
+    assert state.covered == target.recount(state).covered
+    assert state.sweep == 0
 
 
 def test_a_component_of_other_rows_is_found_later():
@@ -189,38 +210,101 @@ def test_a_component_of_other_rows_is_found_later():
     assert is_there(state)
 
 
-def test_what_the_first_rows_say_is_held():
-    """Error rates found before are not replaced by those a chain from nothing starts with."""
-    target = Target.prepare(simulated((800, 200), 5).tensor, schedule=FEW, threads=1)
-    begun = first_state(KEY, target)
-    assert begun.noise == pytest.approx((0.02, 0.3), abs=0.05)
-    sweeps = list(chain(KEY, target, 20, begun))
-    assert {state.noise for state, _ in sweeps[:10]} == {begun.noise}
-    assert sweeps[10][0].noise != begun.noise
-    assert {info.n_components for _, info in sweeps} == {5}
+# --- dense data and noise ---------------------------------------------------------------------
 
 
-def test_every_chain_starts_with_rows_of_its_own(monkeypatch):
+def test_dense_data_do_not_explode():
+    """No sweep of the warm-up has many components; a chain from nothing begins with dozens."""
+    data = thali.simulate((100, 600), 8, density=0.3, spurious=0.43, dropped=0.07, seed=1)
+    numbers = {}
+    for n_starts in (4, 0):
+        schedule = Schedule(warmup=25, starts=n_starts)
+        target = Target.prepare(data.tensor, schedule=schedule, threads=1)
+        numbers[n_starts] = [info.n_components for _, info in chain(KEY, target, 25)]
+    assert max(numbers[4]) <= 10
+    assert numbers[4][-1] == 8
+    assert max(numbers[0]) > 40  # the negative control
+
+
+@pytest.mark.parametrize("shape", [(80, 200), (300, 30)], ids=str)
+def test_noise_gives_no_component(shape):
+    """The start is empty, with the rates of the data, and so are the sweeps."""
+    for seed in range(3):
+        data = np.random.default_rng(seed).random(shape) < 0.3
+        target = Target.prepare(data, schedule=ALL, threads=1)
+        state = first_state(chain_key(seed), target)
+        assert state.n_components == 0
+        assert state.noise.spurious == pytest.approx(data.mean(), abs=1e-3)
+        *_, (_, info) = chain(chain_key(seed), target, 5, state)
+        assert info.n_components == 0
+
+
+# --- what it may not do ------------------------------------------------------------------------
+
+
+def test_every_chain_starts_on_rows_of_its_own(monkeypatch):
     """Chains that start alike would agree for no good reason."""
     target = Target.prepare(simulated((400, 40), 3).tensor, schedule=FEW, threads=1)
-    taken, plain = [], MODULE._target_of
-    monkeypatch.setattr(MODULE, "_target_of", lambda r, t: (taken.append(r), plain(r, t))[1])
+    taken, plain = [], Target.on_host
+    monkeypatch.setattr(Target, "on_host", lambda t, rows: (taken.append(rows), plain(t, rows))[1])
     keys = [chain_key(1, 0), chain_key(1, 1)]
     for key in keys:
         first_state(key, target)
     for key, rows in zip(keys, taken, strict=True):
         assert rows.tolist() == first_rows(key, target).tolist()
-        assert len(set(rows.tolist())) == 64
     # Of 64 rows, another 64 of 400 share about 10, and 30 or more less than once in 10**9 times.
     assert len(np.intersect1d(*taken)) < 30
 
 
-def test_random_numbers_of_the_start_are_its_own():
-    """Neither the chain nor the stage before shares a key with it."""
-    keys = [KEY, start_key(KEY), start_key(start_key(KEY))]
-    assert len(set(map(int, keys))) == 3
-    order = Stream(keys[1], np.uint64(0)).bits(Site.FIRST_ROWS, 1_000)
-    assert not np.isin(keys[2], order)
+def keys_used(begin, monkeypatch):
+    """Return the keys of the random numbers of a start, and of the sweeps after it."""
+    used = [set()]
+
+    class Recorded(Stream):
+        def __new__(cls, key, sweep):
+            used[-1].add(int(key))
+            return super().__new__(cls, key, sweep)
+
+    target = Target.prepare(simulated((300, 60), 3).tensor, schedule=FEW, threads=1)
+    with monkeypatch.context() as patch:
+        for name in ("start", "step", "grow.growth"):
+            patch.setattr(importlib.import_module(f"thali.sampler.{name}"), "Stream", Recorded)
+        if begin is not first_state:
+            patch.setitem(begin.__globals__, "Stream", Recorded)
+        state = begin(KEY, target)
+        used.append(set())
+        list(chain(KEY, target, 3, state))
+    return used
+
+
+def test_random_numbers_of_the_start_have_other_keys(monkeypatch):
+    """No random number of a start is one of the sweeps; every start has a key of its own."""
+    of_start, of_sweeps = keys_used(first_state, monkeypatch)
+    assert of_sweeps == {int(KEY)}
+    own = start_key(KEY)
+    assert of_start == {int(key) for key in (own, start_key(own, 1), start_key(own, 2))}
+    assert not of_start & of_sweeps
+    assert start_key(KEY) != start_key(KEY, 1)
+
+
+def test_a_start_with_the_key_of_the_chain_is_noticed(monkeypatch):
+    """The same comparison fails if the start has no key of its own."""
+    wrong = mutate("thali.sampler.start", [("own = start_key(key)", "own = key")])
+    of_start, of_sweeps = keys_used(wrong.first_state, monkeypatch)
+    assert of_start & of_sweeps
+
+
+def test_rates_are_not_held_after_a_start():
+    """They fit already; a chain without a start holds them at first."""
+    data = simulated((100, 200), 4).tensor
+    for n_starts, n_values in ((2, 1 + 8), (0, 1 + 3)):
+        schedule = Schedule(warmup=10, hold=5, starts=n_starts)
+        target = Target.prepare(data, schedule=schedule, threads=1)
+        begun = first_state(KEY, target)
+        rates = {state.noise for state, _ in chain(KEY, target, 8, begun)} | {begun.noise}
+        assert len(rates) == n_values
+        if n_starts:
+            assert begun.noise == pytest.approx((0.02, 0.3), abs=0.05)
 
 
 # --- when ------------------------------------------------------------------------------------
@@ -229,20 +313,41 @@ def test_random_numbers_of_the_start_are_its_own():
 @pytest.mark.parametrize(
     ("n_rows", "model", "schedule", "expected"),
     [
-        (256, Model(), FEW, 64),
-        (255, Model(), FEW, 0),
-        (256, Model(3), FEW, 0),
-        (256, Model(), Schedule("serial", first_rows=64), 0),
-        (256, Model(), Schedule(first_rows=0), 0),
-        (256, Model(), Schedule(first_rows=64, first_sweeps=0), 0),
-        (16_384, Model(), Schedule(), 4_096),
-        (16_383, Model(), Schedule(), 0),
+        (256, Model(), FEW, (True, 64)),
+        (255, Model(), FEW, (True, 255)),
+        (256, Model(3), FEW, (False, 64)),
+        (256, Model(), Schedule("serial", first_rows=64), (True, 64)),
+        (256, Model(), Schedule(first_rows=0), (True, 256)),
+        (256, Model(), Schedule(first_rows=64, starts=0), (False, 64)),
+        (16_384, Model(), Schedule(), (True, 4_096)),
+        (16_383, Model(), Schedule(), (True, 16_383)),
     ],
 )
-def test_only_chains_of_many_rows_start_with_few(n_rows, model, schedule, expected):
-    """An inferred number of components, the parallel schedule, four times the rows."""
+def test_when_components_are_grown_and_on_how_many_rows(n_rows, model, schedule, expected):
+    """For an inferred number of components; on few rows if there are four times as many."""
     target = Target.prepare(np.ones((n_rows, 2), bool), model, schedule, threads=1)
-    assert target.n_first == expected
+    assert (target.is_grown, target.n_first) == expected
+
+
+@pytest.mark.parametrize(
+    ("shape", "starts", "expected"),
+    [((1_024, 1_024), 4, 4), ((1_025, 1_024), 4, 2), ((1_025, 1_024), 1, 1)],
+)
+def test_large_data_have_fewer_starts(shape, starts, expected):
+    """More than a million entries: two at most."""
+    schedule = Schedule(starts=starts)
+    target = Target.prepare(np.zeros(shape, bool), schedule=schedule, threads=1)
+    assert target.n_starts == expected
+
+
+@pytest.mark.parametrize(
+    ("model", "schedule"), [(Model(3), FEW), (Model(), Schedule(starts=0))], ids=["finite", "no"]
+)
+def test_chains_without_a_start(model, schedule):
+    """Nothing is yielded, and the first state is the initial one."""
+    target = Target.prepare(simulated((300, 40), 3).tensor, model, schedule, threads=1)
+    assert not list(start(KEY, target))
+    assert parts(first_state(KEY, target)) == parts(target.initial(KEY))
 
 
 def test_factors_given_are_where_a_chain_starts():
@@ -255,7 +360,7 @@ def test_factors_given_are_where_a_chain_starts():
     assert begun.noise == target.priors.noise.initial()
 
 
-@pytest.mark.parametrize("settings", [{"first_rows": -1}, {"first_sweeps": 1.5}])
+@pytest.mark.parametrize("settings", [{"first_rows": -1}, {"starts": 1.5}, {"regrow": -2}])
 def test_bad_settings(settings):
     """One sentence: what was given, what is allowed."""
     ((name, value),) = settings.items()
@@ -266,7 +371,8 @@ def test_bad_settings(settings):
 # --- as part of a run ------------------------------------------------------------------------
 
 DATA = simulated((400, 60), 3).tensor
-SHORT = {"chains": 2, "warmup": 10, "draws": 10, "seed": 3, "schedule": FEW}
+SHORT = {"chains": 2, "warmup": 6, "draws": 6, "seed": 3, "schedule": FEW}
+LONG = SHORT | {"schedule": Schedule(first_rows=0, starts=30, regrow=3)}  # long enough to be seen
 
 
 @pytest.fixture(autouse=True)
@@ -276,44 +382,46 @@ def _quiet():
         yield
 
 
-def test_a_run_is_the_chain(caplog):
-    """Chains side by side start like a chain alone; the rows are told, the engine is not."""
+def test_a_run_is_the_chain_from_its_first_state(caplog):
+    """Draws are the sweeps after the warm-up, from the first state on; nothing else gets in."""
     with caplog.at_level(logging.INFO, "thali"):
         posterior = thali.sample(DATA, **SHORT, engine="cpu")
     told = [record.message for record in caplog.records]
     assert told == 2 * ["starting with 64 of 400 rows"]
+    assert posterior.n_draws == 6
     target = Target.prepare(DATA, schedule=posterior.settings.schedule, threads=1)
     for number in range(2):
-        sweeps = list(chain(chain_key(3, number), target, 20))
-        expected = [info.log_joint for _, info in sweeps[10:]]
+        key = chain_key(3, number)
+        sweeps = list(chain(key, target, 12, state=first_state(key, target)))
+        assert [info.is_warmup for _, info in sweeps] == 6 * [True] + 6 * [False]
+        expected = [info.log_joint for _, info in sweeps[6:]]
         assert posterior.log_joint[number].tolist() == expected
+        assert [info for _, info in chain(key, target, 12)] == [info for _, info in sweeps]
 
 
 def test_whoever_watches_sees_the_start(capsys):
     """Before the first sweep, progress says what is done, and counts no sweep."""
-    schedule = Schedule(first_rows=64, first_sweeps=400)  # long enough to be seen
     seen = []
-    thali.sample(DATA, **SHORT | {"schedule": schedule}, progress=seen.append)
+    thali.sample(DATA, **LONG, progress=seen.append)
     started = [now for now in seen if now.start]
     assert started
     assert {now.sweep for now in started} == {0}
-    assert {now.start.partition(", sweep")[0] for now in started} >= {"starting: 64 rows"}
+    assert all(now.start.startswith("starting: ") for now in started)
+    assert all(isnan(now.log_joint) or now.log_joint < 0.0 for now in started)
     assert not seen[-1].start
-    thali.sample(DATA, **SHORT | {"schedule": schedule}, progress=True)
-    assert "starting: 64 rows, sweep " in capsys.readouterr().err
+    assert seen[-1].sweep == 12
+    thali.sample(DATA, **LONG, progress=True)
+    assert "starting: " in capsys.readouterr().err
     ticks = iter([0.0, 11.0, 11.0])
-    Lines(2, clock=lambda: next(ticks))(started[0]._replace(start="starting: 64 rows, sweep 7"))
-    told = (
-        f"thali: 0 of 40 sweeps (starting: 64 rows, sweep 7, {started[0].n_components} components)"
-    )
+    now = started[0]._replace(start="starting: start 1 of 2", n_components=3)
+    Lines(2, clock=lambda: next(ticks))(now)
+    told = "thali: 0 of 24 sweeps (starting: start 1 of 2, 3 components)"
     assert capsys.readouterr().err == f"{told}\n"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is a signal")
 def test_interrupted_in_the_start_and_resumed(tmp_path):
-    """Ctrl-C is heard between sweeps of the first rows; the run starts again, and the same."""
-    schedule = Schedule(first_rows=64, first_sweeps=400)
-    settings = SHORT | {"schedule": schedule}
+    """Ctrl-C is heard between steps of the start; the run starts again, and the same."""
     heard = []
 
     def press(now):
@@ -322,21 +430,32 @@ def test_interrupted_in_the_start_and_resumed(tmp_path):
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        thali.sample(DATA, **settings, out=tmp_path / "run", progress=press)
+        thali.sample(DATA, **LONG, out=tmp_path / "run", progress=press)
     assert all(now.sweep == 0 for now in heard)
     assert thali.load(tmp_path / "run").n_draws == 0
     resumed = thali.resume(tmp_path / "run")
-    whole = thali.sample(DATA, **settings)
-    assert resumed.n_draws == whole.n_draws == 10
+    whole = thali.sample(DATA, **LONG)
+    assert resumed.n_draws == whole.n_draws == 6
     np.testing.assert_array_equal(resumed.log_joint, whole.log_joint)
 
 
 def test_runs_keep_how_they_started(tmp_path):
-    """The header names it; a run from before there was such a start began with all rows."""
+    """The header names it; runs of earlier versions started otherwise, and can be loaded."""
     posterior = thali.sample(DATA, **SHORT, out=tmp_path / "run")
-    stored = json.loads((tmp_path / "run" / "header.json").read_text())["settings"]
-    assert stored["schedule"]["first_rows"] == 64
-    assert Settings.from_json(stored) == posterior.settings
-    for name in ("first_rows", "first_sweeps"):
-        del stored["schedule"][name]
-    assert Settings.from_json(stored).schedule.first_rows == 0
+    path = tmp_path / "run" / "header.json"
+    header = json.loads(path.read_text())
+    stored = header["settings"]["schedule"]
+    assert (stored["first_rows"], stored["starts"], stored["regrow"]) == (64, 2, 1)
+    assert Settings.from_json(header["settings"]) == posterior.settings
+    for name in ("starts", "regrow"):  # started with sweeps of few rows
+        del stored[name]
+    stored["first_sweeps"] = 40
+    path.write_text(json.dumps(header))
+    earlier = thali.load(tmp_path / "run")
+    assert (earlier.settings.schedule.first_rows, earlier.settings.schedule.starts) == (64, 0)
+    np.testing.assert_array_equal(earlier.log_joint, posterior.log_joint)
+    for name in ("first_rows", "first_sweeps"):  # started with all rows
+        del stored[name]
+    path.write_text(json.dumps(header))
+    first = thali.load(tmp_path / "run").settings.schedule
+    assert (first.first_rows, first.starts) == (0, 0)

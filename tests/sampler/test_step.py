@@ -4,13 +4,15 @@ from math import lgamma, log
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 import thali
 from support import oracle
+from support.mutants import mutate
 from thali.model import Beta, EqualRates, FixedRates, Gamma, Model, PerComponent, UnequalRates
 from thali.sampler import Schedule, Target, chain, step
-from thali.sampler.step import report
-from thali.streams import chain_key
+from thali.sampler.step import report, update_memberships
+from thali.streams import Stream, chain_key
 
 ALPHA, DENSITY = Gamma(2.0, 3.0), Beta(2.0, 4.0)
 UNEQUAL, EQUAL = UnequalRates((2.0, 9.0), (3.0, 8.0)), EqualRates((2.0, 9.0))
@@ -138,3 +140,39 @@ def test_step_changes_nothing_it_was_given():
     one, again = step(chain_key(1), state, target), step(chain_key(1), state, target)
     assert one[1] == again[1]
     assert all(np.array_equal(a, f.words) for a, f in zip(before, state.factors, strict=True))
+
+
+# --- memberships at given odds -----------------------------------------------------------------
+
+
+def frequencies(update, n_draws):
+    """Return how often each row has each of two components, and the exact probabilities."""
+    data = np.array([[1, 1, 0, 0], [1, 0, 0, 1], [0, 0, 1, 1], [1, 1, 1, 1], [0, 1, 0, 0]])
+    model = Model(noise=FixedRates(0.2, 0.3), alpha=1.5, density=0.3)
+    target = Target.prepare(data, model, threads=1)
+    codes = np.array([[1, 0], [1, 0], [0, 1], [0, 1]], bool)  # disjoint: rows decide about each
+    state = target.initial(chain_key(0), [np.ones((5, 2), bool), codes])
+    odds = np.array([-1.0, 0.5])
+    drawn = np.zeros((5, 2))
+    for number in range(n_draws):
+        after = update(Stream(chain_key(1), np.uint64(number)), state, target, odds)
+        assert after.densities is state.densities
+        assert after.covered == target.recount(after).covered
+        drawn += after.factors[0].dense()
+    gains = data @ codes * log(0.7 / 0.2) + (1 - data) @ codes * log(0.3 / 0.8)
+    return drawn / n_draws, expit(odds + gains)
+
+
+def test_memberships_at_given_odds():
+    """Rows draw from prior odds times likelihood ratio: all are within five standard errors."""
+    found, expected = frequencies(update_memberships, 1_000)
+    bound = 5.0 * np.sqrt(expected * (1.0 - expected) / 1_000)
+    assert (np.abs(found - expected) < bound).all()
+
+
+def test_memberships_at_the_odds_of_codes_are_noticed():
+    """The same frequencies are off if the odds of memberships are not used."""
+    edits = [("densities=(expit(odds), *of_codes[1:])", "densities=(of_codes[1], *of_codes[1:])")]
+    found, expected = frequencies(mutate("thali.sampler.step", edits).update_memberships, 1_000)
+    bound = 5.0 * np.sqrt(expected * (1.0 - expected) / 1_000)
+    assert (np.abs(found - expected) > bound).any()

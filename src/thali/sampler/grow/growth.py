@@ -135,4 +135,6 @@ class Growth:
             dropped = min(dropped, _STRICT)
         fn, fp = round(_MANY * spurious), round(_MANY * dropped)
         guess = Counts(Confusion(_MANY - fp, fp, _MANY - fn, fn))
-        return self.target.priors.noise.draw(guess, _HALF, noise)
+        for _ in range(2):  # the second time, no rate is limited by the initial value of another
+            noise = self.target.priors.noise.draw(guess, _HALF, noise)
+        return noise

@@ -60,7 +60,8 @@ class Judged(NamedTuple):
 
 def judged(growth: Growth) -> Judged:
     """Estimate the evidence for the present state of a start."""
-    value = log_evidence(growth)  # which changes the state
+    value = log_evidence(growth)  # which changes the state, and may leave components unused
+    growth.state = growth.state.take(growth.state.factors[0].sizes() > 0)
     return Judged(growth.state, value)
 
 

@@ -99,7 +99,7 @@ class SumOutCodes:
         (prior,), (density,) = priors.densities[1:], state.densities[1:]
         assert prior is not None
         total = float(log_rates(users.sizes(), users.n_rows).sum())
-        total -= log_repeats(state.factors, state.densities)
+        total -= log_repeats(state.factors[:1], state.densities)
         log_posterior = _draw_and_weigh(growth, 1, growth.odds, n_draws)
         _, codes = growth.state.factors
         log_prior = log_bernoulli(codes.sizes(), codes.n_rows, density) + prior.log_prior(density)
@@ -153,7 +153,7 @@ class SumOutUsers:
         weights = _weights(state)
         total = float(np.sum(_log_width(weights, state.factors[0].n_rows)))
         total += log_bernoulli(codes.sizes(), codes.n_rows, density) + prior.log_prior(density)
-        total -= log_repeats(state.factors[::-1], state.densities)
+        total -= log_repeats(state.factors[1:], [*state.densities, weights])
         log_posterior = _draw_and_weigh(growth, 0, logit(weights), n_draws)
         users = growth.state.factors[0]
         return total + log_bernoulli(users.sizes(), users.n_rows, weights) - log_posterior
@@ -176,8 +176,10 @@ def log_evidence(growth: Growth, n_draws: int = _DRAWS) -> float:
     total = priors.buffet.log_sum(growth.state.n_components, target.shape[0])
     if growth.state.n_components:
         total += growth.side.evidence(growth, n_draws)
-    noise, counts = growth.result().noise, target.counts(growth.state)
-    return total + noise.log_likelihood(counts) + priors.noise.log_prior(noise)
+    # The rates are those at which one side was summed out, not those that fit its last draw.
+    state = growth.state
+    noise = state.noise if state.n_components else growth.result().noise
+    return total + noise.log_likelihood(target.counts(state)) + priors.noise.log_prior(noise)
 
 
 def choose_side(shape: tuple[int, ...]) -> Side:
