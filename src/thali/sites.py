@@ -69,6 +69,9 @@ class Site(IntEnum):
     REGROWN = 45  # start: which components are removed before others are grown in their place
     GROWN_ROWS = 46  # start: users of new components
 
+    TOGGLE = 47  # users of one component join or leave another: proposal and acceptance
+    TOGGLE_CODES = 48  # codes of both
+
 
 class BirthDeathIndex(IntEnum):
     """Indices at ``Site.BIRTH_DEATH``, for every row."""
@@ -154,6 +157,14 @@ class ReplacementIndex(IntEnum):
     VICTIM = 0
     SEED = 1
     DECISION = 2
+
+
+class ToggleIndex(IntEnum):
+    """Indices at ``Site.TOGGLE``."""
+
+    FIRST = 0  # the component whose users change
+    SECOND = 1  # the component whose users they are
+    DECISION = 2  # three numbers: a block of columns, the decision by it, and by all columns
 
 
 class OwnComponentIndex(IntEnum):

@@ -14,8 +14,8 @@ from thali.posterior.answer import (
     _quantity,
     answer,
     in_words,
-    start_in_words,
 )
+from thali.posterior.remarks import same_rows, same_rows_in_words, start_in_words
 from thali.sampler import Attempted
 
 pytestmark = pytest.mark.filterwarnings("ignore::thali.errors.NotConverged")
@@ -150,3 +150,29 @@ def test_starts_in_words(chains, starts, words):
 def test_no_start_in_words():
     """Chains that did not grow components have nothing to say."""
     assert start_in_words({"chains": 2, "starts": [[], []]}) is None
+
+
+def test_components_with_the_same_rows_are_counted():
+    """Components of one row do not count, nor do those with a density of their own."""
+    data = np.zeros((40, 60), np.bool_)
+    data[:20, :55] = True  # far denser than the other components
+    data[20:, :3] = True
+    data ^= np.random.default_rng(0).random(data.shape) < 0.03
+    posterior = thali.sample(data, **SHORT)
+    by_hand = []
+    for chain in range(2):
+        for number in range(6):
+            users = posterior.draw(chain, number).state.factors[0].dense().T
+            lines = [line.tobytes() for line in users if line.sum() > 1]
+            by_hand.append(len(lines) - len(set(lines)))
+    assert same_rows(posterior) == pytest.approx(np.mean(by_hand))
+    own = thali.sample(data, **SHORT, density=thali.model.PerComponent())
+    assert same_rows(own) is None
+
+
+def test_same_rows_in_words():
+    """Nothing is said of a rare coincidence."""
+    assert same_rows_in_words(None, "so") is same_rows_in_words(0.4, "so") is None
+    words = same_rows_in_words(2.0, "`--density own`")
+    assert words.startswith("On average 2.0 components have the same rows as another one.")
+    assert "`--density own` gives each its own" in words

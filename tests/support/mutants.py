@@ -235,6 +235,7 @@ WRONG_RATIOS = {  # module, what it says, what it should not say
     "reseat": (
         "own_component", "log(alpha) - log(n + 1) if is_birth", "log(alpha) if is_birth"
     ),
+    "toggle": ("toggle", "log_rate(n_after, n_rows) - log_rate(n_before, n_rows)", "0.0"),
     # The seed row that was drawn, not all that could have been.
     "residual": (
         "residual_kernels", "largest + log(total) - log(n_rows)", "largest - log(n_rows)"
@@ -271,6 +272,12 @@ def wrong_exchange(patch):
     )
     mutant = mutate("thali.sampler.moves.exchange", [(divisions, "")])
     put_move(patch, mutant, "EXCHANGE", "FINITE")
+
+
+def wrong_toggle(patch):
+    """Users toggled as if any number of users were equally likely."""
+    edit = ("(n_after - n_before) * (log(rate) - log1p(-rate))", "0.0 * log1p(-rate) * log(rate)")
+    put_move(patch, mutate("thali.sampler.moves.toggle", [edit]), "TOGGLE", "FINITE")
 
 
 def wrong_replacement(patch):

@@ -146,10 +146,11 @@ def _load(run: Path) -> Posterior:
 
 def _lines(run: Path, found: dict[str, Any]) -> list[str]:
     from thali.model.noise_kinds import NOISE_KINDS  # noqa: PLC0415 - --help must stay fast
-    from thali.posterior.answer import in_words, start_in_words  # noqa: PLC0415
+    from thali.posterior.answer import in_words  # noqa: PLC0415
+    from thali.posterior.remarks import same_rows_in_words, start_in_words  # noqa: PLC0415
 
-    start = start_in_words(found)
-    lines = [f"{run}", *in_words(found), *([start] if start else [])]
+    remarks = start_in_words(found), same_rows_in_words(found["same_rows"], "`--density own`")
+    lines = [f"{run}", *in_words(found), *filter(None, remarks)]
     lines += ["", "components  probability"]
     for value, share in found["n_components"]["pmf"].items():
         lines.append(f"{value:>10}  {share:>11.3f}  {'#' * round(40 * share)}".rstrip())

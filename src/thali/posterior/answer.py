@@ -9,6 +9,7 @@ import numpy as np
 
 import thali
 from thali.model.noise_kinds import NOISE_KINDS
+from thali.posterior.remarks import same_rows
 from thali.posterior.verdict import judge
 from thali.sentences import PYTHON
 
@@ -69,6 +70,9 @@ def answer(
             For each chain, the stages of its start before the first sweep: ``stage`` ("grown",
             "pooled" or "regrown"), ``n_components`` and ``evidence`` (log evidence for these
             components). Empty lists if components were not grown.
+        ``same_rows``
+            Mean number of components of a draw that have exactly the rows, two or more, of
+            another component; None if every component has a density of its own.
         ``agree``, ``warning``, ``verdict``
             Whether the chains pass all diagnostics; if not, the reason as a text, and as
             ``kind``, ``quantities`` and ``advised_draws`` (the advised total per chain).
@@ -122,6 +126,7 @@ def answer(
             ]
             for stages in posterior.starts
         ],
+        "same_rows": same_rows(posterior),
         "agree": verdict is None,
         "warning": None if verdict is None else verdict.sentence(face, words),
         "verdict": None if verdict is None else verdict.plain(),
@@ -148,42 +153,6 @@ def in_words(found: dict[str, Any]) -> list[str]:
     60 x 80 entries, all known: most probably 3 components (probability 1.00).
     """
     return [_how_many(found), _shared(found), _errors(found), _wrong(found), _trust(found)]
-
-
-def start_in_words(found: dict[str, Any]) -> str | None:
-    """Say what the chains began with, or None if they did not grow components.
-
-    Parameters
-    ----------
-    found
-        What :func:`answer` returned.
-
-    Examples
-    --------
-    >>> start = [
-    ...     {"stage": "grown", "n_components": 12, "evidence": -1259.1},
-    ...     {"stage": "grown", "n_components": 9, "evidence": -1304.2},
-    ...     {"stage": "pooled", "n_components": 13, "evidence": -1246.1},
-    ... ]
-    >>> words = start_in_words({"chains": 1, "starts": [start]})
-    >>> words.partition(", and ")[2]
-    'kept 13 (log evidence -1,246.1).'
-    """
-    grown = [stages for stages in found["starts"] if stages]
-    if not grown:
-        return None
-    who = "each chain" if len(grown) > 1 else "the chain"
-    if len(grown) < found["chains"]:
-        who = f"each of {len(grown)} chains" if len(grown) > 1 else "one chain"
-    n_starts = max(sum(part["stage"] == "grown" for part in stages) for stages in grown)
-    starts = f"{n_starts} start{'s' * (n_starts > 1)}"
-    numbers = _span([stages[-1]["n_components"] for stages in grown], "d")
-    values = [stages[-1]["evidence"] for stages in grown if stages[-1]["evidence"] is not None]
-    evidence = f" (log evidence {_span(values, ',.1f')})" if values else ""
-    return (
-        f"Before its first sweep, {who} grew components on the data, in {starts}, and kept "
-        f"{numbers}{evidence}."
-    )
 
 
 # --- values --------------------------------------------------------------------------------
@@ -274,11 +243,6 @@ def _trust(found: dict[str, Any]) -> str:
     fewest = min((e for e in found["ess"].values() if e is not None), default=None)
     worth = "" if fewest is None else f", at least {fewest:.0f} effective draws"
     return f"{chains}{time}: they agree (R-hat at most {largest:.2f}{worth})."
-
-
-def _span(values: list[Any], form: str) -> str:
-    low, high = format(min(values), form), format(max(values), form)
-    return low if low == high else f"{low} to {high}"
 
 
 def _components(number: int) -> str:

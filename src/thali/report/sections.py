@@ -11,6 +11,7 @@ import numpy as np
 
 import thali
 from thali.posterior.diagnostics import MAX_R_HAT, MIN_ESS_PER_CHAIN
+from thali.posterior.remarks import same_rows, same_rows_in_words
 from thali.report.cards import cards_html
 from thali.report.charts import bars, trace
 from thali.report.facts import BY, agreement, details, mode_words, n_of, percent, quantity_words
@@ -180,6 +181,7 @@ def chains(posterior: Posterior) -> str:
         "<th scope=col>quantity</th><th scope=col>mean</th><th scope=col>sd</th>"
         "<th scope=col>R-hat</th><th scope=col>ESS, bulk</th><th scope=col>ESS, tails</th></tr>"
         f"</thead><tbody>{rows}</tbody></table></div>{_starts(posterior)}{_moves(posterior)}"
+        f"{_same_rows(posterior)}"
     )
 
 
@@ -217,6 +219,12 @@ def _starts(posterior: Posterior) -> str:
         "<th scope=col>chain</th><th scope=col class=left>stage</th><th scope=col>components</th>"
         f"<th scope=col>log evidence</th></tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
+
+
+def _same_rows(posterior: Posterior) -> str:
+    """Remark that some components have the same rows."""
+    remark = same_rows_in_words(same_rows(posterior), "<code>--density own</code>")
+    return f'<p class="help">{remark}</p>' if remark else ""
 
 
 def _moves(posterior: Posterior) -> str:

@@ -14,6 +14,7 @@ from thali.sampler.moves.move import Attempt
 from thali.sampler.moves.own_component import OWN_COMPONENT
 from thali.sampler.moves.residual import REPLACEMENT, RESIDUAL
 from thali.sampler.moves.split_merge import SPLIT_MERGE
+from thali.sampler.moves.toggle import TOGGLE
 from thali.sampler.schedule import MOVES
 
 if TYPE_CHECKING:
@@ -30,11 +31,12 @@ _FEW = 10
 """Number of components that the schedule assumes; for more, tries grow in proportion."""
 
 BUFFET: dict[str, Move] = {
-    move.name: move for move in (SPLIT_MERGE, ANCHORED, GUIDED, COMPOUND, OWN_COMPONENT, RESIDUAL)
+    move.name: move
+    for move in (SPLIT_MERGE, ANCHORED, GUIDED, COMPOUND, OWN_COMPONENT, RESIDUAL, TOGGLE)
 }
 """Moves for an inferred number of components."""
 
-FINITE: dict[str, Move] = {move.name: move for move in (EXCHANGE, REPLACEMENT)}
+FINITE: dict[str, Move] = {move.name: move for move in (EXCHANGE, REPLACEMENT, TOGGLE)}
 """Moves for a fixed number of components."""
 
 
