@@ -139,6 +139,7 @@ INDICES = {
     sites.ResidualIndex: {},
     sites.ReplacementIndex: {},
     sites.OwnComponentIndex: {},
+    sites.ToggleIndex: {"DECISION": 3},
 }
 """How many numbers those indices stand for that stand for several."""
 

@@ -11,6 +11,7 @@ import pytest
 
 import thali
 from thali.posterior.export import factors_of
+from thali.sampler.moves.tries import FINITE
 from thali.sampler.schedule import MOVES
 
 # What is promised to machines: the type of every value, None where it may be missing.
@@ -37,13 +38,23 @@ PROMISED = {
     "ess": {...: float},
     "moves": {...: {"tried": int, "accepted": int}},
     "starts": [[{"stage": str, "n_components": int, "evidence": float}]],
+    "same_rows": float,
     "agree": bool,
     "warning": str,
     "verdict": {"kind": str, "quantities": [str], "advised_draws": int},
     "wall_seconds": float,
     "version": str,
 }
-MAY_BE_NONE = {"alpha", "warning", "verdict", "wall_seconds", "r_hat", "ess", "starts"}
+MAY_BE_NONE = {
+    "alpha",
+    "warning",
+    "verdict",
+    "wall_seconds",
+    "r_hat",
+    "ess",
+    "starts",
+    "same_rows",
+}
 
 
 def conforms(value, promised, path=""):
@@ -140,7 +151,7 @@ def test_summary_for_people(run, finished, name):
     acceptance = thali.load(finished / name).acceptance
     shown = {move: (int(n), int(k)) for move, n, k, _ in map(str.split, lines)}
     assert shown == acceptance
-    assert set(acceptance) == ({"split_merge", "residual"} if name == "agree" else set(MOVES))
+    assert set(acceptance) == (set(FINITE) if name == "agree" else set(MOVES))
 
 
 def test_summary_into_a_closed_pipe(start, kept):

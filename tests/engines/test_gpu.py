@@ -40,7 +40,9 @@ def compiled(text, architecture):
     return done == nvrtc.nvrtcResult.NVRTC_SUCCESS, log.decode()
 
 
-@pytest.mark.parametrize("architecture", ["75", "80", "90"])
+@pytest.mark.parametrize(
+    "architecture", ["75", pytest.param("80", marks=pytest.mark.slow), "90"]
+)  # the oldest and the newest: what both compile, those between do, too
 def test_kernels_compile_for(architecture):
     """No device is needed."""
     is_compiled, log = compiled(source(), architecture)

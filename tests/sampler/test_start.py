@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import warnings
-from math import isfinite, isnan
+from math import isfinite, isnan, nan
 
 import numpy as np
 import pytest
@@ -413,7 +413,7 @@ def test_whoever_watches_sees_the_start(capsys):
     thali.sample(DATA, **LONG, progress=True)
     assert "starting: " in capsys.readouterr().err
     ticks = iter([0.0, 11.0, 11.0])
-    now = started[0]._replace(start="starting: start 1 of 2", n_components=3)
+    now = started[0]._replace(start="starting: start 1 of 2", n_components=3, evidence=nan)
     Lines(2, clock=lambda: next(ticks))(now)
     told = "thali: 0 of 24 sweeps (starting: start 1 of 2, 3 components)"
     assert capsys.readouterr().err == f"{told}\n"

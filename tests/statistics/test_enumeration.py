@@ -119,9 +119,8 @@ def test_finite(name, n_sweeps):
 @pytest.mark.parametrize(
     ("kind", "blocks", "moves"),
     [
-        ("parallel", 2, {}),
         # Without moves, test_buffet has these schedules quickly.
-        *(pytest.param(*s, {}, marks=pytest.mark.slow) for s in SCHEDULES[1:]),
+        *(pytest.param(*s, {}, marks=pytest.mark.slow) for s in SCHEDULES),
         ("parallel", 2, {"split_merge": 2, "guided": 2, "residual": 1}),
     ],
 )

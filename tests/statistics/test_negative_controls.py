@@ -14,10 +14,11 @@ DENSE = (np.array([[1, 0], [1, 1]]), (), Model(noise=FixedRates(0.1, 0.2), alpha
 ALONE = (np.array([[1, 1, 0]]), (), Model(noise=FixedRates(0.2, 0.2), alpha=4.0, density=0.3))
 
 COLUMN = (np.array([[1], [1], [1]]), (), Model(noise=FixedRates(0.1, 0.2), alpha=2.0, density=0.6))
+# Rows own several components, whose number enters the ratio.
 OWN_DENSITIES = (
-    X33,
-    ((0, 2),),
-    Model(noise=FixedRates(0.1, 0.25), alpha=3.0, density=PerComponent(1.0, 2.0, n_values=3)),
+    np.array([[1, 1, 0], [0, 1, 1]]),
+    (),
+    Model(noise=FixedRates(0.2, 0.3), alpha=4.0, density=PerComponent(1.0, 2.0, n_values=3)),
 )
 UNEQUAL = (
     X33,
@@ -39,7 +40,7 @@ CONTROLS = {
     "Poisson at the total": (mutants.poisson_at_the_total, SHARED, "serial", 3_000),
     "dropped in parallel": (mutants.dropped_in_a_parallel_phase, MANY, "parallel", 8_000),
     "forgotten singles": (mutants.forgotten_singles, MANY, "parallel", 8_000),
-    "wrong move ratio": (mutants.wrong_move_ratio, OWN_DENSITIES, "parallel", 40_000),
+    "wrong move ratio": (mutants.wrong_move_ratio, OWN_DENSITIES, "parallel", 16_000),
     "swapped counts": (mutants.swapped_counts, UNEQUAL, "serial", 8_000),
 }
 

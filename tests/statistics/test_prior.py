@@ -23,8 +23,8 @@ def nothing_known():
 @pytest.mark.parametrize(
     ("kind", "blocks", "moves"),
     [
-        ("parallel", 2, {}),
-        pytest.param("parallel", 6, {}, marks=pytest.mark.slow),  # blocks: test_buffet has three
+        # Without moves, test_buffet has two and three blocks quickly, with data.
+        *(pytest.param("parallel", n, {}, marks=pytest.mark.slow) for n in (2, 6)),
         ("serial", 2, {}),
         ("serial-integrated", 2, {}),
         ("parallel", 2, {"split_merge": 2, "guided": 2, "residual": 1}),

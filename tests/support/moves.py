@@ -1,6 +1,7 @@
 """Chains of tiny problems with moves of whole components, beside their exact posterior."""
 
 import numpy as np
+import pytest
 
 from support import compare, exact, mutants
 from support.chains import ENDLESS, NO_MOVES, X32, X33, as_exact, collect, hide, walk
@@ -44,6 +45,12 @@ FINITE = {
         None,
     ),
 }
+
+QUICK_AND_SLOW = [
+    # Rates and densities are drawn after the moves, as test_enumeration.py sees quickly.
+    pytest.param(name, marks=pytest.mark.slow) if name == "learned" else name
+    for name in FINITE
+]
 
 
 def with_moves(problem, kind="parallel", **moves):

@@ -3,10 +3,10 @@
 import pytest
 
 from support import compare, mutants
-from support.moves import FINITE, compared, finite
+from support.moves import QUICK_AND_SLOW, compared, finite
 
 
-@pytest.mark.parametrize("name", FINITE)
+@pytest.mark.parametrize("name", QUICK_AND_SLOW)
 def test_exchange_is_exact(name):
     """Four tries per sweep leave the exact posterior as it is."""
     compare.assert_matches(*compared(finite(name, split_merge=4), 8_000))

@@ -4,10 +4,10 @@ import pytest
 
 from support import compare, mutants
 from support.moves import (
-    FINITE,
     FIXED,
     LEARNED,
     OWN_DENSITIES,
+    QUICK_AND_SLOW,
     assert_exact,
     assert_wrong_ratio_is_rejected,
     compared,
@@ -36,7 +36,7 @@ def test_a_wrong_ratio_of_residual_is_rejected(monkeypatch):
     assert_wrong_ratio_is_rejected("residual", "residual", monkeypatch.setattr)
 
 
-@pytest.mark.parametrize("name", FINITE)
+@pytest.mark.parametrize("name", QUICK_AND_SLOW)
 def test_replacement_is_exact(name):
     """The number of components stays."""
     compare.assert_matches(*compared(finite(name, residual=4), 8_000))

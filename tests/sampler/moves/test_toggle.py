@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from support import compare, mutants
+from support.chains import NO_MOVES
 from support.moves import (
     FIXED,
     LEARNED,
@@ -59,7 +60,7 @@ def test_what_joins_also_leaves():
     """Over exact draws, the first component grows as often as it shrinks (z below 4)."""
     tensor = np.array([[1, 1, 0, 1], [1, 1, 1, 0], [0, 1, 1, 1], [1, 0, 0, 1]], np.bool_)
     model = Model(noise=FixedRates(0.2, 0.3), alpha=2.0, density=0.4)
-    target = Target.prepare(tensor, model, Schedule(hold=0, starts=0), threads=1)
+    target = Target.prepare(tensor, model, Schedule(hold=0, starts=0, **NO_MOVES), threads=1)
     joined = left = 0
     for sweep, (state, _) in enumerate(chain(chain_key(3), target, 6_000)):
         attempt = Attempt(Stream(chain_key(4), np.uint64(sweep)), np.uint64(0), state, target)

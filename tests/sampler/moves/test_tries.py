@@ -12,7 +12,10 @@ from thali.sampler.moves import tries
 from thali.sampler.schedule import MOVES
 from thali.streams import chain_key
 
-ALL = {"split_merge": 5, "anchored": 3, "guided": 5, "compound": 3, "reseat": 3, "residual": 2}
+ALL = {
+    "split_merge": 5, "anchored": 3, "guided": 5, "compound": 3, "reseat": 3, "residual": 2,
+    "toggle": 2,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,7 @@ def grow(growth: Growth) -> Iterator[None]:
     for _ in range(_ROUNDS):
         before = growth.state.n_components
         n_tries = max(_TRIES, before // 2) if n_idle == 0 else _FEW
+        n_tries = min(n_tries, growth.target.shape[0])  # every row once, about
         add_components(growth, n_tries)
         for _ in range(2):
             growth.sweep()
