@@ -25,6 +25,7 @@ __all__ = [
     "list_bits",
     "lowest",
     "n_words",
+    "overlaps",
     "pack",
     "popcount",
     "scatter_bits",
@@ -109,6 +110,19 @@ def list_bits(words: Words) -> Index:
             left &= left - _ONE
             i += 1
     return positions
+
+
+@jit
+def overlaps(left: Words, right: Words) -> Index:
+    """Count the ones that each line of one array shares with each line of another."""
+    out = np.zeros((left.shape[0], right.shape[0]), np.int64)
+    for i in range(left.shape[0]):
+        for j in range(right.shape[0]):
+            total = _ZERO
+            for w in range(left.shape[1]):
+                total += popcount(left[i, w] & right[j, w])
+            out[i, j] = np.int64(total)
+    return out
 
 
 @jit

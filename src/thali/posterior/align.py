@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from thali.bits.words import WORD
-from thali.posterior.coverage import add_bits, overlaps
+from thali.bits.words import WORD, overlaps
+from thali.posterior.coverage import add_bits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -72,7 +72,8 @@ def answer(
             components). Empty lists if components were not grown.
         ``same_rows``
             Mean number of components of a draw that have exactly the rows, two or more, of
-            another component; None if every component has a density of its own.
+            another component; None if every component has a density of its own, or if their
+            number was given.
         ``agree``, ``warning``, ``verdict``
             Whether the chains pass all diagnostics; if not, the reason as a text, and as
             ``kind``, ``quantities`` and ``advised_draws`` (the advised total per chain).

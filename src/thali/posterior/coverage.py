@@ -277,19 +277,6 @@ def sum_logs(
 
 
 @jit
-def overlaps(left: Words, right: Words) -> Index:
-    """Count the ones that each line of one array shares with each line of another."""
-    out = np.zeros((left.shape[0], right.shape[0]), np.int64)
-    for i in range(left.shape[0]):
-        for j in range(right.shape[0]):
-            total = _ZERO
-            for w in range(left.shape[1]):
-                total += popcount(left[i, w] & right[j, w])
-            out[i, j] = np.int64(total)
-    return out
-
-
-@jit
 def add_bits(words: Words, line: int, counts: Index) -> None:
     """Add each bit of a line of words to its own count."""
     for w in range(words.shape[1]):

@@ -58,10 +58,14 @@ def start_in_words(found: dict[str, Any]) -> str | None:
 def same_rows(posterior: Posterior) -> float | None:
     """Return the mean number of components that have the rows, two or more, of another.
 
-    None if every component has a density of its own.
+    None if every component has a density of its own, or if the number of components was given, so
+    that some may have the same rows because there are more than the data need.
     """
-    given = posterior.settings.model.density
-    if any(isinstance(part, PerComponent) for part in np.atleast_1d(np.array(given, object))):
+    model = posterior.settings.model
+    given = model.density
+    if model.is_finite or any(
+        isinstance(part, PerComponent) for part in np.atleast_1d(np.array(given, object))
+    ):
         return None
     numbers = []
     step = -(-posterior.n_draws // _DRAWS)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 import numpy as np
 
+from thali.bits.words import overlaps
 from thali.checks import count
-from thali.posterior.coverage import overlaps
 from thali.views.aligned import components, likely, names
 from thali.views.order import check_mode
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from thali.bits.words import overlaps
 from thali.engines.base import Cover
 from thali.model.marginals import Marginal
-from thali.sampler.grow.values import shared_counts
 from thali.sampler.moves.proposal import atoms, log_rate, pick, size_of
 from thali.sites import Site
 
@@ -123,8 +123,10 @@ def _pairs(factors: tuple[Factor, ...], *, is_thorough: bool) -> list[tuple[int,
 def _overlap(factor: Factor) -> NDArray[np.float64]:
     """Return the share of the smaller of two components that is in the other, for all pairs."""
     size = np.maximum(factor.sizes(), 1)
-    shared: NDArray[np.float64] = shared_counts(factor.words, factor.words)
-    return shared / np.minimum.outer(size, size)
+    share: NDArray[np.float64] = overlaps(factor.words, factor.words) / np.minimum.outer(
+        size, size
+    )
+    return share
 
 
 def _densities(state: State) -> NDArray[np.float64]:

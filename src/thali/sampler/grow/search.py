@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from thali.bits.words import overlaps
 from thali.sampler.grow.births import add_components
 from thali.sampler.grow.deaths import remove_unsupported
 from thali.sampler.grow.merges import merge_pairs
 from thali.sampler.grow.sides import log_evidence
-from thali.sampler.grow.values import shared_counts
 from thali.sampler.moves.proposal import pick
 from thali.sampler.step import step
 from thali.sites import Site
@@ -116,7 +116,7 @@ def _differs(state: State, other: State) -> NDArray[np.bool_]:
         return np.ones(n, np.bool_)
     alike = np.ones((n, other.n_components))
     for one, two in zip(state.factors, other.factors, strict=True):
-        shared = shared_counts(one.words, two.words)
+        shared = overlaps(one.words, two.words)
         union = np.add.outer(one.sizes(), two.sizes()) - shared
         alike = np.minimum(alike, shared / np.maximum(union, 1.0))
     differs: NDArray[np.bool_] = alike.max(axis=1) < _ALIKE
@@ -204,6 +204,6 @@ def _together(state: State, first: int, kind: int, n_others: int) -> Index:
     if kind == len(state.factors):
         return np.array([first])
     factor = state.factors[kind]
-    shared = shared_counts(factor.words[[first]], factor.words)[0] / np.sqrt(factor.sizes() + 1.0)
+    shared = overlaps(factor.words[[first]], factor.words)[0] / np.sqrt(factor.sizes() + 1.0)
     shared[first] = np.inf
     return np.argsort(-shared, kind="stable")[: 1 + n_others]

@@ -10,21 +10,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thali._jit import jit
-from thali.bits.words import popcount
 from thali.model.rule import log_odds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from thali.bits import Index, Words
+    from thali.bits import Index
 
 _CERTAIN = 40.0
 """Log odds beyond which the exponential does not change a double."""
 
 _LARGE = 1e280
 """Product that can be multiplied once more without overflow."""
-
-_ZERO = np.uint64(0)
 
 
 @jit
@@ -94,19 +91,6 @@ def log_paths(
                     product = 1.0
         paths[column] -= log(product)
     return paths
-
-
-@jit
-def shared_counts(words: Words, others: Words) -> NDArray[np.float64]:
-    """Return the number of bits that each line of a factor shares with each line of another."""
-    out = np.zeros((words.shape[0], others.shape[0]))
-    for i in range(words.shape[0]):
-        for j in range(others.shape[0]):
-            n = _ZERO
-            for w in range(words.shape[1]):
-                n += popcount(words[i, w] & others[j, w])
-            out[i, j] = np.float64(n)
-    return out
 
 
 @jit
