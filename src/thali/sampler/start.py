@@ -101,9 +101,13 @@ def start(key: np.uint64, target: Target) -> Iterator[Starting]:
 
 
 def _search(key: np.uint64, host: Target) -> Iterator[Starting]:
-    """Grow several starts; unless all have found the same, pool them and improve the result."""
+    """Grow several starts, pool them and improve the result.
+
+    If a strict and a tolerant start have found the same, the search ends there.
+    """
     history: list[Attempted] = []
     grown: list[tuple[Growth, Judged]] = []
+    agree = False
     for number in range(host.n_starts):
         growth = Growth(start_key(key, 1 + number), host, is_strict=number % 2 == 0)
         for _ in grow(growth):
@@ -111,14 +115,15 @@ def _search(key: np.uint64, host: Target) -> Iterator[Starting]:
         now = judged(growth)
         grown.append((growth, now))
         history.append(Attempted("grown", now.state.n_components, now.value))
+        if agree := number == 1 and is_same(grown[0][1].state, now.state):
+            break
     grown.sort(key=lambda both: -both[1].value)
     growth, best = grown[0]
-    are_same = len(grown) > 1 and all(is_same(best.state, now.state) for _, now in grown[1:])
-    for _, other in [] if are_same else grown[1:]:
+    for _, other in [] if agree else grown[1:]:
         best = pool(growth, best, other.state)
         history.append(Attempted("pooled", best.state.n_components, best.value))
         yield Starting(best.state, tuple(history), "pooling")
-    for number in range(0 if are_same else host.schedule.regrow):
+    for number in range(0 if agree else host.schedule.regrow):
         growth.state = best.state
         before = judged(growth)  # again: the best so far may have been lucky
         noise, best = abs(best.value - before.value), before
