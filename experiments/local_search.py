@@ -80,8 +80,8 @@ def search(target, state, seconds, seed=0):
     scale = target.totals.n_ones / state.n_components
     best, least = state, n_wrong(state, target)
     start, swaps = process_time(), 0
-    while least > 0 and (spent := (process_time() - start) / seconds) < 1.0:
-        cycle, phase = divmod(spent * len(CYCLES), 1.0)
+    while least > 0 and (spent := process_time() - start) < seconds:
+        cycle, phase = divmod(spent / seconds * len(CYCLES), 1.0)
         cost, hot = CYCLES[int(cycle)]
         state = state._replace(noise=Noise(exp(-COLD), exp(-COLD * cost)))
         temperature = scale * hot * (COOL / hot) ** phase

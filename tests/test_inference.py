@@ -136,7 +136,7 @@ def test_before_the_first_sweep_progress_says_how_the_start_goes():
     store = MemoryStore(settings)
     target = Target.prepare(DATA, schedule=settings.schedule, threads=1)
     chain = _Chain(0, target, settings, store)
-    seen = [chain.now for _ in chain.sweeps]
+    seen = [now() for now in chain.sweeps]
     assert [now.sweep for now in seen if not now.start] == [1, 2, 3, 4]
     started = [now for now in seen if now.start]
     assert {now.sweep for now in started} == {0}

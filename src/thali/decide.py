@@ -43,17 +43,39 @@ _DIGIT = 12
 _DIGIT_MASK = np.int64((1 << _DIGIT) - 1)
 
 
+_CERTAIN = 2.0**37 * SCALE  # exceeds any sum of counts times weights that fits in int64
+_BELOW_ONE = 1.0 - 2.0**-53
+
+
 def fixed(value: float | NDArray[np.float64]) -> NDArray[np.int64]:
     """Round log odds to units of a score; infinite log odds become certainty."""
-    certain = 2.0**37 * SCALE  # exceeds any sum of counts times weights that fits in int64
-    units = np.minimum(np.maximum(np.multiply(value, float(SCALE)), -certain), certain)
-    return np.rint(units).astype(np.int64)
+    given = np.asarray(value, np.float64)
+    units = np.empty(given.shape, np.int64)
+    _fill_units(given.reshape(-1), units.reshape(-1))
+    return units[()]
 
 
 def threshold(probability: float | NDArray[np.float64]) -> NDArray[np.uint64]:
     """Turn probabilities into thresholds: 64 random bits are below one with that probability."""
-    below_one = np.ldexp(np.minimum(probability, 1.0 - 2.0**-53), 64).astype(np.uint64)
-    return np.where(np.greater_equal(probability, 1.0), np.uint64(2**64 - 1), below_one)
+    given = np.asarray(probability, np.float64)
+    thresholds = np.empty(given.shape, np.uint64)
+    _fill_thresholds(given.reshape(-1), thresholds.reshape(-1))
+    return thresholds[()]
+
+
+@jit
+def _fill_units(values: NDArray[np.float64], units: NDArray[np.int64]) -> None:
+    for i in range(values.shape[0]):
+        units[i] = np.int64(np.rint(min(max(values[i] * SCALE, -_CERTAIN), _CERTAIN)))
+
+
+@jit
+def _fill_thresholds(probabilities: NDArray[np.float64], thresholds: NDArray[np.uint64]) -> None:
+    for i in range(probabilities.shape[0]):
+        if probabilities[i] >= 1.0:
+            thresholds[i] = np.uint64(0xFFFFFFFFFFFFFFFF)
+        else:
+            thresholds[i] = np.uint64(min(probabilities[i], _BELOW_ONE) * 2.0**64)
 
 
 def _exp_tables() -> NDArray[np.uint64]:

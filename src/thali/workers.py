@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from contextlib import suppress
+from functools import partial
 from math import nan
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -39,37 +40,37 @@ class _Chain:
     def advance(self, stop: threading.Event) -> bool:
         """Sweep for one slice of time; return whether the chain has sweeps left."""
         end = monotonic() + _SLICE
-        for _ in self.sweeps:
+        now = None
+        for now in self.sweeps:
             if stop.is_set() or monotonic() > end:
+                self.now = now()
                 return True
+        if now is not None:
+            self.now = now()
         self.store.flush()
         return False
 
-    def _sweeps(self, key: np.uint64, target: Target) -> Iterator[None]:
-        """Yield after every sweep, once it is recorded and the progress is noted."""
+    def _sweeps(self, key: np.uint64, target: Target) -> Iterator[Callable[[], Progress]]:
+        """Yield after every sweep, once it is recorded; what is yielded tells the progress."""
         begun = self.store.state
         if begun is None:
             for now in start(key, target):
                 begun, self.store.start = now.state, now.history
-                self._note_start(now)
-                yield
+                yield partial(self._progress_of_start, now)
         n_left = self.n_sweeps - (0 if begun is None else begun.sweep)
         for state, info in chain(key, target, max(0, n_left), begun):
             self.store.record(state, info)
-            self._note(state.sweep, info)
-            yield
+            yield partial(self._progress, state.sweep, info)
 
-    def _note(self, sweep: int, info: Info) -> None:
+    def _progress(self, sweep: int, info: Info) -> Progress:
         now = info.is_warmup, info.n_components, info.log_joint
-        self.now = Progress(self.number, sweep, self.n_sweeps, *now)
+        return Progress(self.number, sweep, self.n_sweeps, *now)
 
-    def _note_start(self, now: Starting) -> None:
+    def _progress_of_start(self, now: Starting) -> Progress:
         evidence = max((part.evidence for part in now.history), default=nan)
         n_components = now.state.n_components
         stage = f"starting: {now.stage or 'done'}"
-        self.now = Progress(
-            self.number, 0, self.n_sweeps, True, n_components, nan, stage, evidence
-        )
+        return Progress(self.number, 0, self.n_sweeps, True, n_components, nan, stage, evidence)
 
 
 class _Workers:

@@ -10,8 +10,8 @@ import thali
 from support import oracle
 from support.mutants import mutate
 from thali.model import Beta, EqualRates, FixedRates, Gamma, Model, PerComponent, UnequalRates
-from thali.sampler import Schedule, Target, chain, step
-from thali.sampler.step import report, update_memberships
+from thali.sampler import Info, Schedule, Target, chain, step
+from thali.sampler.step import update_memberships
 from thali.streams import Stream, chain_key
 
 ALPHA, DENSITY = Gamma(2.0, 3.0), Beta(2.0, 4.0)
@@ -72,7 +72,7 @@ def test_identical_components_count_once():
     for grid in ([0, 0, 0], [0, 1, 0], [0, 1, 2]):
         state = target.initial(chain_key(0), [z, u])
         state = state._replace(densities=(state.densities[0], prior.grid[grid]))
-        found = report(state, target, is_warmup=False).log_joint
+        found = Info(state, target, is_warmup=False, moves={}).log_joint
         expected = expected_log_joint(model, state, oracle.as_cells(np.eye(4)), (4, 4))
         assert found == pytest.approx(expected, abs=1e-9)
 

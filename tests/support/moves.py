@@ -82,7 +82,7 @@ def _far_apart(move):
     tensor, _ = hide(x, *hidden)
     wide = np.full((3, 192), np.nan)
     wide[:, columns] = tensor
-    schedule = Schedule(blocks=2, hold=0, **NO_MOVES | {move: 12})
+    schedule = Schedule(blocks=2, hold=0, **NO_MOVES | {move: 6})
     target = Target.prepare(wide, model, schedule, threads=1)
     for state, info in chain(chain_key(1), target, ENDLESS):
         users, codes = (factor.dense().astype(int) for factor in state.factors)

@@ -1,9 +1,10 @@
 """Stage 3c: the Markov chain."""
 
 from thali.sampler.chain import chain
+from thali.sampler.info import Info
 from thali.sampler.schedule import Schedule
 from thali.sampler.start import Attempted, start
-from thali.sampler.state import Info, State
+from thali.sampler.state import State
 from thali.sampler.step import step
 from thali.sampler.target import Target
 

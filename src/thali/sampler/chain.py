@@ -14,7 +14,8 @@ from thali.sampler.target import Target
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from thali.sampler.state import Info, State
+    from thali.sampler.info import Info
+    from thali.sampler.state import State
 
 
 def chain(

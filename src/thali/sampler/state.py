@@ -1,4 +1,4 @@
-"""The state of a chain, and what a sweep reports."""
+"""The state of a chain."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from thali.bits import Confusion, Factor, Index, Words
+    from thali.bits import Factor, Index, Words
     from thali.model import Noise
 
 
@@ -66,14 +66,3 @@ class State(NamedTuple):
         """Replace some components by others; ``covered`` is not updated."""
         both = zip(self.factors, lines, strict=True)
         return self._replace(factors=tuple(f.put(components, words) for f, words in both))
-
-
-class Info(NamedTuple):
-    """What a sweep reports; later sweeps do not need it."""
-
-    n_components: int
-    log_joint: float  # log density of data, factors (as a multiset of components) and parameters
-    log_likelihood: float
-    confusion: Confusion
-    is_warmup: bool
-    moves: Mapping[str, tuple[int, int]] = {}

@@ -10,16 +10,16 @@ from scipy.special import expit, logit
 from thali.bits import khatri_rao
 from thali.decide import fixed
 from thali.engines.base import RowUpdate
-from thali.model.priors import log_bernoulli, log_buffet, log_repeats
 from thali.sampler.buffet import sweep_blocks, sweep_serial
+from thali.sampler.info import Info
 from thali.sampler.moves import try_moves
-from thali.sampler.state import Info, State
 from thali.sites import Site, site_of
 from thali.streams import Stream
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from thali.sampler.state import State
     from thali.sampler.target import Target
 
 
@@ -58,7 +58,7 @@ def step(key: np.uint64, state: State, target: Target) -> tuple[State, Info]:
         noise = priors.noise.draw(target.counts(state), uniforms, state.noise)
         state = state._replace(noise=noise)
     state = state._replace(sweep=state.sweep + 1)
-    return state, report(state, target, is_warmup=is_warmup)._replace(moves=acceptance)
+    return state, Info(state, target, is_warmup, acceptance)
 
 
 def update_mode(stream: Stream, state: State, target: Target, mode: int) -> State:
@@ -104,29 +104,3 @@ def update_hyperparameters(stream: Stream, state: State, target: Target) -> Stat
         uniform = float(stream.uniforms(Site.ALPHA, 1)[0])
         alpha = target.priors.buffet.draw(state.n_components, target.shape[0], uniform)
     return state._replace(densities=tuple(densities), alpha=alpha)
-
-
-def report(state: State, target: Target, *, is_warmup: bool) -> Info:
-    """Compute the log joint density of a state, and the other fields of :class:`Info`.
-
-    Components of the Indian buffet process have no labels, so that the density is that of a
-    multiset (eq. 5).
-    """
-    priors = target.priors
-    counts = target.counts(state)
-    log_likelihood = state.noise.log_likelihood(counts)
-    log_joint = log_likelihood + priors.noise.log_prior(state.noise)
-    for factor, density, prior in zip(
-        state.factors, state.densities, priors.densities, strict=True
-    ):
-        if prior is not None:
-            log_joint += prior.log_prior(density)
-            log_joint += log_bernoulli(factor.sizes(), factor.n_rows, density)
-    if priors.buffet is not None:
-        users = state.factors[0]
-        log_joint += priors.buffet.log_prior(state.alpha)
-        log_joint += log_buffet(users.sizes(), users.n_rows, state.alpha)
-        log_joint -= log_repeats(state.factors, state.densities)
-    return Info(
-        state.n_components, float(log_joint), float(log_likelihood), counts.total, is_warmup
-    )

@@ -40,7 +40,7 @@ LEARNED_ALPHA = (
 
 def test_more_tries_for_more_components_are_exact(monkeypatch):
     """Their number may depend on alpha, which no move changes, not on the components."""
-    monkeypatch.setattr(tries, "_FEW", 0.7)
+    monkeypatch.setattr(tries, "_FEW", 1.5)
     compare.assert_matches(*compared(with_moves(LEARNED_ALPHA, guided=1, residual=1), 8_000))
     mutants.tries_by_what_they_change(monkeypatch.setattr)
     compare.assert_rejected(*with_moves(LEARNED_ALPHA, guided=1, residual=1), 8_000)
