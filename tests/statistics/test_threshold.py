@@ -6,6 +6,7 @@ data, but simple: a cross-check.
 """
 
 import numpy as np
+import pytest
 
 from support import compare, exact
 from support.chains import X33, as_exact, hide, run
@@ -58,6 +59,7 @@ def threshold_sampler(x, known, model, n_sweeps, seed=0, threshold=0.05):
     return np.array(ks), np.array(fs)
 
 
+@pytest.mark.slow  # test_enumeration.py compares ours with enumeration quickly
 def test_threshold_sampler_agrees_with_enumeration_and_with_ours():
     """Three answers to one question: enumeration, sticks, and the parallel schedule."""
     tensor, known = hide(X33, (0, 2))

@@ -40,6 +40,15 @@ class Info:
         self._state = state
         self._target = target
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Info) and self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash(self._densities)
+
+    def _values(self) -> tuple[object, ...]:
+        return self.n_components, self._densities, self.is_warmup, self.moves
+
     @property
     def log_joint(self) -> float:
         """Log density of data, factors (as a multiset of components) and parameters."""

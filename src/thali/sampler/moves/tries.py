@@ -62,6 +62,8 @@ def try_moves(
     alpha, which no move changes: if the number of tries depended on what the moves change, the
     sampler would not be exact.
     """
+    if not any(getattr(target.schedule, name) for name in MOVES):
+        return state, dict.fromkeys(MOVES, (0, 0))
     moves, expected = moves_of(state, target), float(state.n_components)
     if target.priors.buffet is not None:
         expected = target.priors.buffet.expected(state.alpha, target.shape[0])
