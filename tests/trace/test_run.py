@@ -421,7 +421,7 @@ def test_a_full_disk_loses_nothing_that_was_written(tmp_path):
     code = (
         "import resource, sys, thali\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))\n"
-        "try:\n    thali.resume(sys.argv[1], draws=4000)\n"
+        "try:\n    thali.resume(sys.argv[1], draws=800)\n"
         "except OSError as error:\n    print(error)\n"
     )
     run = subprocess.run(
@@ -448,7 +448,7 @@ def be_killed(folder):
 KILLED = {"chains": 2, "warmup": 20, "draws": 60, "seed": 3}
 
 
-@pytest.mark.parametrize("n_kills", [8, pytest.param(25, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_kills", [5, pytest.param(25, marks=pytest.mark.slow)])
 def test_killed_at_any_moment_a_run_loads_and_continues_exactly(tmp_path, n_kills):
     """Many times SIGKILL, spread over the run: every time it loads and ends equal."""
     whole = thali.sample(DATA, **KILLED)
