@@ -9,7 +9,7 @@ from thali.model import Beta, EqualRates, FixedRates, Gamma, Model, PerComponent
 from thali.sampler import Schedule, Target, chain
 from thali.streams import chain_key
 
-QUICK, LONG = 9_000, 60_000
+QUICK, LONG = 12_000, 60_000
 
 # q is not 1/2, alpha / N is of order one, some entries are unknown, rates are unequal: at rounder
 # values several known mistakes would cancel.

@@ -39,7 +39,7 @@ def test_number_of_components_and_of_ones(kind, blocks, moves):
     sampled = np.array(
         [
             (i.n_components, i.n_components**2, s.factors[0].sizes().sum())
-            for s, i in chain(chain_key(3), target, 9_000)
+            for s, i in chain(chain_key(3), target, 12_000)
         ][200:],
         float,
     )
@@ -55,7 +55,7 @@ def test_learned_concentration_returns_to_its_prior():
     model = Model(noise=FixedRates(0.1, 0.2), alpha=Gamma(4.0, 3.0), density=0.3)
     target = Target.prepare(nothing_known(), model, Schedule(blocks=3, **NO_MOVES), threads=1)
     sampled = np.array(
-        [(s.alpha, i.n_components) for s, i in chain(chain_key(4), target, 9_000)][200:]
+        [(s.alpha, i.n_components) for s, i in chain(chain_key(4), target, 12_000)][200:]
     )
     rng = np.random.default_rng(0)
     alpha = rng.gamma(4.0, 1 / 3.0, 100_000)

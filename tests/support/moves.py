@@ -82,7 +82,7 @@ def _far_apart(move):
     tensor, _ = hide(x, *hidden)
     wide = np.full((3, 192), np.nan)
     wide[:, columns] = tensor
-    schedule = Schedule(blocks=2, hold=0, **NO_MOVES | {move: 6})
+    schedule = Schedule(blocks=2, hold=0, **NO_MOVES | {move: 12})
     target = Target.prepare(wide, model, schedule, threads=1)
     for state, info in chain(chain_key(1), target, ENDLESS):
         users, codes = (factor.dense().astype(int) for factor in state.factors)
@@ -98,10 +98,10 @@ def compared(chain_and_exact, n_sweeps):
 
 def assert_exact(problem, move, kind="parallel"):
     """Four tries per sweep leave the exact posterior as it is."""
-    compare.assert_matches(*compared(with_moves(problem, kind, **{move: 4}), 6_000))
+    compare.assert_matches(*compared(with_moves(problem, kind, **{move: 4}), 8_000))
 
 
 def assert_wrong_ratio_is_rejected(mistake, move, patch):
     """The same comparison fails when the proposal is left out of the acceptance ratio."""
     mutants.wrong_ratio(mistake)(patch)
-    compare.assert_rejected(*with_moves(FIXED, **{move: 4}), 6_000)
+    compare.assert_rejected(*with_moves(FIXED, **{move: 4}), 8_000)

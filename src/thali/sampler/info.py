@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from thali.sampler.target import Target
 
 
-class _Densities(NamedTuple):
+class _Weighed(NamedTuple):
     log_joint: float
     log_likelihood: float
     confusion: Confusion
@@ -24,7 +24,7 @@ class _Densities(NamedTuple):
 class Info:
     """What is known after a sweep; later sweeps do not need it.
 
-    Densities are computed when they are asked for: of most sweeps of the warm-up they never are.
+    Log densities are computed when asked for: of most sweeps of the warm-up they never are.
     """
 
     def __init__(
@@ -44,32 +44,32 @@ class Info:
         return isinstance(other, Info) and self._values() == other._values()
 
     def __hash__(self) -> int:
-        return hash(self._densities)
+        return hash(self._weighed)
 
     def _values(self) -> tuple[object, ...]:
-        return self.n_components, self._densities, self.is_warmup, self.moves
+        return self.n_components, self._weighed, self.is_warmup, self.moves
 
     @property
     def log_joint(self) -> float:
         """Log density of data, factors (as a multiset of components) and parameters."""
-        return self._densities.log_joint
+        return self._weighed.log_joint
 
     @property
     def log_likelihood(self) -> float:
         """Log probability of the known entries."""
-        return self._densities.log_likelihood
+        return self._weighed.log_likelihood
 
     @property
     def confusion(self) -> Confusion:
         """Counts of known entries by prediction and observed value."""
-        return self._densities.confusion
+        return self._weighed.confusion
 
     @cached_property
-    def _densities(self) -> _Densities:
+    def _weighed(self) -> _Weighed:
         return _weigh(self._state, self._target)
 
 
-def _weigh(state: State, target: Target) -> _Densities:
+def _weigh(state: State, target: Target) -> _Weighed:
     """Compute the log joint density of a state.
 
     Components of the Indian buffet process have no labels, so that the density is that of a
@@ -90,4 +90,4 @@ def _weigh(state: State, target: Target) -> _Densities:
         log_joint += priors.buffet.log_prior(state.alpha)
         log_joint += log_buffet(users.sizes(), users.n_rows, state.alpha)
         log_joint -= log_repeats(state.factors, state.densities)
-    return _Densities(float(log_joint), float(log_likelihood), counts.total)
+    return _Weighed(float(log_joint), float(log_likelihood), counts.total)

@@ -40,7 +40,7 @@ def test_a_wrong_ratio_of_anchored_is_rejected(monkeypatch):
 def test_anchors_that_see_a_part_of_the_data_are_exact(monkeypatch):
     """One word of columns and one user more say what tells two components apart."""
     mutants.short_sight(monkeypatch.setattr)
-    compare.assert_matches(*compared(far_apart("anchored"), 6_000))
+    compare.assert_matches(*compared(far_apart("anchored"), 8_000))
 
 
 def test_anchors_that_see_nothing_in_a_merge_are_rejected(monkeypatch):

@@ -47,13 +47,13 @@ def test_a_wrong_ratio_of_toggle_is_rejected(monkeypatch):
 @pytest.mark.parametrize("name", ["fixed", pytest.param("per-component", marks=pytest.mark.slow)])
 def test_toggle_is_exact_for_a_fixed_number(name):
     """Components may lose all users then."""
-    compare.assert_matches(*compared(finite(name, toggle=4), 6_000))
+    compare.assert_matches(*compared(finite(name, toggle=4), 8_000))
 
 
 def test_a_wrong_ratio_for_a_fixed_number_is_rejected(monkeypatch):
     """The same comparison fails when the prior of the users is left out of the ratio."""
     mutants.wrong_toggle(monkeypatch.setattr)
-    compare.assert_rejected(*finite("fixed", toggle=4), 6_000)
+    compare.assert_rejected(*finite("fixed", toggle=4), 8_000)
 
 
 def test_what_joins_also_leaves():
