@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from thali.streams import Stream
 
 
+_NO_ODDS = np.zeros(0, np.int64)
+
+
 def sweep_serial(stream: Stream, state: State, target: Target) -> State:
     """Update one row after another (the paper's Algorithm 1, corrected)."""
     n_rows = target.shape[0]
@@ -109,8 +112,10 @@ def _ordered(
 def _work_order(
     stream: Stream, state: State, number: int, rows: Any, block: Block, weights: Weights
 ) -> RowUpdate:
-    uniforms = stream.uniforms(Site.STICKS, len(block.sizes), row=number)
-    odds = stick_odds(block.sizes, state.factors[0].n_rows, uniforms)
+    prior = _NO_ODDS
+    if len(block.sizes):
+        uniforms = stream.uniforms(Site.STICKS, len(block.sizes), row=number)
+        prior = fixed(stick_odds(block.sizes, state.factors[0].n_rows, uniforms))
     return RowUpdate(
         mode=0,
         rows=rows,
@@ -118,7 +123,7 @@ def _work_order(
         is_held=block.is_held,
         weights=weights,
         singles=block.singles,
-        prior=fixed(odds),
+        prior=prior,
         stream=stream,
         site=site_of(Site.ROW_BITS, 0),
     )

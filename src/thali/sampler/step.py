@@ -64,6 +64,8 @@ def step(key: np.uint64, state: State, target: Target) -> tuple[State, Info]:
 def update_mode(stream: Stream, state: State, target: Target, mode: int) -> State:
     """Draw all entries of a factor with independent entries (eq. 10)."""
     n = state.n_components
+    if n == 0:
+        return state
     job = RowUpdate(
         mode=mode,
         rows=None,

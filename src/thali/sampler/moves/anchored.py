@@ -23,7 +23,7 @@ from thali.bits.words import list_bits, popcount
 from thali.engines.base import Cover
 from thali.model.rule import free_word, log_odds
 from thali.sampler.moves.move import SumOut
-from thali.sampler.moves.proposal import CHUNK, Proposal, impossible, pick, three_uniforms
+from thali.sampler.moves.proposal import CHUNK, NOTHING, Proposal, pick, three_uniforms
 from thali.sampler.moves.split_merge import one_or_both, one_or_two
 from thali.sites import AnchoredIndex, Site
 from thali.streams import uniform
@@ -66,7 +66,7 @@ class Anchored(SumOut):
             *stream, number, words, codes.words.shape[1] - n_words + 1
         )
         if len(shown) == 0:
-            return impossible(words)
+            return NOTHING
         is_other = np.ones(len(words), np.bool_)
         is_other[first] = is_other[second] = False
         cover = Cover(codes, users, is_other)

@@ -21,6 +21,7 @@ from thali._jit import jit
 from thali.sampler.moves.guided import joined, log_guess_of
 from thali.sampler.moves.move import SumOut
 from thali.sampler.moves.proposal import (
+    NOTHING,
     Proposal,
     atoms,
     impossible,
@@ -75,7 +76,7 @@ class Compound(SumOut):
         users, n_rows = state.factors[0].words, target.shape[0]
         is_union, gone, parts, rates, inside = _some_parts(*stream, number, users)
         if len(parts) == 0:
-            return impossible(users)
+            return NOTHING
         compound = users[gone] if gone < len(users) else None
         if compound is None:
             sets = inside, inside

@@ -12,9 +12,9 @@ import numpy as np
 from thali._jit import jit
 from thali.sampler.moves.move import SumOut
 from thali.sampler.moves.proposal import (
+    NOTHING,
     Proposal,
     atoms,
-    impossible,
     pick,
     size_of,
     three_uniforms,
@@ -53,7 +53,7 @@ class Exchange(SumOut):
         stream, number, state, target = attempt
         users = state.factors[0].words
         if len(users) < 3:
-            return impossible(users)
+            return NOTHING
         rates = np.resize(state.densities[0], len(users))
         first, second, third = _three(*stream, number, users)
         pair = divided(stream, number, users[third], target.engine)

@@ -13,6 +13,7 @@ from thali._jit import jit
 from thali.sampler.moves.move import SumOut
 from thali.sampler.moves.proposal import (
     CHUNK,
+    NOTHING,
     Proposal,
     impossible,
     log_rate,
@@ -57,7 +58,7 @@ class Guided(SumOut):
         users, n_rows = state.factors[0].words, target.shape[0]
         first, second, gone, rates = _two_to_follow(*stream, number, len(users))
         if first < 0:
-            return impossible(users)
+            return NOTHING
         if gone < len(users):
             c = users[gone]
         else:

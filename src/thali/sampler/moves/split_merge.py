@@ -15,6 +15,7 @@ from thali.bits.words import popcount
 from thali.sampler.moves.move import SumOut
 from thali.sampler.moves.proposal import (
     CHUNK,
+    NOTHING,
     Proposal,
     impossible,
     log_rate,
@@ -58,7 +59,7 @@ class SplitMerge(SumOut):
         users, n_rows = state.factors[0].words, target.shape[0]
         first, second = one_or_both(*stream, _SPLIT, number, users)
         if first < 0:
-            return impossible(users)
+            return NOTHING
         if first == second:
             pair = divided(stream, number, users[first], target.engine)
         else:
