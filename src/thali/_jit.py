@@ -36,6 +36,8 @@ KERNEL_FILES = (
     "engines/cpu/serial.py",
     "engines/cpu/vertical.py",
     "engines/cpu/visits.py",
+    "sampler/gains.py",
+    "sampler/levels.py",
     "sampler/grow/values.py",
     "sampler/moves/anchored.py",
     "sampler/moves/compound.py",

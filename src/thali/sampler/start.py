@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from thali.bits import Factor
+from thali.model import Levels
 from thali.sampler.grow.growth import Growth
 from thali.sampler.grow.search import grow, improve, is_same, judged, pool
+from thali.sampler.levels import draw_levels
 from thali.sampler.step import update_memberships
 from thali.sites import Site
 from thali.streams import Stream, start_key
@@ -109,9 +111,12 @@ def _search(key: np.uint64, host: Target) -> Iterator[Starting]:
     grown: list[tuple[Growth, Judged]] = []
     agree = False
     for number in range(host.n_starts):
-        growth = Growth(start_key(key, 1 + number), host, is_strict=number % 2 == 0)
+        growth = Growth(
+            start_key(key, 1 + number), host, is_strict=number % 2 == 0, is_flat=number % 2 == 0
+        )
         for _ in grow(growth):
             yield Starting(growth.state, tuple(history), f"start {number + 1} of {host.n_starts}")
+        growth.release()
         now = judged(growth)
         grown.append((growth, now))
         history.append(Attempted("grown", now.state.n_components, now.value))
@@ -146,8 +151,13 @@ def _for_all(key: np.uint64, state: State, target: Target) -> Iterator[State]:
     odds = np.log(sizes) - np.log(state.factors[0].n_rows + 1.0 - sizes)
     users = Factor.from_dense(np.zeros((target.shape[0], len(sizes)), np.bool_))
     state = state.with_factor(0, users)._replace(covered=(0, 0), sweep=0)
+    if isinstance(state.noise, Levels):
+        state = state._replace(noise=state.noise.for_rows(target.shape[0]))
     for number in range(_PASSES):
         stream = Stream(key, np.uint64(1 + number))
+        if isinstance(state.noise, Levels):
+            noise = draw_levels(stream, state, target, is_column_held=True)
+            state = state._replace(noise=noise)
         state = update_memberships(stream, state, target, odds)
         is_used = state.factors[0].sizes() > 0
         state, odds = state.take(is_used), odds[is_used]

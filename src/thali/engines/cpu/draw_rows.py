@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thali.bits import Factor
-from thali.bits.words import WORD, count_ones, gather_bits, scatter_bits
+from thali.bits.words import count_ones, gather_bits, pack, scatter_bits
 from thali.engines.cpu import horizontal, vertical
 from thali.engines.cpu.visits import list_visits
 from thali.engines.host import NOTHING, HostRows
@@ -16,9 +16,12 @@ from thali.engines.host import NOTHING, HostRows
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
+
     from thali.bits import Index, PackedTensor, Words
     from thali.engines.base import RowUpdate
     from thali.engines.cpu.arrays import Data, Order
+    from thali.model.weights import Weights
 
 _VERTICAL_ROWS = 256
 _ROWS_PER_WORD = 48
@@ -29,6 +32,7 @@ _MOST_VISITS = 1 << 23
 """Words of memory that the vertical form may use for its list of visits."""
 
 _NO_DATA = (NOTHING, NOTHING, 0)
+_NO_CLASSES = np.zeros(0, np.int64)
 
 FORMS = ("auto", "horizontal", "vertical")
 
@@ -39,6 +43,7 @@ class RowDraws(HostRows):
     _data: list[Data]
     _all_rows: list[Index]
     _no_singles: Index
+    _masks: tuple[Index, Words] = (_NO_CLASSES, NOTHING)
 
     def __init__(self, threads: int | None = None, form: str = "auto") -> None:
         """Use a number of threads (default: all cores that this process may use).
@@ -68,11 +73,28 @@ class RowDraws(HostRows):
         if job.rows is not None:
             rows, words = job.rows, gather_bits(words, job.rows)
         singles = self._no_singles[: len(rows)] if job.singles is None else job.singles
+        weights, classes, of_columns = self.classes_of(job.weights.of_mode(job.mode))
+        if len(classes) and job.rows is not None:
+            classes = classes[job.rows]
         order = (
-            rows, job.codes.words, job.is_held, job.weights.of_one_class(), singles, job.prior,
+            rows, job.codes.words, job.is_held, weights, classes, of_columns, singles, job.prior,
             *job.stream, np.uint64(job.site),
         )  # fmt: skip
         return order, words
+
+    def classes_of(self, weights: Weights) -> tuple[NDArray[np.int64], Index, Index]:
+        """Return weights, and the classes of lines and of columns, which may be empty."""
+        if weights.rows is None or weights.columns is None:
+            return weights.table, _NO_CLASSES, _NO_CLASSES
+        return weights.table, weights.rows, weights.columns
+
+    def masks(self, classes: Index) -> Words:
+        """Return the columns of every class, packed; nothing if there are no classes."""
+        if len(classes) == 0:
+            return NOTHING
+        if self._masks[0] is not classes:  # those of the last sweep but one, say
+            self._masks = classes, pack(classes == np.arange(classes.max() + 1)[:, None])
+        return self._masks[1]
 
     def draw_rows(
         self,
@@ -91,7 +113,7 @@ class RowDraws(HostRows):
         if len(codes) and self._is_vertical(n_rows, codes):
             is_whole = job.rows is None and len(self.totals.shape) == 2
             across = self._data[1 - job.mode] if is_whole else _NO_DATA
-            visits = list_visits(codes, job.is_held)
+            visits = list_visits(codes, job.is_held, order[5])
             after = np.zeros_like(before)
 
             def some_columns(lo: int, hi: int) -> Any:
@@ -115,7 +137,7 @@ class RowDraws(HostRows):
 
     def _is_vertical(self, n_rows: int, codes: Words) -> bool:
         n_components, width = codes.shape
-        if width * WORD > vertical.MAX_COLUMNS or sys.byteorder != "little":
+        if sys.byteorder != "little":
             return False
         if self.form != "auto":
             return self.form == "vertical"

@@ -75,12 +75,13 @@ class CpuEngine(RowDraws):
         n_rows = len(order[0])
         n_new, density = np.zeros((2, n_rows), np.int64)
         born = n_new, density, np.zeros((n_rows, 2), np.int64)
-        data = self._data[job.mode]
+        data, masks = self._data[job.mode], self.masks(order[5])
 
         def draw_births(lo: int, hi: int, after: Words) -> tuple[int, int, int]:
             sums: tuple[int, int, int] = birth_kernels.draw_births(
-                lo, hi, data, order, after, tables.number, tables.ceiling, born
-            )
+                lo, hi, data, order, after, masks, tables.prior, tables.factors, tables.ceiling,
+                born,
+            )  # fmt: skip
             return sums
 
         after, sums = self.draw_rows(job, order, before, draw_births)
@@ -106,7 +107,8 @@ class CpuEngine(RowDraws):
         self.share_work(
             birth_kernels.birth_death, n_rows,
             n_rows * max(1, job.codes.n_components) * data[0].shape[1],
-            data, order, words, is_single, tables.factors, tables.odds, born, has_died,
+            data, order, words, is_single, self.masks(order[5]), tables.prior, tables.factors,
+            tables.odds, born, has_died,
         )  # fmt: skip
         births = self._with_codes(job, order, words, born, tables.code)
         return BirthDeaths(births, density[n_new > 0], has_died)
@@ -149,8 +151,9 @@ class CpuEngine(RowDraws):
         room = n_components
         words = [factor.words for factor in factors]
         sizes = factors[0].sizes()
-        births = (tables.number, tables.ceiling, *(table[0] for table in tables.code))
-        looked_up = (odds, tables.weights.of_one_class(), *births)
+        weights, *classes = self.classes_of(tables.weights)
+        births = (tables.prior, tables.factors, tables.ceiling, *(t[0] for t in tables.code))
+        looked_up = (odds, weights, *classes, self.masks(classes[1]), *births)
         while row < n_rows:
             room = 2 * (room + pending) + 8
             words = [_with_room(w, room) for w in words]
@@ -202,9 +205,11 @@ class CpuEngine(RowDraws):
         """Return the gain in log-likelihood by every bit of a factor."""
         ones, known, _ = self._data[mode]
         scores = np.empty((len(ones), codes.n_components))
+        table, *classes = self.classes_of(weights.of_mode(mode))
         self.share_work(
             score_rows, len(ones), 5 * len(ones) * codes.words.size,
-            ones, known, codes.words, before.words, after.words, *weights.pair(), scores,
+            ones, known, codes.words, before.words, after.words,
+            np.ascontiguousarray(table[:, :, 0]), *classes, scores,
         )  # fmt: skip
         return scores
 
