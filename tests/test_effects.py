@@ -32,7 +32,7 @@ def table(n_rows=70, n_columns=40, seed=0):
     return data
 
 
-DATA = table()
+DATA = table(seed=1)
 
 
 @pytest.fixture(scope="module")

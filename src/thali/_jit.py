@@ -28,6 +28,7 @@ KERNEL_FILES = (
     "model/rule.py",
     "engines/cpu/arrays.py",
     "engines/cpu/births.py",
+    "engines/cpu/by_class.py",
     "engines/cpu/count_by_class.py",
     "engines/cpu/counters.py",
     "engines/cpu/horizontal.py",

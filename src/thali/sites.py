@@ -179,6 +179,7 @@ class LevelIndex(IntEnum):
     COLUMN_SPREAD = 2
     JUMP_MEAN = 3
     JUMP_SPREAD = 4
+    SHIFT = 5  # of all rows against all columns
 
 
 class OwnComponentIndex(IntEnum):

@@ -15,7 +15,7 @@ from thali.streams import chain_key
 
 SMALL = Effects(
     jumps=True,
-    row_levels=(-1.5, 0.0, 1.0),
+    row_levels=(-1.5, 0.0, 1.5),  # steps as long as those of columns, so that both can shift
     column_levels=(-2.0, -0.5, 1.0),
     jump_sizes=(1.0, 2.5),
     spreads=(0.0, 0.7, 1.5),
@@ -178,21 +178,23 @@ def test_geweke_with_effects(kind):
 
 def test_one_weight_for_all_columns_is_rejected(monkeypatch):
     """The comparison with enumeration fails if columns share their gains."""
-    right = "gain += weights[of_columns[column], n_integrated, 0 if is_one else 1]"
-    wrong = "gain += weights[weights.shape[0] - 1, n_integrated, 0 if is_one else 1]"
-    mutant = mutate("thali.engines.cpu.horizontal", [(right, wrong)])
-    monkeypatch.setattr(module("thali.engines.cpu.draw_rows"), "horizontal", mutant)
-    compare.assert_rejected(*problem(FIXED), QUICK)
+    edits = [
+        (f"weights[of_segments[s], n_integrated, {x}]", f"weights[0, n_integrated, {x}]")
+        for x in (0, 1)
+    ]
+    mutant = mutate("thali.engines.cpu.by_class", edits)
+    monkeypatch.setattr(module("thali.engines.cpu.draw_rows"), "by_class", mutant)
+    compare.assert_rejected(*problem(FIXED), 2 * QUICK)
 
 
 MISTAKES = {
-    "levels not drawn again": (
-        "rows = _draw(stream, site_of(Site.LEVELS, 0), table, grids.of_rows[spread])",
-        "rows = noise.rows",
+    "levels drawn by another spread": (
+        "rows = _draw(stream, site_of(Site.LEVELS, 0), relative, grids.of_rows[spread])",
+        "rows = _draw(stream, site_of(Site.LEVELS, 0), relative, grids.of_rows[-1])",
     ),
     "a prior that is not normalised": (
-        "sums: NDArray[np.float64] = _sum_out(table, np.exp(log_prior))",
-        "sums = _sum_out(table, np.exp(log_prior - log_prior.max(axis=1, keepdims=True)))",
+        "prior[: log_prior.shape[1]] = np.exp(log_prior).T",
+        "prior[: log_prior.shape[1]] = np.exp(log_prior - log_prior.max(axis=1)[:, None]).T",
     ),
 }
 
@@ -204,3 +206,39 @@ def test_mistakes_about_levels_are_rejected(mistake, monkeypatch):
     monkeypatch.setattr(module("thali.sampler.step"), "draw_levels", mutant.draw_levels)
     found, limit = largest(prior_samples(QUICK // 2), chain_samples(QUICK // 2, "parallel"))
     assert found > limit
+
+
+def shift_probabilities(shifted, noise):
+    """How often each shift of the columns is drawn, over evenly spaced uniform numbers."""
+    moved = []
+    for u in (np.arange(2000) + 0.5) / 2000:
+        after = shifted(noise, [u] * 6)
+        moved.append(int(after.columns[0] - noise.columns[0]))
+        assert np.all(after.columns - noise.columns == moved[-1])
+        assert np.all(after.rows - noise.rows == -2 * moved[-1])
+        again = Levels(after.prior, after.rows, after.columns, after.jumps, after.hyper)
+        for name in ("row_classes", "column_classes"):
+            for one, other in zip(getattr(after, name), getattr(again, name), strict=True):
+                np.testing.assert_array_equal(one, other)
+    values, counts = np.unique(moved, return_counts=True)
+    return dict(zip(values.tolist(), (counts / 2000).tolist(), strict=True))
+
+
+def test_rows_and_columns_shift_by_their_priors():
+    """The shift is drawn from its conditional, which is the ratio of joint priors."""
+    prior = Effects(row_levels=tuple(np.arange(-4, 5) / 2.0), column_levels=(-2.0, -1.0, 0.0, 1.0))
+    noise = Levels(
+        prior, np.array([4, 5, 6]), np.array([1, 2, 2, 1]), np.zeros(4, int), Hyper(9, 1, 9, 0, 0)
+    )
+    expected = {}
+    for shift in (-1, 0, 1):
+        rows, columns = noise.rows - 2 * shift, noise.columns + shift
+        expected[shift] = np.exp(prior.log_prior(noise.with_both(rows, columns)))
+    total = sum(expected.values())
+    levels = module("thali.sampler.levels")
+    right = shift_probabilities(levels._shifted, noise)
+    wrong = mutate(
+        "thali.sampler.levels", [("        + _log_prior(n_columns, of_columns, shift)\n", "")]
+    )
+    assert right == pytest.approx({k: v / total for k, v in expected.items()}, abs=1e-3)
+    assert shift_probabilities(wrong._shifted, noise) != pytest.approx(right, abs=1e-2)

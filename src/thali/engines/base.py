@@ -146,11 +146,14 @@ class Engine(Protocol):
         """Count the covered ones and covered zeros per row: ``(n_rows, 2)``."""
 
     def count_by_class(
-        self, mode: int, rows: tuple[int, int], cover: Cover, classes: Words
-    ) -> Index:
+        self, mode: int, rows: tuple[int, int], cover: Cover, classes: Words,
+        of_columns: Index | None = None,
+    ) -> Index:  # fmt: skip
         """Count the free ones and zeros per row of a range and per class of columns.
 
-        An entry is free if it is known and not covered. Returns ``(n_rows, n_classes, 2)``.
+        An entry is free if it is known and not covered. Returns ``(n_rows, n_classes, 2)``. If
+        columns have error rates of their own, ``of_columns`` divides every class further; the
+        result is then ``(n_rows, n_classes * n_column_classes, 2)``.
         """
 
     def count_in_window(self, rows: Index, window: slice, cover: Cover, classes: Words) -> Index:
@@ -176,10 +179,11 @@ class Engine(Protocol):
 class FreeEntries(Protocol):
     """The known entries of a matrix that no component covers, while components are added."""
 
-    def count(self, mode: int, classes: Words) -> Index:
+    def count(self, mode: int, classes: Words, of_columns: Index | None = None) -> Index:
         """Count free ones and zeros per row of a mode and class of its columns.
 
-        Returns ``(n_rows, n_classes, 2)``.
+        Returns ``(n_rows, n_classes, 2)``, or ``(n_rows, n_classes * n_column_classes, 2)`` as
+        :meth:`Engine.count_by_class`.
         """
 
     def of_row(self, row: int) -> Words:

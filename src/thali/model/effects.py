@@ -114,6 +114,7 @@ class Grids(NamedTuple):
     of_rows: NDArray[np.float64]  # (n_spreads, n_levels)
     of_columns: NDArray[np.float64]  # (n_means, n_spreads, n_levels)
     of_jumps: NDArray[np.float64]  # (n_means, n_spreads, n_sizes)
+    ratio: int  # of the steps of column levels and row levels; 0 if it is not a whole number
 
 
 class Levels:
@@ -137,6 +138,31 @@ class Levels:
         """Return the same levels of columns for other rows, which are all average at first."""
         rows = np.full(n_rows, _nearest(self.prior.grids.rows, 0.0))
         return Levels(self.prior, rows, self.columns, self.jumps, self.hyper)
+
+    def with_rows(self, rows: Index, hyper: Hyper) -> Levels:
+        """Return the same levels of columns with other levels of rows."""
+        return self._keeping("column_classes", Levels(
+            self.prior, rows, self.columns, self.jumps, hyper
+        ))  # fmt: skip
+
+    def with_columns(self, columns: Index, jumps: Index, hyper: Hyper) -> Levels:
+        """Return the same levels of rows with other levels and jumps of columns."""
+        return self._keeping("row_classes", Levels(self.prior, self.rows, columns, jumps, hyper))
+
+    def with_both(self, rows: Index, columns: Index) -> Levels:
+        """Return levels that are all shifted, so that rows and columns keep their classes."""
+        both = Levels(self.prior, rows, columns, self.jumps, self.hyper)
+        of_rows, classes = self.row_classes
+        both.__dict__["row_classes"] = of_rows + (rows[0] - int(self.rows[0])), classes
+        of_columns, *rest = self.column_classes
+        shift = columns[0] - int(self.columns[0])
+        both.__dict__["column_classes"] = (of_columns + shift, *rest)
+        return both
+
+    def _keeping(self, classes: str, changed: Levels) -> Levels:
+        """Let other levels have the same classes, by which an engine has sorted the data."""
+        changed.__dict__[classes] = getattr(self, classes)
+        return changed
 
     def with_jump(self, size: float) -> Levels:
         """Return the same levels with one jump for all columns."""
@@ -200,8 +226,11 @@ class Levels:
 
     @cached_property
     def _weights(self) -> Weights:
-        one, zero = log_expit(self.log_odds), log_expit(-self.log_odds)
-        table = np.stack([one[..., 1] - one[..., 0], zero[..., 1] - zero[..., 0]], axis=-1)
+        zero = log_expit(-self.log_odds)
+        gain = zero[..., 1] - zero[..., 0]
+        # The log odds, which are higher by the jump, are the difference of both gains.
+        jumps = self.prior.grids.jumps[self.column_classes[1]]
+        table = np.stack([gain + jumps, gain], axis=-1)
         return Weights(table[:, :, None], self.row_classes[1], self.column_classes[2])
 
     @cached_property
@@ -240,7 +269,18 @@ def _grids(prior: Effects) -> Grids:
         np.array([log_level_prior(rows, 0.0, s) for s in spreads]),
         np.array([[log_level_prior(columns, m, s) for s in spreads] for m in columns]),
         np.array([[log_level_prior(jumps, m, s) for s in spreads] for m in jumps]),
+        _ratio(rows, columns),
     )  # fmt: skip
+
+
+def _ratio(rows: NDArray[np.float64], columns: NDArray[np.float64]) -> int:
+    """Return how many steps of row levels are one step of column levels, or 0."""
+    if min(len(rows), len(columns)) < 2:
+        return 0
+    step, of_columns = np.diff(rows), np.diff(columns)
+    ratio = round(of_columns[0] / step[0])
+    is_whole = np.allclose(step, step[0]) and np.allclose(of_columns, ratio * step[0])
+    return ratio if is_whole else 0
 
 
 def log_level_prior(grid: NDArray[np.float64], mean: float, spread: float) -> NDArray[np.float64]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thali._jit import jit
-from thali.bits.words import pack
 from thali.model.rule import log_odds
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def gains_by_set(
     if not weights.has_classes:
         return gains_of(target.engine.count_by_class(mode, lines, cover, sets), weights)
     weights = weights.of_mode(mode)
-    counts = target.engine.count_by_class(mode, lines, cover, refined(sets, weights))
+    counts = target.engine.count_by_class(mode, lines, cover, sets, weights.columns)
     return _gains(counts, weights, lines)
 
 
@@ -40,7 +39,7 @@ def uncovered_gains(
 ) -> NDArray[np.float64]:
     """Return the same for all lines of a mode and entries that no component covers."""
     weights = weights.of_mode(mode)
-    counts = rest.count(mode, refined(sets, weights))
+    counts = rest.count(mode, sets, weights.columns)
     return _gains(counts, weights, (0, len(counts)))
 
 
@@ -48,19 +47,6 @@ def gains_of(counts: Index, weights: Weights) -> NDArray[np.float64]:
     """Return the gains of lines, given their counts by set, if there is one class."""
     gains: NDArray[np.float64] = _plain_gains(counts, *weights.pair())
     return gains
-
-
-def refined(sets: Words, weights: Weights) -> Words:
-    """Divide sets of columns by the classes of columns."""
-    if weights.columns is None:
-        return sets
-    masks = class_masks(weights.columns, weights.table.shape[1])
-    return (sets[:, None] & masks).reshape(-1, sets.shape[1])
-
-
-def class_masks(classes: Index, n: int) -> Words:
-    """Return the members of every class, packed."""
-    return pack(classes == np.arange(n)[:, None])
 
 
 def _gains(counts: Index, weights: Weights, lines: tuple[int, int]) -> NDArray[np.float64]:

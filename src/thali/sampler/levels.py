@@ -10,14 +10,13 @@ hardly be entered or left.
 from __future__ import annotations
 
 from math import exp, log
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from thali._jit import jit
+from thali.bits.words import pack
 from thali.engines.base import Cover
-from thali.model.effects import Levels
-from thali.sampler.gains import class_masks
 from thali.sites import LevelIndex, Site, site_of
 from thali.streams import uniform
 
@@ -25,10 +24,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Index
-    from thali.model.effects import Effects
+    from thali.model.effects import Effects, Levels
     from thali.sampler.state import State
     from thali.sampler.target import Target
     from thali.streams import Stream
+
+
+_SMALL = 1e-30
+"""Smaller probabilities are not multiplied with those of seven other lines."""
 
 
 def draw_levels(
@@ -48,73 +51,125 @@ def draw_levels(
     prior = noise.prior if prior is None else prior
     grids = noise.prior.grids
     uniforms = stream.uniforms(Site.LEVEL_PRIORS, len(LevelIndex)).tolist()
-    hyper, rows, columns, jumps = noise.hyper, noise.rows, noise.columns, noise.jumps
+    hyper, columns, jumps = noise.hyper, noise.columns, noise.jumps
 
     if prior.rows:
         pairs = noise.column_classes
-        counts = line_counts(state, target, 0, pairs[2], len(pairs[0]))
+        counts = count_lines(state, target, 0, pairs[2])
         odds = grids.columns[pairs[0]]
-        table = _table(counts, _softplus(grids.rows, odds, odds + grids.jumps[pairs[1]]))
-        table += counts.sum(axis=1)[:, :, 0].sum(axis=1)[:, None] * grids.rows
-        log_sums = sum_out(table, grids.of_rows)
-        spread = _pick(log_sums, uniforms[LevelIndex.ROW_SPREAD])
-        rows = _draw(stream, site_of(Site.LEVELS, 0), table, grids.of_rows[spread])
+        softplus = _softplus(grids.rows, odds, odds + grids.jumps[pairs[1]])
+        table = _table(counts, softplus) + counts.n_ones.sum(axis=1)[:, None] * grids.rows
+        relative = _relative(table)
+        spread = _pick(sum_out(relative, grids.of_rows), uniforms[LevelIndex.ROW_SPREAD])
+        rows = _draw(stream, site_of(Site.LEVELS, 0), relative, grids.of_rows[spread])
         hyper = hyper._replace(row_spread=spread)
+        noise = noise.with_rows(rows, hyper)
 
     if is_column_held:
-        return Levels(noise.prior, rows, columns, jumps, hyper)
-    levels, classes = np.unique(rows, return_inverse=True)
-    counts = line_counts(state, target, 1, classes, len(levels))
+        return noise
+    levels, classes = noise.row_classes
+    counts = count_lines(state, target, 1, classes)
     of_rows = grids.rows[levels]
-    n_ones = counts.sum(axis=1)[:, :, 0]  # uncovered, covered
 
     occurring, of_jumps = np.unique(jumps, return_inverse=True)
     softplus = np.stack(
         [_softplus(grids.columns, of_rows, of_rows + jump)[0] for jump in grids.jumps[occurring]]
     )
-    table = _table(counts, softplus, of_jumps) + n_ones.sum(axis=1)[:, None] * grids.columns
-    log_sums = sum_out(table, grids.of_columns[:, hyper.column_spread])
+    table = _table(counts, softplus, of_jumps)
+    table += counts.n_ones.sum(axis=1)[:, None] * grids.columns
+    relative = _relative(table)
+    log_sums = sum_out(relative, grids.of_columns[:, hyper.column_spread])
     mean = _pick(log_sums, uniforms[LevelIndex.COLUMN_MEAN])
     spread = hyper.column_spread
     if prior.columns:
-        log_sums = sum_out(table, grids.of_columns[mean])
+        log_sums = sum_out(relative, grids.of_columns[mean])
         spread = _pick(log_sums, uniforms[LevelIndex.COLUMN_SPREAD])
-    columns = _draw(stream, site_of(Site.LEVELS, 1), table, grids.of_columns[mean, spread])
+    columns = _draw(stream, site_of(Site.LEVELS, 1), relative, grids.of_columns[mean, spread])
     hyper = hyper._replace(column_mean=mean, column_spread=spread)
     if is_jump_held:
-        return Levels(noise.prior, rows, columns, jumps, hyper)
+        return _shifted(noise.with_columns(columns, jumps, hyper), uniforms)
 
     occurring, of_columns = np.unique(columns, return_inverse=True)
     softplus = np.stack(
         [_softplus(grids.jumps, None, of_rows + level)[0] for level in grids.columns[occurring]]
     )
-    table = _table(counts, softplus, of_columns) + n_ones[:, 1:] * grids.jumps
-    log_sums = sum_out(table, grids.of_jumps[:, hyper.jump_spread])
-    mean = _pick(log_sums, uniforms[LevelIndex.JUMP_MEAN])
+    table = _table(counts, softplus, of_columns) + counts.n_ones[:, 1:] * grids.jumps
     spread = hyper.jump_spread
-    if prior.jumps:
-        log_sums = sum_out(table, grids.of_jumps[mean])
-        spread = _pick(log_sums, uniforms[LevelIndex.JUMP_SPREAD])
-    jumps = _draw(stream, site_of(Site.JUMPS, 1), table, grids.of_jumps[mean, spread])
+    if prior.jumps or spread:
+        relative = _relative(table)
+        log_sums = sum_out(relative, grids.of_jumps[:, spread])
+        mean = _pick(log_sums, uniforms[LevelIndex.JUMP_MEAN])
+        spread = _pick(sum_out(relative, grids.of_jumps[mean]), uniforms[LevelIndex.JUMP_SPREAD])
+        jumps = _draw(stream, site_of(Site.JUMPS, 1), relative, grids.of_jumps[mean, spread])
+    else:  # one jump for all columns
+        mean = _pick(table.sum(axis=0), uniforms[LevelIndex.JUMP_MEAN])
+        jumps = np.full(len(columns), mean)
     hyper = hyper._replace(jump_mean=mean, jump_spread=spread)
-    return Levels(noise.prior, rows, columns, jumps, hyper)
+    return _shifted(noise.with_columns(columns, jumps, hyper), uniforms)
 
 
-def line_counts(state: State, target: Target, mode: int, classes: Index, n_classes: int) -> Index:
-    """Count entries by line of a mode, class of column, cover and datum.
+def _shifted(noise: Levels, uniforms: list[float]) -> Levels:
+    """Draw how far all rows go down while all columns go up, or the other way round.
 
-    Returns ``(n_lines, n_classes, 2, 2)``: uncovered before covered, ones before zeros.
+    The likelihood depends on sums of levels of rows and columns only, so their priors alone
+    decide. Without this step, rows that lie below zero on average would stay there: with columns
+    at their levels, no single row can move.
     """
+    grids, hyper = noise.prior.grids, noise.hyper
+    if not noise.prior.rows or grids.ratio == 0:
+        return noise
+    rows, columns = noise.rows.astype(np.int64), noise.columns.astype(np.int64)
+    lowest = max(-int(columns.min()), -((len(grids.rows) - 1 - int(rows.max())) // grids.ratio))
+    highest = min(len(grids.columns) - 1 - int(columns.max()), int(rows.min()) // grids.ratio)
+    shifts = np.arange(lowest, highest + 1)
+    n_rows, n_columns = np.bincount(rows), np.bincount(columns)
+    of_rows = grids.of_rows[hyper.row_spread]
+    of_columns = grids.of_columns[hyper.column_mean, hyper.column_spread]
+    log_priors = [
+        _log_prior(n_rows, of_rows, -grids.ratio * shift)
+        + _log_prior(n_columns, of_columns, shift)
+        for shift in shifts.tolist()
+    ]
+    shift = int(shifts[_pick(np.array(log_priors), uniforms[LevelIndex.SHIFT])])
+    if shift == 0:
+        return noise
+    return noise.with_both(rows - grids.ratio * shift, columns + shift)
+
+
+def _log_prior(numbers: Index, log_prior: NDArray[np.float64], shift: int) -> float:
+    """Return the log prior of so many lines at every level if all levels are shifted."""
+    levels = np.flatnonzero(numbers)
+    return float((numbers[levels] * log_prior[levels + shift]).sum())
+
+
+class LineCounts(NamedTuple):
+    """Entries by line of a mode and class of column."""
+
+    free: Index  # (n_lines, n_classes, 2): uncovered ones and zeros
+    known: Index  # (n_lines, n_classes, 2): all known ones and zeros
+    n_ones: Index  # (n_lines, 2): uncovered and covered ones
+
+
+def count_lines(state: State, target: Target, mode: int, classes: Index) -> LineCounts:
+    """Count the entries of all lines of a mode."""
     own, other = state.factors[mode], state.factors[1 - mode]
-    masks, lines = class_masks(classes, n_classes), (0, own.n_rows)
+    every, lines = pack(np.ones((1, other.n_rows), np.bool_)), (0, own.n_rows)
     n = state.n_components
-    free = target.engine.count_by_class(
-        mode, lines, Cover(other, own, np.ones(n, np.bool_)), masks
+    free, known = (
+        target.engine.count_by_class(mode, lines, Cover(other, own, is_counted), every, classes)
+        for is_counted in (np.ones(n, np.bool_), np.zeros(n, np.bool_))
     )
-    known = target.engine.count_by_class(
-        mode, lines, Cover(other, own, np.zeros(n, np.bool_)), masks
-    )
-    return np.stack([free, known - free], axis=2)
+    return LineCounts(free, known, _count_ones(free, known))
+
+
+@jit
+def _count_ones(free: Index, known: Index) -> Index:
+    n_ones = np.zeros((free.shape[0], 2), np.int64)
+    for i in range(free.shape[0]):
+        for c in range(free.shape[1]):
+            n_ones[i, 0] += free[i, c, 0]
+            n_ones[i, 1] += known[i, c, 0] - free[i, c, 0]
+    return n_ones
 
 
 def _softplus(
@@ -134,57 +189,92 @@ def _softplus(
 
 
 def _table(
-    counts: Index, softplus: NDArray[np.float64], which: Index | None = None
+    counts: LineCounts, softplus: NDArray[np.float64], which: Index | None = None
 ) -> NDArray[np.float64]:
     """Return minus the sum of counts times softplus, for every line and level."""
     if which is None:
-        which = np.zeros(len(counts), np.int64)
-    table: NDArray[np.float64] = _fill_table(counts, softplus, which)
+        which = np.zeros(len(counts.free), np.int64)
+    table: NDArray[np.float64] = _fill_table(counts.free, counts.known, softplus, which)
     return table
 
 
 @jit
-def _fill_table(counts: Index, softplus: NDArray[np.float64], which: Index) -> NDArray[np.float64]:
-    n_lines, n_classes = counts.shape[0], counts.shape[1]
+def _fill_table(
+    free: Index, known: Index, softplus: NDArray[np.float64], which: Index
+) -> NDArray[np.float64]:
+    n_lines, n_classes, _ = free.shape
     n_levels = softplus.shape[3]
     table = np.zeros((n_lines, n_levels))
     for i in range(n_lines):
-        of_line = softplus[which[i]]
         out = table[i]
         for c in range(n_classes):
-            for f in range(2):
-                n = np.float64(counts[i, c, f, 0] + counts[i, c, f, 1])
-                if n > 0.0:
-                    values = of_line[c, f]
-                    for level in range(n_levels):
-                        out[level] -= n * values[level]
+            n_known = known[i, c, 0] + known[i, c, 1]
+            if n_known == 0:
+                continue
+            n_free = free[i, c, 0] + free[i, c, 1]
+            n_uncovered, n_covered = np.float64(n_free), np.float64(n_known - n_free)
+            uncovered, covered = softplus[which[i], c, 0], softplus[which[i], c, 1]
+            if n_covered == 0.0:
+                for level in range(n_levels):
+                    out[level] -= n_uncovered * uncovered[level]
+            else:
+                for level in range(n_levels):
+                    out[level] -= n_uncovered * uncovered[level] + n_covered * covered[level]
     return table
 
 
-def sum_out(table: NDArray[np.float64], log_prior: NDArray[np.float64]) -> NDArray[np.float64]:
+@jit
+def _relative(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the likelihood of every level of a line, relative to its likeliest.
+
+    Impossible levels are added, so that their number is a multiple of four.
+    """
+    n_lines, n_levels = table.shape
+    relative = np.zeros((n_lines, (n_levels + 3) // 4 * 4))
+    for i in range(n_lines):
+        largest = table[i].max()
+        for level in range(n_levels):
+            relative[i, level] = exp(table[i, level] - largest)
+    return relative
+
+
+def sum_out(relative: NDArray[np.float64], log_prior: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the log probability of every prior, with the levels of all lines summed out (eq. 30).
 
-    ``table`` is ``(n_lines, n_levels)``, ``log_prior`` ``(n_priors, n_levels)``.
+    ``relative`` is ``(n_lines, n_levels)``, ``log_prior`` ``(n_priors, n_levels)``. What all
+    priors have in common is left out.
     """
-    sums: NDArray[np.float64] = _sum_out(table, np.exp(log_prior))
+    prior = np.zeros((relative.shape[1], len(log_prior)))
+    prior[: log_prior.shape[1]] = np.exp(log_prior).T
+    sums: NDArray[np.float64] = _sum_out(relative, prior)
     return sums
 
 
 @jit
-def _sum_out(table: NDArray[np.float64], prior: NDArray[np.float64]) -> NDArray[np.float64]:
-    n_lines, n_levels = table.shape
-    sums = np.zeros(prior.shape[0])
-    likelihood = np.empty(n_levels)
-    for i in range(n_lines):
-        largest = table[i].max()
-        for level in range(n_levels):
-            likelihood[level] = exp(table[i, level] - largest)
-        for k in range(prior.shape[0]):
-            total = 0.0
-            for level in range(n_levels):
-                total += prior[k, level] * likelihood[level]
-            # No mass: less than exp(-700) of what another prior gives, since some prior is wide.
-            sums[k] += log(total) if total > 0.0 else -np.inf
+def _sum_out(relative: NDArray[np.float64], prior: NDArray[np.float64]) -> NDArray[np.float64]:
+    n_levels, n = prior.shape
+    sums = np.zeros(n)
+    totals = np.empty(n)
+    products = np.ones(n)  # of some lines, so that few logarithms are needed
+    for i in range(relative.shape[0]):
+        totals[:] = 0.0
+        for level in range(0, n_levels, 4):  # four at a time take half the time
+            some, of_some = relative[i, level : level + 4], prior[level : level + 4]
+            v0, v1, v2, v3 = some[0], some[1], some[2], some[3]
+            p0, p1, p2, p3 = of_some[0], of_some[1], of_some[2], of_some[3]
+            for k in range(n):
+                totals[k] += p0[k] * v0 + p1[k] * v1 + p2[k] * v2 + p3[k] * v3
+        for k in range(n):
+            if totals[k] < _SMALL:
+                sums[k] += log(totals[k]) if totals[k] > 0.0 else -np.inf
+            else:
+                products[k] *= totals[k]
+        if i & 7 == 7:
+            for k in range(n):
+                sums[k] += log(products[k])
+                products[k] = 1.0
+    for k in range(n):
+        sums[k] += log(products[k])
     return sums
 
 
@@ -195,34 +285,31 @@ def _pick(log_weights: NDArray[np.float64], u: float) -> int:
 
 
 def _draw(
-    stream: Stream, site: int, table: NDArray[np.float64], log_prior: NDArray[np.float64]
+    stream: Stream, site: int, relative: NDArray[np.float64], log_prior: NDArray[np.float64]
 ) -> Index:
     """Draw the level of every line (eq. 28 and 29)."""
-    levels: Index = _draw_lines(*stream, np.uint64(site), table, log_prior)
+    prior = np.exp(log_prior)
+    if (prior > 0.0).sum() == 1:  # no spread: all lines have the same level
+        return np.full(len(relative), prior.argmax())
+    levels: Index = _draw_lines(*stream, np.uint64(site), relative, prior)
     return levels
 
 
 @jit
 def _draw_lines(
-    key: np.uint64, sweep: np.uint64, site: np.uint64, table: NDArray[np.float64],
-    log_prior: NDArray[np.float64],
+    key: np.uint64, sweep: np.uint64, site: np.uint64, relative: NDArray[np.float64],
+    prior: NDArray[np.float64],
 ) -> Index:  # fmt: skip
-    n_lines, n_levels = table.shape
+    n_lines, n_levels = relative.shape[0], prior.shape[0]
     levels = np.empty(n_lines, np.int64)
-    weights = np.empty(n_levels)
     for i in range(n_lines):
-        largest = -np.inf
-        for level in range(n_levels):
-            weights[level] = table[i, level] + log_prior[level]
-            largest = max(largest, weights[level])
         total = 0.0
         for level in range(n_levels):
-            weights[level] = exp(weights[level] - largest)
-            total += weights[level]
+            total += relative[i, level] * prior[level]
         left = uniform(key, sweep, site, np.uint64(i), np.uint64(0)) * total
         chosen = n_levels - 1
         for level in range(n_levels):
-            left -= weights[level]
+            left -= relative[i, level] * prior[level]
             if left < 0.0:
                 chosen = level
                 break

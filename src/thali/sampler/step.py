@@ -26,6 +26,14 @@ if TYPE_CHECKING:
     from thali.sampler.target import Target
 
 
+_LARGE = 1 << 20
+"""Number of entries beyond which levels are not drawn in every sweep."""
+
+_EVERY = 4
+"""Levels of large tables are drawn every so many sweeps: many entries determine each of them, and
+a draw takes longer than the rest of a sweep."""
+
+
 def step(key: np.uint64, state: State, target: Target) -> tuple[State, Info]:
     """Do one sweep: update every factor, then densities, concentration and error rates.
 
@@ -66,6 +74,9 @@ def draw_noise(stream: Stream, state: State, target: Target) -> Noise | Levels:
     """Draw error rates, or levels of rows and columns, given the factors."""
     prior = target.priors.noise
     if isinstance(prior, Effects):
+        if target.totals.n_known > _LARGE and state.sweep % _EVERY:
+            levels: Levels = state.noise
+            return levels
         return draw_levels(stream, state, target)
     return prior.draw(target.counts(state), stream.uniforms(Site.NOISE, 2), state.noise)
 

@@ -14,7 +14,7 @@ from thali.engines.choose import choose
 from thali.errors import EngineUnavailable
 from thali.model import Effects, Levels, Model, PerComponent
 from thali.model.simulate import Simulated
-from thali.sampler.levels import line_counts
+from thali.sampler.levels import count_lines
 from thali.sampler.schedule import MANY, Schedule
 from thali.sampler.state import State
 from thali.sites import Site, site_of
@@ -196,11 +196,13 @@ class Target(NamedTuple):
         if not isinstance(state.noise, Levels):
             return Counts(total)
         levels, of_rows = state.noise.row_classes
-        pairs, _, of_columns = state.noise.column_classes
-        by_row = line_counts(state, self, 0, of_columns, len(pairs))
-        table = np.zeros((len(levels), *by_row.shape[1:]), np.int64)
-        np.add.at(table, of_rows, by_row)
-        (fn, tn), (tp, fp) = np.moveaxis(table, (2, 3), (0, 1))
+        _, _, of_columns = state.noise.column_classes
+        counts = count_lines(state, self, 0, of_columns)
+        table = np.zeros((2, len(levels), *counts.free.shape[1:]), np.int64)
+        np.add.at(table[0], of_rows, counts.free)
+        np.add.at(table[1], of_rows, counts.known)
+        table[1] -= table[0]
+        (fn, tn), (tp, fp) = np.moveaxis(table, 3, 1)
         return Counts(total, np.stack([tp, fp, tn, fn], axis=-1))
 
     def recount(self, state: State) -> State:

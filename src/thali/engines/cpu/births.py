@@ -1,6 +1,6 @@
 # Compiled by Numba, which checks types itself: mypy's checks that do not apply are switched off.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
-# ruff: noqa: C901, PLR0915
+# ruff: noqa: C901, PLR0912, PLR0915
 """Draws of single-row components, by counts and tables (:mod:`thali.model.births`).
 
 Parallel decomposition: rows are independent; a call does a range of rows.
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thali._jit import jit
-from thali.bits.words import popcount
 from thali.decide import (
     LIMIT,
     SUM_SHIFT,
@@ -23,8 +22,9 @@ from thali.decide import (
     is_inverse_accepted,
     multiply_high,
 )
+from thali.engines.cpu.by_class import fill_free
 from thali.engines.cpu.horizontal import count_covered, count_known, cover_row, read_row
-from thali.model.rule import free_word, log_odds
+from thali.model.rule import log_odds
 from thali.sites import BirthDeathIndex, Site
 from thali.streams import uniform64
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits.words import Index, Words
-    from thali.engines.cpu.arrays import Born, Data, Order
+    from thali.engines.cpu.arrays import Born, Data, Order, Segments
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
@@ -46,26 +46,6 @@ _DECISION = np.uint64(BirthDeathIndex.DECISION)
 _DENSITY = np.uint64(BirthDeathIndex.DENSITY)
 _TOP_BIT = np.uint64(63)
 _COMPONENT_SHIFT = np.uint64(16)  # the number of a new component, above the site's own bits
-
-
-@jit
-def fill_free(
-    ones: Words, covered: Words, masks: Words, n_ones: np.int64, n_zeros: np.int64, free: Index
-) -> None:
-    """Write the uncovered ones and zeros of a row by class of column; totals if there is one."""
-    if masks.shape[0] == 0:
-        free[0, 0] = n_ones
-        free[0, 1] = n_zeros
-        return
-    for c in range(masks.shape[0]):
-        n_free = _ZERO
-        n_free_ones = _ZERO
-        for w in range(masks.shape[1]):
-            word = free_word(masks[c, w], covered[w])
-            n_free += popcount(word)
-            n_free_ones += popcount(word & ones[w])
-        free[c, 0] = np.int64(n_free_ones)
-        free[c, 1] = np.int64(n_free) - np.int64(n_free_ones)
 
 
 @jit
@@ -193,16 +173,17 @@ def draw_codes(
 
 @jit
 def draw_births(
-    lo: int, hi: int, data: Data, order: Order, factor: Words, masks: Words,
-    prior: NDArray[np.int64], factors: NDArray[np.int64], ceiling: NDArray[np.int64], born: Born,
+    lo: int, hi: int, data: Data, order: Order, factor: Words, classes: Index,
+    segments: Segments, prior: NDArray[np.int64], factors: NDArray[np.int64],
+    ceiling: NDArray[np.int64], born: Born,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Count what some rows cover, and draw the number of single-row components of each row.
 
-    ``masks`` are the columns of each class; there are none if all columns are of one class.
+    ``classes`` of rows and ``segments`` are empty if there is one class of rows and of columns.
     Returns the sums over these rows: new components, covered ones and covered zeros.
     """
     all_ones, known, n_columns = data
-    rows, codes, _, _, classes, _, _, _, key, sweep, _ = order
+    rows, codes, _, _, _, _, key, sweep, _ = order
     n_new, _, covered = born
     n_born = 0
     all_tp = 0
@@ -221,13 +202,13 @@ def draw_births(
         base = cover_row(known, row, codes, active, once, twice)
         tp, fp = count_covered(once, ones, base)
         n_ones, n_zeros = count_known(ones, n_columns, known.shape[0] > 0, base)
-        if masks.shape[0] == 0:
+        if classes.shape[0] == 0:
             n_new[i] = _draw_plain_count(
                 n_ones - tp, n_zeros - fp, prior, plain, highest, scores, key, sweep,
                 np.uint64(row),
             )  # fmt: skip
         else:
-            fill_free(ones, once, masks, n_ones - tp, n_zeros - fp, free)
+            fill_free(ones, once, segments, free)
             g = classes[i]
             n_new[i] = draw_count(
                 free, prior, factors[g], ceiling[g], scores, key, sweep, np.uint64(row)
@@ -242,13 +223,16 @@ def draw_births(
 
 @jit
 def draw_birth_codes(
-    lo: int, hi: int, data: Data, order: Order, factor: Words, cover: NDArray[np.uint64],
-    first: NDArray[np.uint64], plain: NDArray[np.uint64], born: Born, offsets: Index,
-    new_codes: Words,
+    lo: int, hi: int, data: Data, order: Order, factor: Words, classes: Index,
+    of_columns: Index, cover: NDArray[np.uint64], first: NDArray[np.uint64],
+    plain: NDArray[np.uint64], born: Born, offsets: Index, new_codes: Words,
 ) -> None:  # fmt: skip
-    """Draw the codes of the new single-row components of some rows."""
+    """Draw the codes of the new single-row components of some rows.
+
+    The columns are in their own order here, and ``of_columns`` are their classes.
+    """
     all_ones, known, n_columns = data
-    rows, codes, _, _, classes, of_columns, _, _, key, sweep, _ = order
+    rows, codes, _, _, _, _, key, sweep, _ = order
     n_new, density, covered = born
     width = codes.shape[1]
     once = np.empty(width, np.uint64)
@@ -273,7 +257,7 @@ def draw_birth_codes(
 @jit
 def birth_death(
     lo: int, hi: int, data: Data, order: Order, factor: Words, is_single: NDArray[np.bool_],
-    masks: Words, prior: NDArray[np.int64], factors: NDArray[np.int64],
+    classes: Index, segments: Segments, prior: NDArray[np.int64], factors: NDArray[np.int64],
     odds: NDArray[np.int64], born: Born, has_died: NDArray[np.bool_],
 ) -> None:  # fmt: skip
     """Try the birth or the death of one single-row component in some rows (eq. 13).
@@ -286,8 +270,8 @@ def birth_death(
     ----------
     is_single
         Which components have a single user.
-    masks
-        Columns of each class; there are none if all columns are of one class.
+    classes, segments
+        Classes of rows, and segments of sorted columns; empty if there is one class of each.
     prior, factors
         Log prior of every density; log factors of an uncovered one and zero,
         ``(n_densities, n_row_classes, n_column_classes, 2)``.
@@ -296,7 +280,7 @@ def birth_death(
         component), and deaths per component.
     """
     all_ones, known, n_columns = data
-    rows, codes, _, _, classes, _, _, _, key, sweep, _ = order
+    rows, codes, _, _, _, _, key, sweep, _ = order
     n_new, density, covered = born
     n_components, width = codes.shape
     once = np.empty(width, np.uint64)
@@ -326,7 +310,11 @@ def birth_death(
         tp, fp = count_covered(once, ones, base)
         if is_birth or victim >= 0:
             n_ones, n_zeros = count_known(ones, n_columns, known.shape[0] > 0, base)
-            fill_free(ones, once, masks, n_ones - tp, n_zeros - fp, free)
+            if classes.shape[0]:
+                fill_free(ones, once, segments, free)
+            else:
+                free[0, 0] = n_ones - tp
+                free[0, 1] = n_zeros - fp
             best = np.int64(-(2**62))
             for q in range(prior.shape[0]):
                 score = prior[q]

@@ -71,31 +71,6 @@ def count_free(code: Words, covered: Words, ones: Words) -> tuple[np.uint64, np.
 
 
 @jit
-def gain_by_class(
-    code: Words, covered: Words, ones: Words, of_columns: Index, weights: NDArray[np.int64],
-    n_integrated: int,
-) -> tuple[np.int64, np.int64, np.int64]:  # fmt: skip
-    """Return the gain by a component in a row, and its uncovered ones and zeros (eq. 27).
-
-    ``weights`` are those of the row, ``(n_column_classes, n_integrated + 1, 2)``.
-    """
-    gain = np.int64(0)
-    n_free = np.int64(0)
-    n_ones = np.int64(0)
-    for w in range(code.shape[0]):
-        free = free_word(code[w], covered[w])
-        while free != _ZERO:
-            lowest = free & (~free + _ONE)
-            free ^= lowest
-            column = 64 * w + np.int64(popcount(lowest - _ONE))
-            is_one = ones[w] & lowest != _ZERO
-            gain += weights[of_columns[column], n_integrated, 0 if is_one else 1]
-            n_free += 1
-            n_ones += is_one
-    return gain, n_ones, n_free - n_ones
-
-
-@jit
 def count_covered(once: Words, ones: Words, base: np.uint64) -> tuple[np.int64, np.int64]:
     """Return the numbers of covered ones and covered zeros of a row."""
     covered = _ZERO
@@ -190,20 +165,18 @@ def update_rows(
         Numbers of ones and of zeros newly covered.
     """
     all_ones, known, _ = data
-    rows, codes, is_held, weights, classes, of_columns, singles, prior, key, sweep, site = order
+    rows, codes, is_held, weights, singles, prior, key, sweep, site = order
     n_components, width = codes.shape
     once = np.empty(width, np.uint64)
     twice = np.empty(width, np.uint64)
     active = np.empty(n_components, np.bool_)
-    has_classes = of_columns.shape[0] > 0
     tp_gained = 0
     fp_gained = 0
     for i in range(lo, hi):
         row = rows[i]
         ones = all_ones[row]
-        of_row = weights[classes[i] if has_classes else 0]
-        one_weight = of_row[0, singles[i], 0]
-        zero_weight = of_row[0, singles[i], 1]
+        one_weight = weights[0, 0, singles[i], 0]
+        zero_weight = weights[0, 0, singles[i], 1]
         read_row(before, i, active)
         cover_row(known, row, codes, active, once, twice)
         for component in range(n_components):
@@ -212,20 +185,13 @@ def update_rows(
             if not is_held[component]:
                 code = codes[component]
                 # Repeated in serial.py: a function for it would take a tenth more time.
-                if has_classes:
-                    covered = twice if was_on else once
-                    gain, c1, c0 = gain_by_class(
-                        code, covered, ones, of_columns, of_row, singles[i]
-                    )
-                    score = prior[component] + gain
+                if was_on:
+                    n_free, n_ones = count_free(code, twice, ones)
                 else:
-                    if was_on:
-                        n_free, n_ones = count_free(code, twice, ones)
-                    else:
-                        n_free, n_ones = count_free(code, once, ones)
-                    c1 = np.int64(n_ones)
-                    c0 = np.int64(n_free) - c1
-                    score = log_odds(prior[component], one_weight, zero_weight, c1, c0)
+                    n_free, n_ones = count_free(code, once, ones)
+                c1 = np.int64(n_ones)
+                c0 = np.int64(n_free) - c1
+                score = log_odds(prior[component], one_weight, zero_weight, c1, c0)
                 is_on = gibbs_bit(score, key, sweep, site, np.uint64(row), np.uint64(component))
                 active[component] = is_on
                 if is_on and not was_on:

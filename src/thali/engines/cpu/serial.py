@@ -17,14 +17,14 @@ import numpy as np
 
 from thali._jit import jit
 from thali.decide import gibbs_bit, multiply_high
-from thali.engines.cpu.births import draw_codes, draw_count, fill_free
+from thali.engines.cpu.births import draw_codes, draw_count
+from thali.engines.cpu.by_class import fill_free, gain_by_class, spread_weights
 from thali.engines.cpu.horizontal import (
     add_code,
     count_covered,
     count_free,
     count_known,
     cover_row,
-    gain_by_class,
 )
 from thali.model.rule import log_odds
 from thali.sites import Site
@@ -94,10 +94,10 @@ def scan_rows(
         Whether the components of the row alone are integrated out (else: held) while its shared
         entries are drawn.
     tables
-        ``odds, weights, classes, of_columns, masks, prior, factors, ceiling, cover, first,
+        ``odds, weights, classes, of_columns, segments, prior, factors, ceiling, cover, first,
         plain``: ``odds[m]`` are the prior log odds of a component with m other users; classes of
-        rows and columns, and the columns of each class, are empty if there is one class of each;
-        the others are those of :class:`thali.model.births.BirthTables`, for one density.
+        rows, classes of columns, which ascend, and segments are empty if there is one class; the
+        others are those of :class:`thali.model.births.BirthTables`, for one density.
     covered
         Totals of covered ones and covered zeros, to which those of the updated rows are added.
 
@@ -107,9 +107,9 @@ def scan_rows(
         The new values of these arguments; ``row`` is the number of rows if the scan is finished.
     """
     all_ones, known, n_columns = data
-    odds, weights, classes, of_columns, masks, prior_of, factors, ceiling, cover, first, plain = (
-        tables
-    )
+    odds, weights, classes, of_columns, segments = tables[:5]
+    prior_of, factors, ceiling, cover, first, plain = tables[5:]
+    in_words, masks, of_segments = segments
     key, sweep = stream
     n_rows, width = all_ones.shape
     room = factor.shape[0]
@@ -120,7 +120,9 @@ def scan_rows(
     keep = np.empty(room, np.bool_)
     scores = np.empty(prior_of.shape[0], np.int64)
     free_of = np.empty((factors.shape[1], 2), np.int64)
-    has_classes = of_columns.shape[0] > 0
+    has_classes = classes.shape[0] > 0
+    one = np.empty(of_segments.shape[0], np.int64)
+    zero = np.empty(of_segments.shape[0], np.int64)
     while row < n_rows:
         ones = all_ones[row]
         address = np.uint64(row)
@@ -141,6 +143,7 @@ def scan_rows(
                 keep[:n_components] = True
             n_integrated = n_single if is_integrated else 0
             one_weight, zero_weight = weights[g, 0, n_integrated]
+            spread_weights(weights[g], of_segments, n_integrated, one, zero)
             shuffle(order, n_components, key, sweep, address)
             used = codes[:n_components]
             cover_row(known, row, used, active, once, twice)
@@ -153,9 +156,7 @@ def scan_rows(
                 prior = odds[sizes[component] - was_on]
                 if has_classes:
                     cover_of = twice if was_on else once
-                    gain, _, _ = gain_by_class(
-                        code, cover_of, ones, of_columns, weights[g], n_integrated
-                    )
+                    gain, _, _ = gain_by_class(code, cover_of, ones, in_words, masks, one, zero)
                     score = prior + gain
                 else:
                     if was_on:
@@ -184,7 +185,10 @@ def scan_rows(
         tp, fp = count_covered(once, ones, base)
         if pending == 0:
             n_ones, n_zeros = count_known(ones, n_columns, known.shape[0] > 0, base)
-            fill_free(ones, once, masks, n_ones - tp, n_zeros - fp, free_of)
+            free_of[0, 0] = n_ones - tp
+            free_of[0, 1] = n_zeros - fp
+            if has_classes:
+                fill_free(ones, once, segments, free_of)
             n_new = draw_count(
                 free_of, prior_of, factors[g], ceiling[g], scores, key, sweep, address
             )

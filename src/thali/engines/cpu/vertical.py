@@ -1,6 +1,6 @@
 # Compiled by Numba, which checks types itself: mypy's checks that do not apply are switched off.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
-# ruff: noqa: C901, PLR0912
+# ruff: noqa: C901
 """The row kernel in its vertical form: one component at a time, with 64 rows per word.
 
 Parallel decomposition: a call does rows ``lo … hi-1`` (``lo`` is a multiple of 64). The inner loop
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 _T = np.uint64(TILE)
 
+MAX_COLUMNS = 1 << 15
+"""Largest number of columns, padding included: counters have 16 planes."""
+
 _0, _1, _2, _3, _8 = (np.uint64(k) for k in (0, 1, 2, 3, 8))
 _ALL = ~_0
 
@@ -46,7 +49,6 @@ class Room(NamedTuple):
     """Working storage for the draws of one component."""
 
     counts: NDArray[np.int32]  # (n_rows, 2): ones and zeros that only this component can cover
-    scores: NDArray[np.int64]  # (n_rows,): log odds of the bit
     open_rows: Index  # rows whose counts do not determine the bit
     uniforms: Words  # random numbers of these rows
     drawn: Words  # the bits
@@ -113,10 +115,10 @@ def _load_lines(
 
 
 @jit
-def _count_run(
+def _count_component(
     s: Words, visits: Words, at: np.uint64, left: np.uint64, n: np.uint64, unknown: np.uint64
 ) -> np.uint64:
-    """Count the free columns among some visits in all rows; return the number of planes used."""
+    """Count the free columns of a component in all rows; return the number of planes used."""
     n_planes = _3
     while (_1 << n_planes) <= left:
         n_planes += _1
@@ -137,17 +139,18 @@ def _count_run(
 
 
 @jit
-def _draw_counted(
+def _draw_component(
     s: Words, n_planes: np.uint64, start: int, stop: int, component: int, order: Order,
     room: Room,
 ) -> None:  # fmt: skip
-    """Draw the bits of one component in rows ``start … stop-1``, given the counts of one class."""
+    """Draw the bits of one component in rows ``start … stop-1`` of the order, given the counts."""
     free_counts = np.zeros(16, np.uint64)
     ones_counts = np.zeros(16, np.uint64)
     free_bytes = free_counts.view(np.uint8)
     ones_bytes = ones_counts.view(np.uint8)
-    all_rows, _, _, all_weights, _, _, all_singles, priors, key, sweep, site = order
-    weights, counts, drawn = all_weights[0, 0], room.counts, room.drawn
+    all_rows, _, _, all_weights, all_singles, priors, key, sweep, site = order
+    weights = all_weights[0, 0]
+    counts, drawn = room.counts, room.drawn
     singles, rows = all_singles[start:stop], all_rows[start:stop]
     prior = priors[component]
     n_rows = stop - start
@@ -178,110 +181,38 @@ def _draw_counted(
             word |= np.uint64(score >= 0) << np.uint64(i)
             is_open |= np.uint64(abs(score) < LIMIT) << np.uint64(i)
         drawn[np.int64(t)] = word
-        n_open = _list_open(is_open, first, n_open, room.open_rows)
-    for u in range(n_open):
-        i = room.open_rows[u]
-        k = singles[i] if has_singles else 0
-        room.scores[i] = log_odds(prior, weights[k, 0], weights[k, 1], counts[i, 0], counts[i, 1])
-    _draw_open(rows, n_open, component, key, sweep, site, room)
-
-
-@jit
-def _list_open(is_open: np.uint64, first: int, n_open: int, open_rows: Index) -> int:
-    """Add the rows of a word to the list of those whose scores do not determine the bit."""
-    while is_open != _0:
-        lowest = is_open & (~is_open + _1)
-        is_open ^= lowest
-        open_rows[n_open] = first + np.int64(popcount(lowest - _1))
-        n_open += 1
-    return n_open
-
-
-@jit
-def _draw_open(
-    rows: Index, n_open: int, component: int, key: np.uint64, sweep: np.uint64, site: np.uint64,
-    room: Room,
-) -> None:  # fmt: skip
-    """Draw the bits that scores do not determine.
-
-    They are few, and are drawn together, because the processor can compute independent random
-    numbers side by side.
-    """
-    drawn, index = room.drawn, np.uint64(component)
+        while is_open != _0:
+            lowest = is_open & (~is_open + _1)
+            is_open ^= lowest
+            room.open_rows[n_open] = first + np.int64(popcount(lowest - _1))
+            n_open += 1
+    # Only few rows have counts that do not determine the bit. They are drawn together, because
+    # the processor can compute independent random numbers side by side.
+    index = np.uint64(component)
     for u in range(n_open):
         row = np.uint64(rows[room.open_rows[u]])
         room.uniforms[u] = uniform64(key, sweep, site, row, index)
     for u in range(n_open):
         i = room.open_rows[u]
-        is_other = is_unlikely(room.scores[i], room.uniforms[u])
-        drawn[i >> 6] ^= np.uint64(is_other) << np.uint64(i & 63)
-
-
-@jit
-def _add_run(
-    s: Words, n_planes: np.uint64, start: int, stop: int, of_column: int, order: Order, room: Room
-) -> None:
-    """Add the gains by columns of one class to the scores of rows ``start … stop-1``."""
-    free_counts = np.zeros(16, np.uint64)
-    ones_counts = np.zeros(16, np.uint64)
-    free_bytes = free_counts.view(np.uint8)
-    ones_bytes = ones_counts.view(np.uint8)
-    _, _, _, all_weights, all_classes, _, all_singles, _, _, _, _ = order
-    weights, counts, scores = all_weights[:, of_column], room.counts, room.scores
-    singles, classes = all_singles[start:stop], all_classes[start:stop]
-    n_rows = stop - start
-    for t in range(np.uint64((n_rows + 63) >> 6)):
-        read_out(s, FREE_SUM, t, n_planes, free_counts)
-        read_out(s, ONES_SUM, t, n_planes, ones_counts)
-        first = 64 * np.int64(t)
-        for i in range(min(64, n_rows - first)):
-            k = ((i & 7) << 3) | (i >> 3)
-            c1 = np.int64(ones_bytes[k])
-            c0 = np.int64(free_bytes[k]) - c1
-            if n_planes > _8:
-                high = np.int64(ones_bytes[64 + k]) << 8
-                c1 += high
-                c0 += (np.int64(free_bytes[64 + k]) << 8) - high
-            of_row = classes[first + i] if classes.shape[0] else 0
-            one, zero = weights[of_row, singles[first + i]]
-            scores[first + i] = log_odds(scores[first + i], one, zero, c1, c0)
-            counts[first + i, 0] += c1
-            counts[first + i, 1] += c0
-
-
-@jit
-def _draw_scored(start: int, stop: int, component: int, order: Order, room: Room) -> None:
-    """Draw the bits of one component in rows ``start … stop-1`` of the order, given the scores."""
-    all_rows, _, _, _, _, _, _, _, key, sweep, site = order
-    n_rows = stop - start
-    n_open = 0
-    for t in range((n_rows + 63) >> 6):
-        first = 64 * t
-        word = _0
-        is_open = _0
-        for i in range(min(64, n_rows - first)):
-            score = room.scores[first + i]
-            word |= np.uint64(score >= 0) << np.uint64(i)
-            is_open |= np.uint64(abs(score) < LIMIT) << np.uint64(i)
-        room.drawn[t] = word
-        n_open = _list_open(is_open, first, n_open, room.open_rows)
-    _draw_open(all_rows[start:stop], n_open, component, key, sweep, site, room)
+        k = singles[i] if has_singles else 0
+        score = log_odds(prior, weights[k, 0], weights[k, 1], counts[i, 0], counts[i, 1])
+        drawn[i >> 6] ^= np.uint64(is_unlikely(score, room.uniforms[u])) << np.uint64(i & 63)
 
 
 @jit
 def update_columns(
     lo: int, hi: int, data: Data, across: Data, order: Order, before: Words, after: Words,
-    visits: Words, runs: Words, starts: Words,
+    visits: Words, starts: Words,
 ) -> tuple[int, int]:  # fmt: skip
     """Draw the same bits as :func:`thali.engines.cpu.horizontal.update_rows`, 64 rows at a time.
 
     ``across`` is the unfolding of the other mode if the work order is for all rows of a matrix;
-    otherwise it has no rows. ``visits, runs, starts`` come from
+    otherwise it has no rows. ``visits, starts`` come from
     :func:`thali.engines.cpu.visits.list_visits`.
     """
     ones, known, _ = data
     across_ones, across_known, _ = across
-    rows, codes, is_held, _, _, of_columns, _, prior, _, _, _ = order
+    rows, codes, is_held, _, _, _, _, _, _ = order
     n_components, width = codes.shape
     lines = BITS + np.uint64(n_components) * _T
     unknown = np.uint64(0)
@@ -290,9 +221,9 @@ def update_columns(
     s = np.zeros(np.int64(lines + np.uint64(width * 64) * _T + unknown), np.uint64)
     room = Room(
         np.empty((64 * TILE, 2), np.int32), np.empty(64 * TILE, np.int64),
-        np.empty(64 * TILE, np.int64), np.empty(64 * TILE, np.uint64), np.empty(TILE, np.uint64),
+        np.empty(64 * TILE, np.uint64), np.empty(TILE, np.uint64),
     )  # fmt: skip
-    counts, scores, drawn = room.counts, room.scores, room.drawn
+    drawn = room.drawn
     tp_gained = 0
     fp_gained = 0
     for start in range(lo, hi, 64 * TILE):
@@ -314,18 +245,10 @@ def update_columns(
                 for t in range(n):
                     after[component, (start >> 6) + np.int64(t)] = s[line + t]
                 continue
-            run, n_runs = starts[component]
-            if n_runs == _1 and of_columns.shape[0] == 0:
-                n_planes = _count_run(s, visits, runs[run, 1], runs[run, 2], n, unknown)
-                _draw_counted(s, n_planes, start, stop, component, order, room)
-            else:
-                for i in range(stop - start):
-                    scores[i] = prior[component]
-                    counts[i, 0] = counts[i, 1] = 0
-                for r in range(run, run + n_runs):
-                    n_planes = _count_run(s, visits, runs[r, 1], runs[r, 2], n, unknown)
-                    _add_run(s, n_planes, start, stop, np.int64(runs[r, 0]), order, room)
-                _draw_scored(start, stop, component, order, room)
+            n_planes = _count_component(
+                s, visits, starts[component, 0], starts[component, 1], n, unknown
+            )
+            _draw_component(s, n_planes, start, stop, component, order, room)
             for t in range(n_tiles):
                 changed = s[line + np.uint64(t)] ^ drawn[t]
                 while changed != _0:
@@ -333,8 +256,8 @@ def update_columns(
                     changed ^= lowest
                     i = 64 * t + np.int64(popcount(lowest - _1))
                     sign = 1 if drawn[t] & lowest != _0 else -1
-                    tp_gained += sign * counts[i, 0]
-                    fp_gained += sign * counts[i, 1]
+                    tp_gained += sign * room.counts[i, 0]
+                    fp_gained += sign * room.counts[i, 1]
                 s[line + np.uint64(t)] = drawn[t]
                 after[component, (start >> 6) + t] = drawn[t]
     return tp_gained, fp_gained

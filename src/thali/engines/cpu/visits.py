@@ -1,6 +1,5 @@
 # Compiled by Numba, which checks types itself: mypy's checks that do not apply are switched off.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
-# ruff: noqa: C901
 """The layout of the vertical form's working storage, and the list of what to visit in it.
 
 The storage is one array ``s`` of lines of ``TILE`` words; a word holds one bit for each of 64
@@ -32,9 +31,6 @@ ONES_SUM = FREE_SUM + _N_PLANES * _T  # bit-sliced counter of ONES
 NONE = ONES_SUM + _N_PLANES * _T  # a line of zeros
 BITS = NONE + _T  # the factor, one line per component; then the data, one line per column
 
-MOST_VISITS = (1 << 15) - 1
-"""Largest number of visits that the counters can count."""
-
 _0, _1 = np.uint64(0), np.uint64(1)
 
 
@@ -57,12 +53,8 @@ def list_columns(codes: Words) -> tuple[Index, Index]:
 
 
 @jit
-def list_visits(
-    codes: Words, is_held: NDArray[np.bool_], of_columns: Index
-) -> tuple[Words, Words, Words]:
+def list_visits(codes: Words, is_held: NDArray[np.bool_]) -> tuple[Words, Words]:
     """List the columns of every component, and the other components of each column.
-
-    ``of_columns`` are the classes of the columns; it is empty if there is one class.
 
     Returns
     -------
@@ -70,11 +62,8 @@ def list_visits(
         For each visit: the number of triples, the offset of the column's data, and the offsets of
         the other components in triples; the last triple is padded with the offset of a line of
         zeros.
-    runs
-        ``(n_runs, 3)``: consecutive visits to columns of the same class, at most ``MOST_VISITS``:
-        their class, the position of the first, and their number.
     starts
-        ``(n_components, 2)``: a component's first run, and the number of its runs.
+        ``(n_components, 2)``: position of a component's first visit, and number of its visits.
     """
     n_components, width = codes.shape
     indptr, columns = list_columns(codes)
@@ -93,28 +82,14 @@ def list_visits(
             fill[columns[k]] += 1
     data = BITS + np.uint64(n_components) * _T
     visits = np.full(length, NONE, np.uint64)
-    runs = np.empty((columns.shape[0], 3), np.uint64)
     starts = np.zeros((n_components, 2), np.uint64)
     at = 0
-    n_runs = 0
     for component in range(n_components):
         if is_held[component]:
             continue
-        starts[component, 0] = n_runs
-        own = columns[indptr[component] : indptr[component + 1]]
-        if of_columns.shape[0]:
-            own = own[np.argsort(of_columns[own], kind="mergesort")]
-        last, n_visits = -1, 0
-        for column in own:
-            of_column = of_columns[column] if of_columns.shape[0] else 0
-            if of_column != last or n_visits == MOST_VISITS:
-                runs[n_runs, 0] = of_column
-                runs[n_runs, 1] = at
-                runs[n_runs, 2] = 0
-                n_runs += 1
-                last, n_visits = of_column, 0
-            runs[n_runs - 1, 2] += _1
-            n_visits += 1
+        starts[component, 0] = at
+        starts[component, 1] = indptr[component + 1] - indptr[component]
+        for column in columns[indptr[component] : indptr[component + 1]]:
             n_triples = max(1, (first[column + 1] - first[column] + 1) // 3)
             visits[at] = n_triples
             visits[at + 1] = data + np.uint64(column) * _T
@@ -124,5 +99,4 @@ def list_visits(
                     visits[other] = BITS + np.uint64(users[k]) * _T
                     other += 1
             at += 2 + 3 * n_triples
-        starts[component, 1] = n_runs - np.int64(starts[component, 0])
-    return visits, runs[:n_runs], starts
+    return visits, starts

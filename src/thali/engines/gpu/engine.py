@@ -187,9 +187,11 @@ class GpuEngine(DeviceMemory):
         return self.device.to_host(counts)
 
     def count_by_class(
-        self, mode: int, rows: tuple[int, int], cover: Cover, classes: Words
-    ) -> Index:
+        self, mode: int, rows: tuple[int, int], cover: Cover, classes: Words,
+        of_columns: Index | None = None,
+    ) -> Index:  # fmt: skip
         """Count the free ones and zeros per row of a range and per class of columns."""
+        assert of_columns is None  # effects of rows and columns are refused earlier
         n_rows = rows[1] - rows[0]
         counts = self.xp.zeros((n_rows, len(classes), 2), u64)
         lines = self.lines(cover.users)

@@ -8,7 +8,6 @@ import numpy as np
 from scipy.special import expit
 
 from thali.bits.words import pack
-from thali.sampler.gains import refined
 from thali.sampler.grow.values import similarities
 from thali.sampler.moves.proposal import pick
 from thali.sites import Site
@@ -41,7 +40,7 @@ def add_components(growth: Growth, n_tries: int, seeds: Index | None = None) -> 
     stream = growth.stream()
     rest = growth.engine.uncovered(state.factors)
     every = pack(np.ones((1, n_columns), np.bool_))
-    totals = rest.count(0, refined(every, state.noise.weights()))
+    totals = rest.count(0, every, state.noise.weights().columns)
     sizes = [size for size in _SIZES if size <= max(2, n_rows // 5) and size <= n_rows]
     to_seed, to_size = stream.uniforms(Site.GROWN_USERS, 2 * n_tries).reshape(2, -1).tolist()
     n_added = 0
@@ -76,7 +75,7 @@ def _similar_rows(
     """Return the seed and the rows that are most similar to it, as a mask."""
     rates = np.atleast_2d(growth.state.noise.reads_one(covered=False))
     weights = growth.state.noise.weights()
-    counts = rest.count(0, refined(rest.of_row(seed), weights))
+    counts = rest.count(0, rest.of_row(seed), weights.columns)
     counts = counts.reshape(len(counts), 2, -1, 2)
     of_rows = np.zeros(len(totals), np.int64) if weights.rows is None else weights.rows
     similar = similarities(counts, totals, rates, of_rows, seed)
