@@ -39,6 +39,7 @@ KERNEL_FILES = (
     "engines/cpu/visits.py",
     "sampler/gains.py",
     "sampler/levels.py",
+    "sampler/grow/trial.py",
     "sampler/grow/values.py",
     "sampler/moves/anchored.py",
     "sampler/moves/compound.py",

@@ -75,6 +75,7 @@ class Site(IntEnum):
     LEVELS = 49  # levels of rows and columns
     JUMPS = 50  # jumps of columns
     LEVEL_PRIORS = 51  # means and spreads of levels and jumps
+    HIDDEN = 52  # entries that starts on trial do not know
 
 
 class BirthDeathIndex(IntEnum):

@@ -179,7 +179,7 @@ def test_geweke_with_effects(kind):
 def test_one_weight_for_all_columns_is_rejected(monkeypatch):
     """The comparison with enumeration fails if columns share their gains."""
     edits = [
-        (f"weights[of_segments[s], n_integrated, {x}]", f"weights[0, n_integrated, {x}]")
+        (f"weights[of_segments[s], n_integrated, {x}]", f"weights[weights.shape[0] - 1, n_integrated, {x}]")
         for x in (0, 1)
     ]
     mutant = mutate("thali.engines.cpu.by_class", edits)
@@ -188,9 +188,9 @@ def test_one_weight_for_all_columns_is_rejected(monkeypatch):
 
 
 MISTAKES = {
-    "levels drawn by another spread": (
-        "rows = _draw(stream, site_of(Site.LEVELS, 0), relative, grids.of_rows[spread])",
-        "rows = _draw(stream, site_of(Site.LEVELS, 0), relative, grids.of_rows[-1])",
+    "half of the ones": (
+        "counts.n_ones.sum(axis=1)[:, None] * grids.rows",
+        "counts.n_ones.sum(axis=1)[:, None] * grids.rows * 0.5",
     ),
     "a prior that is not normalised": (
         "prior[: log_prior.shape[1]] = np.exp(log_prior).T",

@@ -176,6 +176,14 @@ class Engine(Protocol):
         """Run a compiled function whose first two arguments are a range of rows, on threads."""
 
 
+class Hidden(NamedTuple):
+    """Known entries of a matrix that an engine does not know."""
+
+    rows: Index
+    columns: Index
+    values: NDArray[np.bool_]
+
+
 class FreeEntries(Protocol):
     """The known entries of a matrix that no component covers, while components are added."""
 
@@ -195,6 +203,9 @@ class FreeEntries(Protocol):
 
 class HostEngine(Engine, Protocol):
     """An engine of this machine's threads, which also answers the questions of a start."""
+
+    def hide(self, stream: Stream, share: float) -> tuple[HostEngine, Hidden]:
+        """Return an engine that does not know a random share of the entries, and these entries."""
 
     def uncovered(self, factors: Sequence[Factor]) -> FreeEntries:
         """Return the entries that no component covers."""

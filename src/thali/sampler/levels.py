@@ -223,31 +223,60 @@ def _fill_table(
     return table
 
 
-@jit
-def _relative(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the likelihood of every level of a line, relative to its likeliest.
+class Likelihoods(NamedTuple):
+    """Likelihood of every level of a line, relative to its likeliest."""
 
-    Impossible levels are added, so that their number is a multiple of four.
-    """
+    logs: NDArray[np.float64]  # (n_lines, n_levels)
+    relative: NDArray[np.float64]  # with impossible levels, to a multiple of four
+
+
+def _relative(table: NDArray[np.float64]) -> Likelihoods:
+    """Return likelihoods given log likelihoods, which are changed in place."""
+    return Likelihoods(table, _exponentials(table))
+
+
+@jit
+def _exponentials(table: NDArray[np.float64]) -> NDArray[np.float64]:
     n_lines, n_levels = table.shape
     relative = np.zeros((n_lines, (n_levels + 3) // 4 * 4))
     for i in range(n_lines):
         largest = table[i].max()
         for level in range(n_levels):
-            relative[i, level] = exp(table[i, level] - largest)
+            table[i, level] -= largest
+            relative[i, level] = exp(table[i, level])
     return relative
 
 
-def sum_out(relative: NDArray[np.float64], log_prior: NDArray[np.float64]) -> NDArray[np.float64]:
+def sum_out(given: Likelihoods, log_prior: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the log probability of every prior, with the levels of all lines summed out (eq. 30).
 
-    ``relative`` is ``(n_lines, n_levels)``, ``log_prior`` ``(n_priors, n_levels)``. What all
-    priors have in common is left out.
+    ``log_prior`` is ``(n_priors, n_levels)``. What all priors have in common is left out.
     """
-    prior = np.zeros((relative.shape[1], len(log_prior)))
+    prior = np.zeros((given.relative.shape[1], len(log_prior)))
     prior[: log_prior.shape[1]] = np.exp(log_prior).T
-    sums: NDArray[np.float64] = _sum_out(relative, prior)
+    sums: NDArray[np.float64] = _sum_out(given.relative, prior)
+    for k in np.flatnonzero(np.isinf(sums)):  # too small for these numbers, but not impossible
+        level = log_prior[k].argmax()
+        if np.isinf(log_prior[k]).sum() == log_prior.shape[1] - 1:
+            sums[k] = given.logs[:, level].sum()
+        else:
+            sums[k] = _log_sum_out(given.logs, log_prior[k])
     return sums
+
+
+@jit
+def _log_sum_out(logs: NDArray[np.float64], log_prior: NDArray[np.float64]) -> float:
+    """Compute the same for one prior, so that nothing is too small."""
+    total = 0.0
+    for i in range(logs.shape[0]):
+        largest = -np.inf
+        for level in range(logs.shape[1]):
+            largest = max(largest, logs[i, level] + log_prior[level])
+        sum_ = 0.0
+        for level in range(logs.shape[1]):
+            sum_ += exp(logs[i, level] + log_prior[level] - largest)
+        total += largest + log(sum_)
+    return total
 
 
 @jit
@@ -284,32 +313,37 @@ def _pick(log_weights: NDArray[np.float64], u: float) -> int:
     return int(min(np.searchsorted(cumulated, u * cumulated[-1], "right"), len(cumulated) - 1))
 
 
-def _draw(
-    stream: Stream, site: int, relative: NDArray[np.float64], log_prior: NDArray[np.float64]
-) -> Index:
+def _draw(stream: Stream, site: int, given: Likelihoods, log_prior: NDArray[np.float64]) -> Index:
     """Draw the level of every line (eq. 28 and 29)."""
-    prior = np.exp(log_prior)
-    if (prior > 0.0).sum() == 1:  # no spread: all lines have the same level
-        return np.full(len(relative), prior.argmax())
-    levels: Index = _draw_lines(*stream, np.uint64(site), relative, prior)
+    if np.isinf(log_prior).sum() == len(log_prior) - 1:  # no spread: all lines have one level
+        return np.full(len(given.logs), log_prior.argmax())
+    levels: Index = _draw_lines(*stream, np.uint64(site), *given, log_prior, np.exp(log_prior))
     return levels
 
 
 @jit
 def _draw_lines(
-    key: np.uint64, sweep: np.uint64, site: np.uint64, relative: NDArray[np.float64],
-    prior: NDArray[np.float64],
+    key: np.uint64, sweep: np.uint64, site: np.uint64, logs: NDArray[np.float64],
+    relative: NDArray[np.float64], log_prior: NDArray[np.float64], prior: NDArray[np.float64],
 ) -> Index:  # fmt: skip
-    n_lines, n_levels = relative.shape[0], prior.shape[0]
+    n_lines, n_levels = logs.shape
     levels = np.empty(n_lines, np.int64)
+    weights = np.empty(n_levels)
     for i in range(n_lines):
         total = 0.0
         for level in range(n_levels):
-            total += relative[i, level] * prior[level]
+            weights[level] = relative[i, level] * prior[level]
+            total += weights[level]
+        if total < _SMALL:
+            largest = (logs[i] + log_prior).max()
+            total = 0.0
+            for level in range(n_levels):
+                weights[level] = exp(logs[i, level] + log_prior[level] - largest)
+                total += weights[level]
         left = uniform(key, sweep, site, np.uint64(i), np.uint64(0)) * total
         chosen = n_levels - 1
         for level in range(n_levels):
-            left -= relative[i, level] * prior[level]
+            left -= weights[level]
             if left < 0.0:
                 chosen = level
                 break

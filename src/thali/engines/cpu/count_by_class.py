@@ -15,6 +15,8 @@ from thali._jit import jit
 from thali.bits.words import popcount
 from thali.engines.cpu.by_class import fill_by_class
 from thali.model.rule import free_word
+from thali.sites import Site
+from thali.streams import uniform64
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
+_HIDDEN = np.uint64(Site.HIDDEN)
 
 
 @jit
@@ -140,6 +143,21 @@ def list_free_in_window(
         if n_columns < 64 * (at + width):
             free[i, width - 1] &= (_ONE << np.uint64(n_columns & 63)) - _ONE
         _fill_free(row, part, users, is_counted, free[i])
+
+
+@jit
+def choose_entries(
+    lo: int, hi: int, n_columns: int, known: Words, key: np.uint64, sweep: np.uint64,
+    limit: np.uint64, mask: Words,
+) -> None:  # fmt: skip
+    """Mark known entries of a range of rows at random."""
+    for row in range(lo, hi):
+        for column in range(n_columns):
+            bit = _ONE << np.uint64(column & 63)
+            if known.shape[0] and known[row, column >> 6] & bit == _ZERO:
+                continue
+            if uniform64(key, sweep, _HIDDEN, np.uint64(row), np.uint64(column)) < limit:
+                mask[row, column >> 6] |= bit
 
 
 @jit

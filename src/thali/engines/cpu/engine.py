@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali.bits import Factor
-from thali.bits.words import gather_bits, n_words, scatter_bits
-from thali.engines.base import BirthDeaths, Births, Block
+from thali.bits import Factor, PackedTensor, Unfolding
+from thali.bits.words import gather_bits, n_words, pack, scatter_bits, unpack
+from thali.decide import threshold
+from thali.engines.base import BirthDeaths, Births, Block, Hidden
 from thali.engines.cpu import births as birth_kernels
 from thali.engines.cpu import horizontal, serial
-from thali.engines.cpu.count_by_class import count_free_rows, count_sorted_rows
+from thali.engines.cpu.count_by_class import choose_entries, count_free_rows, count_sorted_rows
 from thali.engines.cpu.draw_rows import NO_CLASSES, NO_SEGMENTS, RowDraws, put_back
 from thali.engines.cpu.order_components import order_components
 from thali.engines.cpu.score_bits import score_rows
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from thali.bits import Index, PackedTensor, Words
+    from thali.bits import Index, Words
     from thali.engines.base import Cover, RowUpdate
     from thali.engines.cpu.arrays import Born
     from thali.engines.cpu.draw_rows import Prepared
@@ -217,6 +218,21 @@ class CpuEngine(RowDraws):
             cover.users.words, cover.is_counted, classes, counts,
         )  # fmt: skip
         return counts
+
+    def hide(self, stream: Stream, share: float) -> tuple[CpuEngine, Hidden]:
+        """Return an engine that does not know a random share of the entries, and these entries."""
+        ones, known, n_columns = self._data[0]
+        limit = threshold(share)
+        mask = np.zeros_like(ones)
+        self.share_work(
+            choose_entries, len(ones), 64 * ones.size, n_columns, known, *stream, limit, mask
+        )
+        rows, columns = np.nonzero(unpack(mask, n_columns))
+        values = unpack(ones & mask, n_columns)[rows, columns]
+        every = pack(np.ones(n_columns, np.bool_)) if len(known) == 0 else known
+        first = Unfolding(ones & ~mask, every & ~mask)
+        tensor = PackedTensor.from_unfolding(self.totals.shape, first, self.threads)
+        return self.load(tensor), Hidden(rows, columns, values)
 
     def uncovered(self, factors: Sequence[Factor]) -> Uncovered:
         """Return the entries of a matrix that no component covers."""
