@@ -104,7 +104,7 @@ def compile_samplers():
     """Do what a process does only once, so that it is not timed; moves of all kinds included."""
     tensor = thali.simulate(SHAPE, 3, spurious=0.2, seed=1).tensor
     for schedule in ("parallel", WITHOUT_MOVES):
-        one_chain(tensor, 100, 10, 1, schedule=schedule).predict(noise_free=True)
+        one_chain(tensor, 10, 5, 1, schedule=schedule).predict(noise_free=True)
 
 
 def most_frequent(numbers):

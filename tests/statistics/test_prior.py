@@ -23,11 +23,14 @@ def nothing_known():
 @pytest.mark.parametrize(
     ("kind", "blocks", "moves"),
     [
-        # Without moves, test_buffet has two and three blocks quickly, with data.
+        # Without moves, test_buffet has two and three blocks quickly, with data; with moves,
+        # test_whole_states has them.
         *(pytest.param("parallel", n, {}, marks=pytest.mark.slow) for n in (2, 6)),
         ("serial", 2, {}),
         ("serial-integrated", 2, {}),
-        ("parallel", 2, {"split_merge": 2, "guided": 2, "residual": 1}),
+        pytest.param(
+            "parallel", 2, {"split_merge": 2, "guided": 2, "residual": 1}, marks=pytest.mark.slow
+        ),
     ],
 )
 def test_number_of_components_and_of_ones(kind, blocks, moves):
