@@ -132,7 +132,7 @@ def table(head, rows):
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
 
 
-def how_it_was_run():
+def how_it_was_run(threads="one thread"):
     """Return the command and the machine, for a page."""
     command = shlex.join(
         ["./dev", "python", f"experiments/{Path(sys.argv[0]).name}", *sys.argv[1:]]
@@ -140,7 +140,7 @@ def how_it_was_run():
     versions = f"Python {platform.python_version()}, NumPy {np.__version__}"
     versions += f", Numba {numba.__version__}, thali {thali.__version__}"
     machine = f"{platform.system()} on {platform.machine()}, {os.cpu_count()} cores; {versions}"
-    return f"```sh\n{command}\n```\n\nMachine: {machine}. A run uses one thread.\n"
+    return f"```sh\n{command}\n```\n\nMachine: {machine}. A run uses {threads}.\n"
 
 
 def write_page(path, *parts):

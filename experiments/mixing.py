@@ -4,7 +4,8 @@ Four parts. *starts*: chains from bad states, with and without moves of whole co
 their log joint density is that of a chain which started at the truth. *unequal*: is the number of
 components right when ones are dropped ten times as often as zeros are raised? *wide*: how soon are
 all components of a large matrix found? *controls*: data on which a chain that starts from nothing
-makes far too many components.
+makes far too many components; they have a page of their own (``--parts controls --out
+docs/results/controls.jsonl``).
 """
 
 from dataclasses import replace
@@ -290,10 +291,13 @@ def main():
         "wide": tell_wide,
         "controls": tell_controls,
     }
+    only_controls = chosen.parts == ["controls"]
     write_page(
         chosen.out.with_suffix(".md"),
-        "# How many sweeps does it take?",
-        how_it_was_run(),
+        "# Dense data, noise and many components"
+        if only_controls
+        else "# How many sweeps does it take?",
+        how_it_was_run(*["two threads"] * only_controls),
         *(tell[part]([r for r in runs if r["part"] == part], chosen.out) for part in chosen.parts),
     )
 
