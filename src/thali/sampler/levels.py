@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from thali.streams import Stream
 
 
+_LEAST = -690.0
+"""Logarithm of likelihoods, relative to the largest, that are as good as zero: 1e-300."""
+
 _SMALL = 1e-30
 """Smaller probabilities are not multiplied with those of seven other lines."""
 
@@ -243,7 +246,8 @@ def _exponentials(table: NDArray[np.float64]) -> NDArray[np.float64]:
         largest = table[i].max()
         for level in range(n_levels):
             table[i, level] -= largest
-            relative[i, level] = exp(table[i, level])
+            if table[i, level] > _LEAST:
+                relative[i, level] = exp(table[i, level])
     return relative
 
 
@@ -290,6 +294,8 @@ def _sum_out(relative: NDArray[np.float64], prior: NDArray[np.float64]) -> NDArr
         for level in range(0, n_levels, 4):  # four at a time take half the time
             some, of_some = relative[i, level : level + 4], prior[level : level + 4]
             v0, v1, v2, v3 = some[0], some[1], some[2], some[3]
+            if v0 + v1 + v2 + v3 == 0.0:
+                continue
             p0, p1, p2, p3 = of_some[0], of_some[1], of_some[2], of_some[3]
             for k in range(n):
                 totals[k] += p0[k] * v0 + p1[k] * v1 + p2[k] * v2 + p3[k] * v3
