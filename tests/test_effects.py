@@ -103,15 +103,14 @@ def test_stored_runs_go_on_exactly(posterior, tmp_path):
     assert kept.hyper == drawn.hyper
 
 
-@pytest.mark.parametrize("shape", [(70, 40), (300, 90)])
-def test_chains_do_not_depend_on_threads_and_forms(shape):
-    """Either form of the kernel, and any number of threads, draws the same bits."""
-    data, model = table(*shape), Model(noise=Effects(jumps=True))
+def test_chains_do_not_depend_on_threads():
+    """Any number of threads draws the same bits; rows are enough to be shared."""
+    data, model = table(300, 90), Model(noise=Effects(jumps=True))
     chains = []
-    for threads, form in ((1, "horizontal"), (2, "horizontal"), (1, "vertical"), (2, "vertical")):
-        target = Target.prepare(data, model, Schedule(), engine=CpuEngine(threads, form))
+    for threads in (1, 2):
+        target = Target.prepare(data, model, Schedule(starts=1), engine=CpuEngine(threads))
         chains.append([info for _, info in chain(chain_key(5), target, 8)])
-    assert chains[0] == chains[1] == chains[2] == chains[3]
+    assert chains[0] == chains[1]
 
 
 def test_many_rows_start_on_some_of_them():

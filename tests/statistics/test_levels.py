@@ -176,6 +176,7 @@ def test_geweke_with_effects(kind):
 # --- mistakes --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow  # mistakes about levels are rejected quickly below
 def test_one_weight_for_all_columns_is_rejected(monkeypatch):
     """The comparison with enumeration fails if columns share their gains."""
     edits = [

@@ -74,11 +74,12 @@ def trial(scores, n_components):
 
 def test_the_fewest_components_win_what_prediction_leaves_open():
     """A difference of less than one standard error is none; a larger one decides."""
-    rng = np.random.default_rng(3)
-    noise = rng.normal(size=400)
-    few, many = trial(noise, 1.0), trial(noise + rng.normal(0.02, 1.0, 400), 3.0)
-    assert choose([few, many]) == choose([many, few][::-1]) == 0
-    better = trial(noise + rng.normal(0.3, 1.0, 400), 3.0)
+    noise = np.random.default_rng(3).normal(size=400)
+    swing = np.tile([1.0, -1.0], 200)  # its standard error is 0.05
+    few, many = trial(noise, 1.0), trial(noise + swing + 0.04, 3.0)
+    assert choose([few, many]) == 0
+    better = trial(noise + swing + 0.06, 3.0)
     assert choose([few, better]) == 1
-    assert choose([few, many, better]) == 2
+    assert choose([better, few]) == 0
     assert choose([trial(noise, 2.0), trial(noise, 2.0)]) == 0
+    assert choose([trial([], 2.0), trial([], 0.0)]) == 1

@@ -70,7 +70,7 @@ def score_rows(
             if classes.shape[0]:
                 for s in range(in_words.shape[0]):
                     w = in_words[s]
-                    free = free_word(codes[k, w] & masks[s], earlier[w] | later[k + 1, w])
+                    free = free_word(codes[k, w] & masks[s], later[k + 1, w] | earlier[w])
                     n_free = popcount(free)
                     n_ones = popcount(free & ones[row, w])
                     one, zero = of_row[of_segments[s]]

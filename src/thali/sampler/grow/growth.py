@@ -138,8 +138,8 @@ class Growth:
         self.state = self.state._replace(noise=noise)
 
     def release(self) -> None:
-        """Let rows and columns have effects from now on."""
-        if self.is_flat:
+        """Let rows and columns have effects from now on, if the model has any."""
+        if self.is_flat and isinstance(self.state.noise, Levels):
             self.is_flat = False
             for _ in range(_FITS):
                 self.settle()

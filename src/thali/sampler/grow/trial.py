@@ -12,7 +12,7 @@ well, the one with the fewest components goes on.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 from scipy.special import log_expit
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Index, Words
-    from thali.engines.base import Hidden
+    from thali.engines.base import Hidden, HostEngine
     from thali.sampler.state import State
     from thali.sampler.target import Target
 
@@ -51,13 +51,14 @@ class Trial(NamedTuple):
     @property
     def score(self) -> float:
         """Mean log probability of a hidden entry."""
-        return float(self.scores.mean())
+        return float(self.scores.sum()) / max(1, len(self.scores))
 
 
 def hide(key: np.uint64, target: Target) -> tuple[Target, Hidden]:
     """Return a target that does not know some entries, and these entries."""
     share = min(SHARE, MOST / max(1, target.totals.n_known))
-    engine, hidden = target.engine.hide(Stream(key, np.uint64(0)), share)
+    host = cast("HostEngine", target.engine)
+    engine, hidden = host.hide(Stream(key, np.uint64(0)), share)
     return target._replace(engine=engine), hidden
 
 
@@ -79,8 +80,8 @@ def choose(trials: list[Trial]) -> int:
     best = max(range(len(trials)), key=lambda k: trials[k].score)
     for k in sorted(range(len(trials)), key=lambda k: (trials[k].n_components, k)):
         gain = trials[best].scores - trials[k].scores  # entry by entry
-        error = float(gain.std()) / np.sqrt(max(1, len(gain)))
-        if float(gain.mean()) <= _MARGIN * error:
+        # The sum of the differences against its standard error; without hidden entries, a tie.
+        if len(gain) == 0 or gain.sum() <= _MARGIN * gain.std() * np.sqrt(len(gain)):
             return k
     return best
 
