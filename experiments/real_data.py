@@ -30,7 +30,7 @@ LARGE = 3_000_000  # entries beyond which only effects are sampled, without a nu
 def read(path):
     """Return the entries, which of them are known, and labels of the rows by name.
 
-    A file has packed ``bits`` in C order, their ``shape``, and perhaps a ``mask`` of what is known.
+    A file has packed ``bits`` in C order, their ``shape``, and perhaps a ``mask`` of known ones.
     """
     with np.load(path) as file:
         shape = tuple(int(n) for n in file["shape"])
