@@ -108,8 +108,7 @@ def codes_one_after_another(patch):
     births = mutate("thali.engines.cpu.births", edits)
     scan = mutate(
         "thali.engines.cpu.serial",
-        [("from thali.engines.cpu.births import draw_codes, draw_count, fill_free\n", "")],
-        fill_free=births.fill_free,
+        [("from thali.engines.cpu.births import draw_codes, draw_count\n", "")],
         draw_codes=births.draw_codes,
         draw_count=births.draw_count,
     )
