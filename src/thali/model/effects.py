@@ -53,7 +53,7 @@ class Effects:
     rows: bool = True
     columns: bool = True
     jumps: bool = False
-    row_levels: tuple[float, ...] = _steps(-4.5, 4.5, 0.25)
+    row_levels: tuple[float, ...] = _steps(-8.0, 8.0, 0.25)
     column_levels: tuple[float, ...] = _steps(-8.0, 8.0, 0.5)
     jump_sizes: tuple[float, ...] = _steps(0.5, 6.0, 0.25)
     spreads: tuple[float, ...] = (
