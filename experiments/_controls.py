@@ -140,6 +140,6 @@ def tell_controls(runs, out):  # noqa: ARG001
 Data on which a chain that starts from nothing makes far too many components, sampled by the
 default call on two threads (of many components, only the start of one chain is followed). The
 evidence is the log joint density of data and users, with the codes summed out, of the last draw of
-each of four chains; times are the longest.
+each of four chains. Times are the longest; runs side by side (`--jobs`) slow each other down.
 
 {table(head, rows)}"""

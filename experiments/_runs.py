@@ -133,7 +133,7 @@ def table(head, rows):
 
 
 def how_it_was_run(threads="one thread"):
-    """Return the command and the machine, for a page."""
+    """Return the command, the machine, and how many threads a run used, for a page."""
     command = shlex.join(
         ["./dev", "python", f"experiments/{Path(sys.argv[0]).name}", *sys.argv[1:]]
     )

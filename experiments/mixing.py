@@ -291,13 +291,13 @@ def main():
         "wide": tell_wide,
         "controls": tell_controls,
     }
-    only_controls = chosen.parts == ["controls"]
+    title, threads = "How many sweeps does it take?", "one thread"
+    if chosen.parts == ["controls"]:
+        title, threads = "Dense data, noise and many components", "two threads"
     write_page(
         chosen.out.with_suffix(".md"),
-        "# Dense data, noise and many components"
-        if only_controls
-        else "# How many sweeps does it take?",
-        how_it_was_run(*["two threads"] * only_controls),
+        f"# {title}",
+        how_it_was_run(threads),
         *(tell[part]([r for r in runs if r["part"] == part], chosen.out) for part in chosen.parts),
     )
 

@@ -64,7 +64,7 @@ def step(key: np.uint64, state: State, target: Target) -> tuple[State, Info]:
 def update_mode(stream: Stream, state: State, target: Target, mode: int) -> State:
     """Draw all entries of a factor with independent entries (eq. 10)."""
     n = state.n_components
-    if n == 0:
+    if n == 0:  # often so in small tables, where the work order would cost more than the sweep
         return state
     job = RowUpdate(
         mode=mode,

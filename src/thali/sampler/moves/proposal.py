@@ -71,7 +71,7 @@ def size_of(words: Words) -> int:
 
 @jit
 def impossible(users: Words) -> Proposal:
-    """Return the proposal that says that no move is possible."""
+    """Return what stands for :data:`NOTHING` in compiled code; elsewhere it would cost time."""
     nothing = np.zeros(0, np.int64)
     lines = users[:0].copy()
     uniforms = 0.0, 0.0, 0.0
