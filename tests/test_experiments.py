@@ -49,6 +49,24 @@ def test_mixing(tmp_path):
     assert "**1 of 1** runs" in page
 
 
+def test_real_data(tmp_path):
+    """A table and its null, beside all baselines; tensors are left out."""
+    rng = np.random.default_rng(0)
+    users, codes = rng.random((40, 2)) < 0.4, rng.random((25, 2)) < 0.4
+    store(
+        tmp_path / "small.npz",
+        (users @ codes.T) ^ (rng.random((40, 25)) < 0.1),
+        labels=users[:, 0],
+    )
+    store(tmp_path / "cube.npz", rng.random((3, 4, 5)) < 0.5)
+    out = tmp_path / "real_data.jsonl"
+    run("real_data.py", tmp_path, "--warmup", 10, "--draws", 10, "--jobs", 1, "--out", out)
+    page = (tmp_path / "real_data.md").read_text()
+    assert "| small | 40 x 25 |" in page
+    assert "cube" not in page
+    assert "nulls" in page
+
+
 def test_single_cell(tmp_path):
     """Cells of two types are told apart, and their genes are named."""
     users, codes = np.zeros((40, 2), bool), np.zeros((60, 2), bool)

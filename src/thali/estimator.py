@@ -14,7 +14,7 @@ from thali.data import BinaryTensor
 from thali.data.binary import own_names
 from thali.defaults import CHAINS, DRAWS, WARMUP
 from thali.estimator_rows import new_rows, prior_odds, read_rows, seed_of
-from thali.model import Noise
+from thali.model import Effects, Noise
 from thali.posterior.new_rows import log_scores, memberships, predictive
 
 if TYPE_CHECKING:
@@ -137,6 +137,12 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         y
             Ignored.
         """
+        if self.noise == "effects" or isinstance(self.noise, Effects):
+            msg = (
+                f"noise={self.noise!r:.40} was given; an estimator must transform new rows, which "
+                "is implemented for common error rates only; use thali.sample, or another noise."
+            )
+            raise NotImplementedError(msg)
         values = read_rows(self, X, reset=True)
         _, (rows, columns) = own_names(X, 2)
         names = (rows, getattr(self, "feature_names_in_", columns))
@@ -150,7 +156,7 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self.posterior_ = posterior
         self.components_ = np.ascontiguousarray(codes.T)
         self.n_components_ = len(self.components_)
-        self.noise_ = Noise(*(float(drawn.mean()) for drawn in posterior.noise.values()))
+        self.noise_ = Noise(float(posterior.spurious.mean()), float(posterior.dropped.mean()))
         self.prior_odds_ = prior_odds(posterior, users)
         return self
 

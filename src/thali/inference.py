@@ -71,7 +71,8 @@ def sample(
         Number of components; None infers it.
     noise
         ``"unequal"`` (a false positive and a false negative rate), ``"equal"`` (one rate for
-        both), ``"as-published"`` (not a posterior), or a prior from :mod:`thali.model`.
+        both), ``"effects"`` (levels of rows and columns), ``"as-published"`` (not a posterior), or
+        a prior from :mod:`thali.model`.
     alpha
         Concentration of the Indian buffet process: a number, or a
         :class:`~thali.model.Gamma` prior (default).

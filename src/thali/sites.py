@@ -72,6 +72,11 @@ class Site(IntEnum):
     TOGGLE = 47  # users of one component join or leave another: proposal and acceptance
     TOGGLE_CODES = 48  # codes of both
 
+    LEVELS = 49  # levels of rows and columns
+    JUMPS = 50  # jumps of columns
+    LEVEL_PRIORS = 51  # means and spreads of levels and jumps
+    HIDDEN = 52  # entries that starts on trial do not know
+
 
 class BirthDeathIndex(IntEnum):
     """Indices at ``Site.BIRTH_DEATH``, for every row."""
@@ -165,6 +170,17 @@ class ToggleIndex(IntEnum):
     FIRST = 0  # the component whose users change
     SECOND = 1  # the component whose users they are
     DECISION = 2  # three numbers: a block of columns, the decision by it, and by all columns
+
+
+class LevelIndex(IntEnum):
+    """Indices at ``Site.LEVEL_PRIORS``."""
+
+    ROW_SPREAD = 0
+    COLUMN_MEAN = 1
+    COLUMN_SPREAD = 2
+    JUMP_MEAN = 3
+    JUMP_SPREAD = 4
+    SHIFT = 5  # of all rows against all columns
 
 
 class OwnComponentIndex(IntEnum):

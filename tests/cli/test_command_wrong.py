@@ -30,7 +30,10 @@ WRONG_USAGE = [
     ("fit table.csv --chains 0", "invalid value for '--chains'"),
     ("fit table.csv --warmup -1", "invalid value for '--warmup'"),
     ("fit table.csv --components -1", "invalid value for '--components'"),
-    ("fit table.csv --noise loud", "'loud' is not one of 'unequal', 'equal', 'as-published'"),
+    (
+        "fit table.csv --noise loud",
+        "'loud' is not one of 'unequal', 'equal', 'effects', 'as-published'",
+    ),
     *(
         (
             f"fit table.csv --density {value} --out new",

@@ -84,6 +84,8 @@ def as_exact(model):
             "spurious_prior": noise.spurious,
             "dropped_prior": noise.dropped,
         }
+    else:
+        out |= {"noise": "effects", "effects": noise}
     if not model.is_finite:
         if isinstance(model.alpha, Gamma):
             out["alpha_prior"] = (model.alpha.shape, model.alpha.rate)

@@ -46,6 +46,7 @@ JOBS = [
     lambda: answer((8, 6, 7), n_components=2),
     lambda: transform(None),
     lambda: answer((40, 20), schedule="serial-integrated"),
+    lambda: answer((40, 20), noise="effects"),
     lambda: answer((400, 40)),
 ]
 

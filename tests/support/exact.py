@@ -14,9 +14,9 @@ for the polynomial at hand, so the quadrature is exact up to rounding.
 
 from dataclasses import dataclass
 from functools import reduce
-from itertools import combinations_with_replacement, pairwise
+from itertools import combinations_with_replacement, pairwise, product
 from math import ceil, exp, factorial, lgamma, log, prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import beta, betainc, roots_jacobi
@@ -38,7 +38,8 @@ class Priors:
     Noise: ``"fixed"`` uses ``spurious`` = P(1 | not covered) and ``dropped`` = P(0 | covered);
     ``"equal"`` gives the two one common value with law ``error_prior``, a Beta(a, b) truncated to
     (0, 1/2); ``"unequal"`` gives them the laws ``spurious_prior`` and ``dropped_prior``, which are
-    independent Beta(a, b), given that their sum is below one.
+    independent Beta(a, b), given that their sum is below one; ``"effects"`` sums out the levels,
+    jumps, means and spreads of ``effects``, which has the fields of `thali.model.Effects`.
     """
 
     alpha: float | None = None
@@ -52,6 +53,7 @@ class Priors:
     error_prior: tuple[float, float] = (1.0, 1.0)
     spurious_prior: tuple[float, float] = (1.0, 1.0)
     dropped_prior: tuple[float, float] = (1.0, 1.0)
+    effects: Any = None
 
     def __post_init__(self):
         if self.alpha is not None and self.alpha_prior is not None:
@@ -61,7 +63,7 @@ class Priors:
             raise ValueError("Give exactly one of density, density_prior and density_grid.")
         if self.density_grid is not None and not np.isclose(sum(self.density_grid[1]), 1.0):
             raise ValueError("The weights of density_grid must sum to one.")
-        if self.noise not in {"fixed", "equal", "unequal"}:
+        if self.noise not in {"fixed", "equal", "unequal", "effects"}:
             raise ValueError(f"Unknown noise {self.noise!r}.")
 
 
@@ -115,6 +117,8 @@ def likelihood(x, known, priors):
 
     Error rates that have a prior are integrated out.
     """
+    if priors.noise == "effects":
+        return _effects_mass(np.asarray(x), np.asarray(known, dtype=bool), priors.effects)
     x = np.asarray(x).astype(bool).ravel()
     known = np.asarray(known, dtype=bool).ravel()
     covered = patterns(x.size)
@@ -134,6 +138,52 @@ def likelihood(x, known, priors):
     counts = np.stack([spurious, good0, dropped, good1], axis=-1)
     laws = priors.spurious_prior, priors.dropped_prior
     return _two_rates_mass(laws, counts) / _two_rates_mass(laws, np.zeros((1, 4)))
+
+
+def level_law(grid, mean, spread):
+    """The prior of levels by its definition: normal weights on a grid, or all on the nearest."""
+    distance = np.abs(np.array(grid) - mean)
+    weights = (
+        (distance == distance.min()) * 1.0
+        if spread == 0
+        else np.exp(-0.5 * (distance / spread) ** 2)
+    )
+    return weights / weights.sum()
+
+
+def _effects_mass(x, known, prior):
+    """Probability of the known data under each prediction, levels and spreads summed out."""
+    n, d = x.shape
+    spreads = [prior.spreads if on else (0.0,) for on in (prior.rows, prior.columns, prior.jumps)]
+    rows, columns, jumps = (
+        np.array(values) for values in (prior.row_levels, prior.column_levels, prior.jump_sizes)
+    )
+    of_rows = [level_law(rows, 0.0, s) for s in spreads[0]]
+    of_columns = [level_law(columns, m, s) for m in columns for s in spreads[1]]
+    of_jumps = [level_law(jumps, m, s) for m in jumps for s in spreads[2]]
+    f = patterns(d)  # of one row
+    predictions = np.arange(1 << n * d)
+    of_row = [predictions >> row * d & (1 << d) - 1 for row in range(n)]
+    mass = np.zeros(1 << n * d)
+    for i, j in product(
+        product(range(len(columns)), repeat=d), product(range(len(jumps)), repeat=d)
+    ):
+        i, j = list(i), list(j)
+        weight = np.mean([p[i].prod() for p in of_columns]) * np.mean(
+            [p[j].prod() for p in of_jumps]
+        )
+        odds = rows[:, None, None] + columns[i] + jumps[j] * f  # level, pattern, column
+        one = 1 / (1 + np.exp(-odds))
+        lines = []
+        for row in range(n):
+            p = np.where(x[row] > 0, one, 1 - one)
+            lines.append(np.where(known[row], p, 1.0).prod(axis=2))
+        for prior_of_row in of_rows:
+            part = np.full(len(predictions), weight / len(of_rows))
+            for row in range(n):
+                part *= (prior_of_row @ lines[row])[of_row[row]]
+            mass += part
+    return mass
 
 
 def _error_moment(prior, wrong, right):

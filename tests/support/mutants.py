@@ -68,9 +68,9 @@ def printed_power(patch):
     """The paper's q^L' for the probability that all new codes of a column are zero."""
     edits = [
         (
-            "none_on = (1.0 - density) ** k\n"
+            "        none_on = (1.0 - density) ** k\n"
             "        some_on = -math.expm1(k * math.log1p(-density))",
-            "none_on = density**k\n        some_on = 1.0 - density**k",
+            "        none_on = density**k\n        some_on = 1.0 - density**k",
         )
     ]
     mutant = mutate("thali.model.births", edits)
@@ -81,7 +81,8 @@ def codes_one_after_another(patch):
     """New codes drawn column after column, each as if the later ones were absent."""
     edits = [
         (
-            """            limit = cover[n_new, 0] if is_one else cover[n_new, 1]
+            """            c = of_columns[column] if of_columns.shape[0] else 0
+            limit = cover[c, n_new, 0] if is_one else cover[c, n_new, 1]
             if uniform64(key, sweep, _COVER, row, index) >= limit:
                 continue
             if is_one:
@@ -94,7 +95,7 @@ def codes_one_after_another(patch):
         ("            if must and j == n_new - 1:\n", "            if False:\n"),
         (
             "limit = first[n_new - j] if must else plain",
-            "limit = (cover[1, 0] if is_one else cover[1, 1]) if must else plain",
+            "limit = (cover[0, 1, 0] if is_one else cover[0, 1, 1]) if must else plain",
         ),
         (
             "                codes[j, w] |= bit\n                must = False\n",
@@ -149,17 +150,14 @@ def poisson_at_the_total(patch):
     """Poisson probability of L + L' instead of L' new components."""
     edits = [
         (
-            "n_ones - tp, n_zeros - fp, count, ceiling,",
-            "n_ones - tp, n_zeros - fp, _shifted(count, n_components), ceiling,",
+            "free_of, prior_of, factors[g], ceiling[g], scores,",
+            "free_of, _shifted(prior_of, n_components), factors[g], ceiling[g], scores,",
         ),
         (
             "@jit\ndef scan_rows(",
             """@jit
-def _shifted(count, n):
-    out = count[: count.shape[0] - n].copy()
-    for k in range(out.shape[0]):
-        out[k, 0] = count[k + n, 0] - count[n, 0]
-    return out
+def _shifted(prior, n):
+    return prior[n:] - prior[n]
 
 
 @jit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import exp, log, log1p
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -22,14 +23,15 @@ class Confusion(NamedTuple):
 class Counts:
     """Numbers of known entries by class of row and column, prediction and datum (eq. 3).
 
-    Entries with the same class of row and class of column share their error rates. At present all
-    rows are of one class and all columns are of one class, so the total is all there is.
+    Entries with the same class of row and class of column share their error rates. If all rows are
+    of one class and all columns are of one class, the total is all there is.
     """
 
-    __slots__ = ("total",)
+    __slots__ = ("_table", "total")
 
-    def __init__(self, total: Confusion) -> None:
+    def __init__(self, total: Confusion, table: Index | None = None) -> None:
         self.total = total
+        self._table = table
 
     def __repr__(self) -> str:
         return f"Counts({self.total})"
@@ -37,7 +39,7 @@ class Counts:
     @property
     def table(self) -> Index:
         """``(n_row_classes, n_column_classes, 4)``, the last axis as in :class:`Confusion`."""
-        return np.array([[self.total]], np.int64)
+        return np.array([[self.total]], np.int64) if self._table is None else self._table
 
 
 class Totals(NamedTuple):
@@ -54,6 +56,12 @@ class Totals(NamedTuple):
         for other, length in enumerate(self.shape):
             product *= 1 if other == mode else length
         return product
+
+    def first_guess(self) -> tuple[float, float]:
+        """Guess the rates of spurious and dropped ones, as if half of the entries were covered."""
+        share = (self.n_ones + 1.0) / (self.n_known + 2.0)
+        odds = log(share) - log1p(-share)
+        return 1.0 / (1.0 + exp(0.7 - odds)), 1.0 / (1.0 + exp(1.5 + odds))
 
     def confusion(self, tp: int, fp: int) -> Confusion:
         """Return all four counts, given the covered ones and covered zeros."""

@@ -146,11 +146,14 @@ class Engine(Protocol):
         """Count the covered ones and covered zeros per row: ``(n_rows, 2)``."""
 
     def count_by_class(
-        self, mode: int, rows: tuple[int, int], cover: Cover, classes: Words
-    ) -> Index:
+        self, mode: int, rows: tuple[int, int], cover: Cover, classes: Words,
+        of_columns: Index | None = None,
+    ) -> Index:  # fmt: skip
         """Count the free ones and zeros per row of a range and per class of columns.
 
-        An entry is free if it is known and not covered. Returns ``(n_rows, n_classes, 2)``.
+        An entry is free if it is known and not covered. Returns ``(n_rows, n_classes, 2)``. If
+        columns have error rates of their own, ``of_columns`` divides every class further; the
+        result is then ``(n_rows, n_classes * n_column_classes, 2)``.
         """
 
     def count_in_window(self, rows: Index, window: slice, cover: Cover, classes: Words) -> Index:
@@ -173,13 +176,22 @@ class Engine(Protocol):
         """Run a compiled function whose first two arguments are a range of rows, on threads."""
 
 
+class Hidden(NamedTuple):
+    """Known entries of a matrix that an engine does not know."""
+
+    rows: Index
+    columns: Index
+    values: NDArray[np.bool_]
+
+
 class FreeEntries(Protocol):
     """The known entries of a matrix that no component covers, while components are added."""
 
-    def count(self, mode: int, classes: Words) -> Index:
+    def count(self, mode: int, classes: Words, of_columns: Index | None = None) -> Index:
         """Count free ones and zeros per row of a mode and class of its columns.
 
-        Returns ``(n_rows, n_classes, 2)``.
+        Returns ``(n_rows, n_classes, 2)``, or ``(n_rows, n_classes * n_column_classes, 2)`` as
+        :meth:`Engine.count_by_class`.
         """
 
     def of_row(self, row: int) -> Words:
@@ -191,6 +203,9 @@ class FreeEntries(Protocol):
 
 class HostEngine(Engine, Protocol):
     """An engine of this machine's threads, which also answers the questions of a start."""
+
+    def hide(self, stream: Stream, share: float) -> tuple[HostEngine, Hidden]:
+        """Return an engine that does not know a random share of the entries, and these entries."""
 
     def uncovered(self, factors: Sequence[Factor]) -> FreeEntries:
         """Return the entries that no component covers."""

@@ -1,5 +1,6 @@
 """Stage 3a: the model as formulas on counts. It depends on no engine and no chain."""
 
+from thali.model.effects import Effects, Levels
 from thali.model.model import Model
 from thali.model.noise import AsPublished, EqualRates, FixedRates, Noise, UnequalRates
 from thali.model.priors import Beta, Buffet, Fixed, Gamma, PerComponent
@@ -9,10 +10,12 @@ __all__ = [
     "AsPublished",
     "Beta",
     "Buffet",
+    "Effects",
     "EqualRates",
     "Fixed",
     "FixedRates",
     "Gamma",
+    "Levels",
     "Model",
     "Noise",
     "PerComponent",

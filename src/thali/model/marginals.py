@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from thali._jit import jit
-from thali.model.rule import free_word, log_odds
+from thali.model.rule import free_word
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,18 +34,17 @@ class Marginal(NamedTuple):
     Bit i of a column's pattern is on if component i has the column.
     """
 
-    counts: Index  # (n_columns, n_classes, 2): free ones and zeros per class of rows
+    gains: NDArray[np.float64]  # (n_columns, n_classes): gain by covering a class of rows
     members: Index  # (n_components,): classes that use each component, bit c for class c
     densities: NDArray[np.float64]  # (n_components,): prior probability of a bit
-    weights: tuple[float, float]  # gains by covering a one and by covering a zero
 
     def gain(self, other: Marginal) -> float:
         """Return by how much the log marginal likelihood exceeds another's, same columns."""
-        return float(_gain(self.counts, *self[1:3], other.members, other.densities, *self.weights))
+        return float(_gain(*self, other.members, other.densities))
 
     def draw(self, uniforms: NDArray[np.float64]) -> Words:
         """Draw the bits of the components; return them packed, ``(n_components, n_words)``."""
-        codes: Words = _draw(self.counts, self.members, self.densities, *self.weights, uniforms)
+        codes: Words = _draw(*self, uniforms)
         return codes
 
 
@@ -66,8 +65,8 @@ def _patterns(members: Index, densities: NDArray[np.float64]) -> tuple[Index, ND
 
 @jit
 def _weigh(
-    counts: Index, covers: Index, prior: NDArray[np.float64], w1: float, w0: float,
-    column: int, gains: NDArray[np.float64], out: NDArray[np.float64],
+    of_classes: NDArray[np.float64], covers: Index, prior: NDArray[np.float64], column: int,
+    gains: NDArray[np.float64], out: NDArray[np.float64],
 ) -> float:  # fmt: skip
     """Compute the log weights of a column's patterns; return the largest.
 
@@ -84,7 +83,7 @@ def _weigh(
         c = 0
         while fresh:
             if fresh & 1:
-                gain += log_odds(0.0, w1, w0, counts[column, c, 0], counts[column, c, 1])
+                gain += of_classes[column, c]
             fresh >>= 1
             c += 1
         gains[pattern] = gain
@@ -95,14 +94,14 @@ def _weigh(
 
 @jit
 def _total(
-    counts: Index, members: Index, densities: NDArray[np.float64], w1: float, w0: float
+    of_classes: NDArray[np.float64], members: Index, densities: NDArray[np.float64]
 ) -> float:
     """Return the log marginal likelihood of all columns, relative to no cover."""
     covers, prior = _patterns(members, densities)
     gains, weights = np.empty(prior.shape[0]), np.empty(prior.shape[0])
     total = 0.0
-    for column in range(counts.shape[0]):
-        largest = _weigh(counts, covers, prior, w1, w0, column, gains, weights)
+    for column in range(of_classes.shape[0]):
+        largest = _weigh(of_classes, covers, prior, column, gains, weights)
         rest = 0.0
         for weight in weights:
             if largest - weight < _NEGLIGIBLE:
@@ -113,25 +112,25 @@ def _total(
 
 @jit
 def _gain(
-    counts: Index, members: Index, densities: NDArray[np.float64], other_members: Index,
-    other_densities: NDArray[np.float64], w1: float, w0: float,
+    of_classes: NDArray[np.float64], members: Index, densities: NDArray[np.float64],
+    other_members: Index, other_densities: NDArray[np.float64],
 ) -> float:  # fmt: skip
-    mine = _total(counts, members, densities, w1, w0)
-    return mine - _total(counts, other_members, other_densities, w1, w0)
+    mine = _total(of_classes, members, densities)
+    return mine - _total(of_classes, other_members, other_densities)
 
 
 @jit
 def _draw(
-    counts: Index, members: Index, densities: NDArray[np.float64], w1: float, w0: float,
+    of_classes: NDArray[np.float64], members: Index, densities: NDArray[np.float64],
     uniforms: NDArray[np.float64],
 ) -> Words:  # fmt: skip
     """Draw a pattern for every column and set its bits."""
     covers, prior = _patterns(members, densities)
-    codes = np.zeros((members.shape[0], (counts.shape[0] + 63) >> 6), np.uint64)
+    codes = np.zeros((members.shape[0], (of_classes.shape[0] + 63) >> 6), np.uint64)
     gains, weights = np.empty(prior.shape[0]), np.empty(prior.shape[0])
     n_patterns = prior.shape[0]
-    for column in range(counts.shape[0]):
-        largest = _weigh(counts, covers, prior, w1, w0, column, gains, weights)
+    for column in range(of_classes.shape[0]):
+        largest = _weigh(of_classes, covers, prior, column, gains, weights)
         total = 0.0
         for pattern in range(n_patterns):
             weights[pattern] = exp(weights[pattern] - largest)

@@ -6,22 +6,24 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from thali.checks import count, probability
+from thali.model.effects import Effects
 from thali.model.noise import AsPublished, EqualRates, FixedRates, NoisePrior, UnequalRates
 from thali.model.priors import Beta, Buffet, DensityPrior, Fixed, Gamma, PerComponent
 
 Density: TypeAlias = float | DensityPrior
 
-_NOISE: dict[str, type[UnequalRates | EqualRates | AsPublished]] = {
+_NOISE: dict[str, type[UnequalRates | EqualRates | AsPublished | Effects]] = {
     "unequal": UnequalRates,
     "equal": EqualRates,
     "as-published": AsPublished,
+    "effects": Effects,
 }
 
 
 class Priors(NamedTuple):
     """The prior of every unknown, for a tensor of given arity."""
 
-    noise: NoisePrior
+    noise: NoisePrior | Effects
     buffet: Buffet | None  # None if the number of components is fixed
     densities: tuple[DensityPrior | None, ...]  # one per mode; None for the mode of the buffet
 
@@ -36,10 +38,12 @@ class Model:
         None infers the number by an Indian buffet process on the first mode; an integer fixes the
         number, and all factors then have independent entries.
     noise
-        Error rates: ``"unequal"`` (default), ``"equal"`` or ``"as-published"`` (no sampling from
-        the posterior, only for comparison with the paper). To choose the prior, give a
-        :class:`~thali.model.UnequalRates`, :class:`~thali.model.EqualRates` or
-        :class:`~thali.model.AsPublished`; to fix the rates, a :class:`~thali.model.FixedRates`.
+        Error rates: ``"unequal"`` (default), ``"equal"``, ``"effects"`` (rows and columns have
+        levels of their own) or ``"as-published"`` (no sampling from the posterior, only for
+        comparison with the paper). To choose the prior, give a
+        :class:`~thali.model.UnequalRates`, :class:`~thali.model.EqualRates`,
+        :class:`~thali.model.Effects` or :class:`~thali.model.AsPublished`; to fix the rates, a
+        :class:`~thali.model.FixedRates`.
     alpha
         Concentration of the Indian buffet process: a number, or a :class:`~thali.model.Gamma`
         prior.
@@ -61,7 +65,7 @@ class Model:
     """
 
     n_components: int | None = None
-    noise: str | NoisePrior = "unequal"
+    noise: str | NoisePrior | Effects = "unequal"
     alpha: float | Gamma = field(default_factory=Gamma)
     density: Density | tuple[Density, ...] = field(default_factory=Beta)
 
@@ -93,8 +97,8 @@ class Model:
         return Priors(_noise_prior(self.noise), buffet, (None, *densities))
 
 
-def _noise_prior(noise: str | NoisePrior) -> NoisePrior:
-    if isinstance(noise, UnequalRates | EqualRates | FixedRates | AsPublished):
+def _noise_prior(noise: str | NoisePrior | Effects) -> NoisePrior | Effects:
+    if isinstance(noise, UnequalRates | EqualRates | FixedRates | AsPublished | Effects):
         return noise
     if not isinstance(noise, str) or noise not in _NOISE:
         msg = (

@@ -48,13 +48,26 @@ class Noise(NamedTuple):
         """Return the description of each quantity, in the order of the values."""
         return SPURIOUS, DROPPED
 
+    def values(self) -> tuple[float, ...]:
+        """Return the quantities in this order."""
+        return self.spurious, self.dropped
+
+    def compact(self) -> Noise:
+        """Return the noise as draws keep it."""
+        return self
+
     def weights(self) -> Weights:
         """Return the log-likelihood gained by covering an uncovered entry (eq. 4)."""
         return _weights(self)
 
-    def rounded_weights(self) -> tuple[float, float]:
-        """Return the gains by covering a one and a zero, rounded as engines use them."""
+    def rounded_weights(self) -> Weights:
+        """Return the same, rounded as engines use them."""
         return _rounded_weights(self)
+
+    @property
+    def typical(self) -> tuple[float, float]:
+        """Gains by covering a one and a zero, for proposals."""
+        return _rounded_weights(self).pair()
 
     def log_likelihood(self, counts: Counts) -> float:
         """Return the log probability of the known entries."""
@@ -90,8 +103,8 @@ def _weights(noise: Noise) -> Weights:
 
 
 @lru_cache(maxsize=16)
-def _rounded_weights(noise: Noise) -> tuple[float, float]:
-    return noise.weights().rounded().pair()
+def _rounded_weights(noise: Noise) -> Weights:
+    return noise.weights().rounded()
 
 
 @dataclass(frozen=True)

@@ -80,5 +80,28 @@ AS_PUBLISHED = NoiseKind(
     sentence="Entries are flipped at a rate of {flip}, set as published: this is not a posterior.",
 )
 
-NOISE_KINDS = {kind.name: kind for kind in (UNEQUAL, EQUAL, FIXED, AS_PUBLISHED)}
+_SPURIOUS_ON_AVERAGE = SPURIOUS._replace(base="of an average row and column, uncovered")
+SPREADS = tuple(
+    NoiseQuantity(
+        f"{name}_spread",
+        f"the spread of the {what}",
+        f"Spread of {what}",
+        "in log odds",
+        (f"{name}_spread",),
+    )
+    for name, what in (("row", "row levels"), ("column", "column levels"), ("jump", "jumps"))
+)
+_DROPPED_ON_AVERAGE = DROPPED._replace(base="of an average row and column, covered")
+
+EFFECTS = NoiseKind(
+    "effects",
+    (_SPURIOUS_ON_AVERAGE, _DROPPED_ON_AVERAGE),
+    has_interval=True,
+    sentence=(
+        "In an average row and column, {spurious} of the entries outside the components read one; "
+        "inside {dropped} read zero."
+    ),
+)
+
+NOISE_KINDS = {kind.name: kind for kind in (UNEQUAL, EQUAL, FIXED, AS_PUBLISHED, EFFECTS)}
 """Every kind of noise by name."""

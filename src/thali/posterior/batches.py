@@ -11,6 +11,7 @@ import numpy as np
 from thali.bits import inner_mode, khatri_rao
 from thali.bits.codes import outer_modes
 from thali.bits.words import gather_bits, n_words
+from thali.model import Noise
 from thali.posterior.coverage import GROUP
 
 if TYPE_CHECKING:
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from thali.bits import Index, Words
-    from thali.model import Noise
     from thali.trace import Draw
 
+_UNKNOWN = np.full((2, 2), np.nan)
 _BATCH_DRAWS = 64
 _BATCH_WORDS = 1 << 22
 """Words of codes after which a batch ends (32 MB), even if it has fewer than 64 draws."""
@@ -64,7 +65,10 @@ def batches(draws: Iterable[Draw], mode: int, rows: Index) -> Iterator[Batch]:
 def _batch(held: list[tuple[Words, Words, Noise]]) -> Batch:
     codes, members, noises = zip(*held, strict=True)
     starts = np.cumsum([0, *map(len, codes)])
-    probabilities = np.array([noise.entry_probabilities() for noise in noises])
+    # Levels of rows and columns have no common probabilities; predict.py adds those of entries.
+    probabilities = np.array(
+        [noise.entry_probabilities() if isinstance(noise, Noise) else _UNKNOWN for noise in noises]
+    )
     return Batch(np.concatenate(codes), np.concatenate(members), starts, probabilities)
 
 

@@ -92,6 +92,43 @@ def _cover_group(
 
 
 @jit
+def add_level_values(
+    lo: int, hi: int, codes: Words, members: Words, of_rows: Index, of_columns: Index,
+    probabilities: NDArray[np.float64], ones: Words, sums: NDArray[np.float64],
+) -> None:  # fmt: skip
+    """Add the probabilities of data in a draw with levels of rows and columns to the sums.
+
+    Parameters
+    ----------
+    codes, members
+        Columns and rows of the components of the draw.
+    of_rows, of_columns
+        Classes of the rows and columns.
+    probabilities
+        ``(n_row_classes, n_column_classes, 2, 2)``: P(datum | covered), by datum and cover.
+    ones
+        The data; without rows, probabilities of a one are added.
+    sums
+        ``(n_rows, n_columns)``, padding included.
+    """
+    width = codes.shape[1]
+    covered = np.empty(width, np.uint64)
+    for row in range(lo, hi):
+        covered[:] = _ZERO
+        word, shift = row >> 6, np.uint64(row & 63)
+        for component in range(codes.shape[0]):
+            if (members[component, word] >> shift) & _ONE != _ZERO:
+                for w in range(width):
+                    covered[w] |= codes[component, w]
+        of_row = probabilities[of_rows[row]]
+        for column in range(of_columns.shape[0]):
+            w, bit = column >> 6, np.uint64(column & 63)
+            f = np.int64((covered[w] >> bit) & _ONE)
+            x = np.int64((ones[row, w] >> bit) & _ONE) if ones.shape[0] else 1
+            sums[row, column] += of_row[of_columns[column], x, f]
+
+
+@jit
 def count_covers(
     lo: int, hi: int, codes: Words, members: Words, starts: Index, planes: Words
 ) -> None:

@@ -16,6 +16,7 @@ from thali.bits.words import gather_bits, unpack
 from thali.checks import count
 from thali.errors import require
 from thali.model import Noise
+from thali.model.noise_kinds import SPREADS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -51,7 +52,7 @@ WORDS = {
     "log_joint": "the log joint density",
     "log_likelihood": "the log likelihood",
     "co_membership": "which rows share components",
-    **{quantity.name: quantity.phrase for quantity in Noise.quantities()},
+    **{quantity.name: quantity.phrase for quantity in (*Noise.quantities(), *SPREADS)},
     "alpha": "the concentration alpha",
 }
 """Phrases for quantities within a sentence, by name."""

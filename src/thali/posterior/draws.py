@@ -10,7 +10,7 @@ import numpy as np
 
 from thali.checks import is_integer
 from thali.errors import InvalidValue
-from thali.model import Noise
+from thali.model import Effects, Levels, Noise
 from thali.sampler.schedule import MOVES
 from thali.sentences import Resume
 from thali.trace.draws import Scalars
@@ -73,7 +73,9 @@ class Draws:
     def noise(self) -> dict[str, NDArray[np.float64]]:
         """Draws of the quantities that describe the noise, by name."""
         columns = np.moveaxis(self._scalars.noise, -1, 0)
-        names = (quantity.name for quantity in Noise.quantities())
+        prior = self.settings.model.priors(len(self.shape)).noise
+        noise = Levels if isinstance(prior, Effects) else Noise
+        names = (quantity.name for quantity in noise.quantities())
         return dict(zip(names, columns, strict=True))
 
     @property

@@ -9,6 +9,7 @@ import numpy as np
 
 from thali.bits import pack
 from thali.decide import fixed
+from thali.model import Levels
 from thali.posterior.new_row_chain import sample_rows
 from thali.posterior.new_row_enumeration import enumerate_rows
 from thali.sites import Site
@@ -58,6 +59,13 @@ class Plan(NamedTuple):
         if method not in METHODS:
             msg = f"method={method!r} was given; allowed are {', '.join(map(repr, METHODS))}."
             raise ValueError(msg)
+        if isinstance(noise, Levels):
+            msg = (
+                "a posterior with row and column effects was given; the level of a new row is "
+                "unknown, and new rows are implemented for common error rates only; sample with "
+                "another noise."
+            )
+            raise NotImplementedError(msg)
         if codes.ndim != 2 or odds.shape != codes.shape[1:] or not np.isfinite(odds).all():
             msg = (
                 f"codes of shape {codes.shape} and odds of shape {odds.shape} were given; codes "

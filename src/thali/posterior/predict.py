@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import chain, islice
 from math import fsum, prod
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,7 +10,8 @@ import numpy as np
 
 from thali.bits import PackedTensor, inner_mode
 from thali.bits.codes import outer_modes
-from thali.bits.words import WORD, n_words, pack, transpose
+from thali.bits.words import WORD, gather_bits, n_words, pack, transpose
+from thali.model import Levels
 from thali.posterior.batches import (
     batches,
     check_passes,
@@ -18,7 +19,13 @@ from thali.posterior.batches import (
     row_numbers,
     unfolded_width,
 )
-from thali.posterior.coverage import GROUP, add_entry_values, add_values, sum_logs
+from thali.posterior.coverage import (
+    GROUP,
+    add_entry_values,
+    add_level_values,
+    add_values,
+    sum_logs,
+)
 from thali.posterior.positions import checked_positions, without_padding
 from thali.threads import n_threads, parallel_for
 
@@ -151,6 +158,12 @@ def predictive_entries(
     waiting = checked(draws, shape)
     while group := list(islice(waiting, GROUP)):
         lines = _row_lines([d.state.factors for d in group], shape)
+        noise = group[0].state.noise
+        if not noise_free and isinstance(noise, Levels):
+            for draw in group:
+                sums += _level_values(draw, positions)
+            n_draws += len(group)
+            continue
         probabilities = np.array([d.state.noise.entry_probabilities() for d in group])
         table = _tables(probabilities, noise_free=noise_free)[0, 1]
         job = (lines, firsts, positions, table, sums)
@@ -235,11 +248,32 @@ def _accumulate(
 ) -> int:
     """Add the probabilities of all draws to the sums of some rows; return the number of draws."""
     n_draws = 0
+    draws = iter(draws)
+    first = next(draws, None)
+    draws = draws if first is None else chain([first], draws)
+    if not noise_free and first is not None and isinstance(first.state.noise, Levels):
+        for draw in draws:
+            _add_levels(draw, rows, sums, ones, threads)
+            n_draws += 1
+        return n_draws
     for batch in batches(draws, 0, rows):
         tables = _tables(batch.probabilities, noise_free=noise_free)
         parallel_for(add_values, len(rows), threads, *batch[:3], tables, ones, sums)
         n_draws += batch.n_draws
     return _some(n_draws)
+
+
+def _add_levels(
+    draw: Draw, rows: Index, sums: NDArray[np.float64], ones: Words, threads: int
+) -> None:
+    """Add the probabilities of a draw with levels of rows and columns."""
+    (users, codes), noise = draw.state.factors, draw.state.noise
+    assert isinstance(noise, Levels)
+    job = (
+        codes.words, gather_bits(users.words, rows), noise.row_classes[1][rows],
+        noise.column_classes[2], noise.entry_probabilities(), ones, sums,
+    )  # fmt: skip
+    parallel_for(add_level_values, len(rows), threads, *job)
 
 
 def _tables(probabilities: NDArray[np.float64], *, noise_free: bool) -> NDArray[np.float64]:
@@ -279,6 +313,19 @@ def _all_known(shape: tuple[int, ...]) -> Words:
     """Return one row of the first mode's unfolding, with all bits set except the padding."""
     inner = pack(np.ones((1, shape[inner_mode(shape, 0)]), np.bool_))
     return np.tile(inner, prod(shape[m] for m in outer_modes(shape, 0)))
+
+
+def _level_values(draw: Draw, positions: Index) -> NDArray[np.float64]:
+    """Return the probabilities of a one at listed entries, given a draw with levels."""
+    users, codes = (factor.dense() for factor in draw.state.factors)
+    row, column = positions.T
+    covered = (users[row] & codes[column]).any(axis=1).astype(np.int64)
+    noise = draw.state.noise
+    assert isinstance(noise, Levels)
+    table = noise.entry_probabilities()
+    of_row, of_column = noise.row_classes[1][row], noise.column_classes[2][column]
+    values: NDArray[np.float64] = table[of_row, of_column, 1, covered]
+    return values
 
 
 def _some(n_draws: int) -> int:

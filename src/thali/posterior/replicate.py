@@ -17,6 +17,7 @@ from thali.bits import khatri_rao
 from thali.bits.tensor import unfold_back
 from thali.bits.words import gather_bits, unpack
 from thali.checks import count
+from thali.model import Levels
 from thali.posterior.check_statistics import default_statistics
 from thali.sites import Site
 from thali.streams import Stream, simulation_key
@@ -156,7 +157,13 @@ def _replicate(stream: Stream, draw: Draw, shape: tuple[int, ...], rows: Index) 
         words[component] |= code
     is_covered = unfold_back(words, shape)
     uniforms = stream.uniforms(Site.REPLICATE, is_covered.size).reshape(is_covered.shape)
-    block: Block = (uniforms < noise.reads_one(is_covered)).astype(np.float64)
+    if isinstance(noise, Levels):
+        table = noise.entry_probabilities()[..., 1, :]  # of a one
+        by_class = table[noise.row_classes[1][rows]][:, noise.column_classes[2]]
+        reads_one = np.where(is_covered, by_class[..., 1], by_class[..., 0])
+    else:
+        reads_one = noise.reads_one(is_covered)
+    block: Block = (uniforms < reads_one).astype(np.float64)
     return block
 
 

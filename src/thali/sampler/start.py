@@ -14,13 +14,17 @@ find them.
 from __future__ import annotations
 
 import logging
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from thali.bits import Factor
+from thali.model import Effects, Levels
 from thali.sampler.grow.growth import Growth
 from thali.sampler.grow.search import grow, improve, is_same, judged, pool
+from thali.sampler.grow.trial import choose, hide, on_trial
+from thali.sampler.levels import draw_levels
 from thali.sampler.step import update_memberships
 from thali.sites import Site
 from thali.streams import Stream, start_key
@@ -43,12 +47,23 @@ _LITTLE = 3.0
 """Gain in log evidence below which a further round is not tried; more if estimates differ more."""
 
 
+_LONG, _HOPELESS = 1000, 500.0
+"""With rows at least so long, a start is given up if its evidence is so much lower than that of
+another: where rows are short, evidence says less."""
+
+_GIVEN_UP = "given up"
+
+_HIDING, _NONE, _LAST, _TRIALS = 101, 102, 103, 110
+"""Numbers of the keys of what comes beside the starts themselves, which have small numbers."""
+
+
 class Attempted(NamedTuple):
     """One stage of a start, and what it reached."""
 
-    stage: str  # "grown", "pooled" or "regrown"
+    stage: str  # "grown", "pooled", "regrown" or "tried"
     n_components: int
-    evidence: float  # log joint density of data and one side of the components
+    evidence: float  # log joint density of data and one side of the components; if tried, the
+    # mean log probability of a hidden entry
 
 
 class Starting(NamedTuple):
@@ -101,24 +116,72 @@ def start(key: np.uint64, target: Target) -> Iterator[Starting]:
 
 
 def _search(key: np.uint64, host: Target) -> Iterator[Starting]:
+    """Search for components; with effects, search twice, and let predictions decide.
+
+    Flat searches have no effects until components are grown, fitted ones begin with effects.
+    """
+    if not isinstance(host.priors.noise, Effects):
+        yield from _family(key, host, range(host.n_starts), [])
+        return
+    trained, hidden = hide(start_key(key, _HIDING), host)
+    history: list[Attempted] = []
+    none = Growth(start_key(key, _NONE), trained, is_flat=False)
+    candidates = [none.result()]
+    half, beaten = max(1, host.n_starts // 2), -inf
+    for number, kind in enumerate(("fitted", "flat")):
+        numbers = range(half * number, half * (number + 1))
+        for now in _family(key, trained, numbers, history, kind == "flat", beaten):
+            yield now._replace(stage=f"{kind}, {now.stage}")
+        history = list(now.history)
+        if now.stage == _GIVEN_UP:
+            continue
+        candidates.append(now.state)
+        if host.shape[1] >= _LONG:
+            beaten = now.history[-1].evidence - _HOPELESS
+    trials = []
+    for number, state in enumerate(candidates):
+        trial = on_trial(start_key(key, _TRIALS + number), trained, state, hidden)
+        trials.append(trial)
+        history.append(Attempted("tried", trial.state.n_components, trial.score))
+        yield Starting(trial.state, tuple(history), "on trial")
+    chosen = trials[choose(trials)].state
+    growth = Growth(start_key(key, _LAST), host, is_flat=False)
+    growth.state = host.recount(chosen)
+    yield Starting(growth.result(), tuple(history), "done")
+
+
+def _family(
+    key: np.uint64,
+    host: Target,
+    numbers: range,
+    history: list[Attempted],
+    is_flat: bool = True,  # noqa: FBT001, FBT002
+    beaten: float = -inf,
+) -> Iterator[Starting]:
     """Grow several starts, pool them and improve the result.
 
-    If a strict and a tolerant start have found the same, the search ends there.
+    If a strict and a tolerant start have found the same, the search ends there; also if no start
+    has an evidence above that of starts that are ``beaten`` already.
     """
-    history: list[Attempted] = []
     grown: list[tuple[Growth, Judged]] = []
     agree = False
-    for number in range(host.n_starts):
-        growth = Growth(start_key(key, 1 + number), host, is_strict=number % 2 == 0)
+    for number in numbers:
+        growth = Growth(
+            start_key(key, 1 + number), host, is_strict=number % 2 == 0, is_flat=is_flat
+        )
         for _ in grow(growth):
             yield Starting(growth.state, tuple(history), f"start {number + 1} of {host.n_starts}")
+        growth.release()
         now = judged(growth)
         grown.append((growth, now))
         history.append(Attempted("grown", now.state.n_components, now.value))
-        if agree := number == 1 and is_same(grown[0][1].state, now.state):
+        if agree := len(grown) == 2 and is_same(grown[0][1].state, now.state):
             break
     grown.sort(key=lambda both: -both[1].value)
     growth, best = grown[0]
+    if best.value < beaten:
+        yield Starting(best.state, tuple(history), _GIVEN_UP)
+        return
     for _, other in [] if agree else grown[1:]:
         best = pool(growth, best, other.state)
         history.append(Attempted("pooled", best.state.n_components, best.value))
@@ -146,8 +209,13 @@ def _for_all(key: np.uint64, state: State, target: Target) -> Iterator[State]:
     odds = np.log(sizes) - np.log(state.factors[0].n_rows + 1.0 - sizes)
     users = Factor.from_dense(np.zeros((target.shape[0], len(sizes)), np.bool_))
     state = state.with_factor(0, users)._replace(covered=(0, 0), sweep=0)
+    if isinstance(state.noise, Levels):
+        state = state._replace(noise=state.noise.for_rows(target.shape[0]))
     for number in range(_PASSES):
         stream = Stream(key, np.uint64(1 + number))
+        if isinstance(state.noise, Levels):
+            noise = draw_levels(stream, state, target, is_column_held=True)
+            state = state._replace(noise=noise)
         state = update_memberships(stream, state, target, odds)
         is_used = state.factors[0].sizes() > 0
         state, odds = state.take(is_used), odds[is_used]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,14 +12,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Factor, Index, Words
-    from thali.model import Noise
 
 
 class State(NamedTuple):
     """Everything that the next sweep needs, and nothing else."""
 
     factors: tuple[Factor, ...]  # one per mode
-    noise: Noise
+    noise: Any  # error rates (Noise), or levels of rows and columns (Levels)
     alpha: float  # concentration of the buffet; not used if the number of components is fixed
     densities: tuple[NDArray[np.float64], ...]  # per mode: a scalar, or one per component
     covered: tuple[int, int]  # known ones and zeros predicted as one; saves a pass over the data

@@ -10,8 +10,10 @@ from scipy.special import expit, logit
 from thali.bits import khatri_rao
 from thali.decide import fixed
 from thali.engines.base import RowUpdate
+from thali.model.effects import Effects
 from thali.sampler.buffet import sweep_blocks, sweep_serial
 from thali.sampler.info import Info
+from thali.sampler.levels import draw_levels
 from thali.sampler.moves import try_moves
 from thali.sites import Site, site_of
 from thali.streams import Stream
@@ -19,8 +21,17 @@ from thali.streams import Stream
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from thali.model import Levels, Noise
     from thali.sampler.state import State
     from thali.sampler.target import Target
+
+
+_LARGE = 1 << 20
+"""Number of entries beyond which levels are not drawn in every sweep."""
+
+_EVERY = 4
+"""Levels of large tables are drawn every so many sweeps: many entries determine each of them, and
+a draw takes longer than the rest of a sweep."""
 
 
 def step(key: np.uint64, state: State, target: Target) -> tuple[State, Info]:
@@ -54,11 +65,20 @@ def step(key: np.uint64, state: State, target: Target) -> tuple[State, Info]:
     is_held = is_warmup and state.sweep < schedule.hold and not target.is_grown
     if not is_held:
         state = update_hyperparameters(stream, state, target)
-        uniforms = stream.uniforms(Site.NOISE, 2)
-        noise = priors.noise.draw(target.counts(state), uniforms, state.noise)
-        state = state._replace(noise=noise)
+        state = state._replace(noise=draw_noise(stream, state, target))
     state = state._replace(sweep=state.sweep + 1)
     return state, Info(state, target, is_warmup, acceptance)
+
+
+def draw_noise(stream: Stream, state: State, target: Target) -> Noise | Levels:
+    """Draw error rates, or levels of rows and columns, given the factors."""
+    prior = target.priors.noise
+    if isinstance(prior, Effects):
+        if target.totals.n_known > _LARGE and state.sweep % _EVERY:
+            levels: Levels = state.noise
+            return levels
+        return draw_levels(stream, state, target)
+    return prior.draw(target.counts(state), stream.uniforms(Site.NOISE, 2), state.noise)
 
 
 def update_mode(stream: Stream, state: State, target: Target, mode: int) -> State:

@@ -12,8 +12,9 @@ from thali.bits import Counts, Factor, PackedTensor, khatri_rao
 from thali.data import BinaryTensor
 from thali.engines.choose import choose
 from thali.errors import EngineUnavailable
-from thali.model import Model, PerComponent
+from thali.model import Effects, Levels, Model, PerComponent
 from thali.model.simulate import Simulated
+from thali.sampler.levels import count_lines
 from thali.sampler.schedule import MANY, Schedule
 from thali.sampler.state import State
 from thali.sites import Site, site_of
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from thali.bits import Totals
     from thali.engines.base import Engine
+    from thali.model import Noise
     from thali.model.model import Priors
 
 log = logging.getLogger(__name__)
@@ -44,7 +46,7 @@ class Target(NamedTuple):
     schedule: Schedule
 
     @classmethod
-    def prepare(  # noqa: C901 - every part is checked against every other
+    def prepare(  # noqa: C901, PLR0912 - every part is checked against every other
         cls,
         tensor: Any,
         model: Model | None = None,
@@ -85,6 +87,13 @@ class Target(NamedTuple):
                 "beyond; give n_components, or unfold the tensor to a matrix."
             )
             raise NotImplementedError(msg)
+        has_effects = isinstance(priors.noise, Effects)
+        if has_effects and arity > 2:
+            msg = (
+                f"a tensor of {arity} modes with row and column effects was given; they are "
+                "implemented for matrices only; choose another noise, or unfold the tensor."
+            )
+            raise NotImplementedError(msg)
         is_serial = not model.is_finite and schedule.kind != "parallel"
         if is_serial and any(isinstance(prior, PerComponent) for prior in priors.densities):
             msg = (
@@ -94,13 +103,20 @@ class Target(NamedTuple):
             raise NotImplementedError(msg)
         is_chosen = engine == "auto"
         if isinstance(engine, str):
-            engine = choose(engine, threads, prod(tensor.shape), is_serial=is_serial)
+            on_host = is_serial or has_effects
+            engine = choose(engine, threads, prod(tensor.shape), is_serial=on_host)
         elif not hasattr(engine, "load") or threads is not None:
             msg = (
                 f"engine={engine!r} with threads={threads!r} was given; give the name of an "
                 "engine and the threads, or an engine object, which has its own threads."
             )
             raise TypeError(msg)
+        if has_effects and not engine.can_scan:
+            msg = (
+                "row and column effects were given with an engine that has no classes of rows and "
+                "columns yet; use engine='cpu', or another noise."
+            )
+            raise NotImplementedError(msg)
         if is_serial and not engine.can_scan:
             msg = (
                 f"schedule={schedule.kind!r} was given with an engine that cannot speed up one "
@@ -167,11 +183,27 @@ class Target(NamedTuple):
             for prior in priors.densities
         )
         alpha = priors.buffet.initial() if priors.buffet else 0.0
-        return self.recount(State(packed, priors.noise.initial(), alpha, densities, (0, 0), 0))
+        noise: Noise | Levels
+        if isinstance(priors.noise, Effects):
+            noise = priors.noise.flat(self.shape, *self.totals.first_guess())
+        else:
+            noise = priors.noise.initial()
+        return self.recount(State(packed, noise, alpha, densities, (0, 0), 0))
 
     def counts(self, state: State) -> Counts:
         """Return the counts of known entries by class, prediction and observed value."""
-        return Counts(self.totals.confusion(*state.covered))
+        total = self.totals.confusion(*state.covered)
+        if not isinstance(state.noise, Levels):
+            return Counts(total)
+        levels, of_rows = state.noise.row_classes
+        _, _, of_columns = state.noise.column_classes
+        counts = count_lines(state, self, 0, of_columns)
+        table = np.zeros((2, len(levels), *counts.free.shape[1:]), np.int64)
+        np.add.at(table[0], of_rows, counts.free)
+        np.add.at(table[1], of_rows, counts.known)
+        table[1] -= table[0]
+        (fn, tn), (tp, fp) = np.moveaxis(table, 3, 1)
+        return Counts(total, np.stack([tp, fp, tn, fn], axis=-1))
 
     def recount(self, state: State) -> State:
         """Return the state with its covered entries counted from the data."""

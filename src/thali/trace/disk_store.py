@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thali.errors import TraceDamaged
+from thali.model import Effects
 from thali.trace.draws import Acceptance, Chunk, Draw, Scalars
 from thali.trace.files import read_arrays, write_arrays
 from thali.trace.starts import start_arrays, start_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
+    from typing import Any
+
+    from numpy.typing import NDArray
 
     from thali.sampler import Attempted, Info, State
     from thali.trace.settings import Settings
@@ -132,7 +136,7 @@ class DiskStore:
         try:
             arrays = read_arrays(path)
             starts, digests = arrays["starts"].tolist(), arrays["digests"]
-            now = Chunk(self.settings.shape, arrays).draws()[0]
+            now = self._chunk(arrays).draws()[0]
             # Runs of earlier versions did not record the time.
             self.wall_seconds = float(arrays.get("wall_seconds", np.nan))
             self.start = start_of(arrays)
@@ -146,7 +150,7 @@ class DiskStore:
             except TraceDamaged as error:
                 self.damage = str(error)
                 return
-            scalars = Chunk(self.settings.shape, arrays).scalars()
+            scalars = self._chunk(arrays).scalars()
             self._add(start, expected.tobytes(), scalars)
         self.state, self._written_sweep = now.state, now.state.sweep
         self._moves = Acceptance(now.moves)
@@ -155,7 +159,7 @@ class DiskStore:
         """Read the draws without the list in the state; every zip file has its own checksums."""
         while (path := self._chunk_path(len(self))).exists():
             try:
-                scalars = Chunk(self.settings.shape, read_arrays(path)).scalars()
+                scalars = self._chunk(read_arrays(path)).scalars()
             except (TraceDamaged, KeyError, IndexError, ValueError):
                 return
             self._add(len(self), sha256(path.read_bytes()).digest(), scalars)
@@ -171,8 +175,14 @@ class DiskStore:
         if self._cached[0] != number:
             path = self._chunk_path(self._starts[number])
             arrays = read_arrays(path, self._digests[number])
-            self._cached = (number, Chunk(self.settings.shape, arrays).draws())
+            self._cached = (number, self._chunk(arrays).draws())
         return self._cached[1]
+
+    def _chunk(self, arrays: Mapping[str, NDArray[Any]]) -> Chunk:
+        """Return arrays as draws."""
+        prior = self.settings.model.priors(len(self.settings.shape)).noise
+        effects = prior if isinstance(prior, Effects) else None
+        return Chunk(self.settings.shape, arrays, effects)
 
     def _chunk_path(self, start: int) -> Path:
         return self.folder / f"draws-{start:08d}.npz"

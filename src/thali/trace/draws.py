@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 import numpy as np
 
 from thali.bits import Factor
-from thali.model import Noise
+from thali.model import Levels, Noise
+from thali.model.effects import Hyper
 from thali.sampler import State
 from thali.sampler.schedule import MOVES
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from thali.model import Effects
     from thali.sampler import Attempted, Info
     from thali.trace.settings import Settings
 
@@ -57,7 +59,9 @@ class Scalars(NamedTuple):
         densities = [[float(p.mean()) if p.size else np.nan for p in s.densities] for s in states]
         return cls(
             np.array([s.n_components for s in states], np.int64),
-            np.array([s.noise for s in states], np.float64).reshape(-1, len(Noise.quantities())),
+            np.array([s.noise.values() for s in states], np.float64).reshape(len(states), -1)
+            if states
+            else np.zeros((0, len(Noise.quantities()))),
             np.array([s.alpha for s in states], np.float64),
             np.array(densities, np.float64).reshape(len(states), arity),
             np.array([s.covered for s in states], np.int64).reshape(len(states), 2),
@@ -70,7 +74,8 @@ class Scalars(NamedTuple):
     @classmethod
     def concatenate(cls, parts: Sequence[Scalars]) -> Scalars:
         """Concatenate the scalars of consecutive draws."""
-        columns: Iterator[Any] = zip(*parts, strict=True)
+        some = [part for part in parts if len(part.n_components)] or parts[:1]
+        columns: Iterator[Any] = zip(*some, strict=True)
         return cls(*(np.concatenate(column) for column in columns))
 
     def first(self, n_draws: int) -> Scalars:
@@ -156,7 +161,8 @@ class Acceptance:
     def draw(self, state: State, info: Info) -> Draw:
         """Return the draw with the counts since the last one, and reset them."""
         moves, self.moves = self.moves, {}
-        state = state._replace(factors=tuple(factor.on_host() for factor in state.factors))
+        factors = tuple(factor.on_host() for factor in state.factors)
+        state = state._replace(factors=factors, noise=state.noise.compact())
         return Draw(state, info.log_joint, info.log_likelihood, moves)
 
 
@@ -171,6 +177,7 @@ class Chunk(NamedTuple):
 
     shape: tuple[int, ...]
     arrays: Mapping[str, NDArray[Any]]
+    effects: Effects | None = None  # prior of the levels of rows and columns, if there are any
 
     @classmethod
     def of(cls, draws: Sequence[Draw], shape: tuple[int, ...]) -> Self:
@@ -178,7 +185,7 @@ class Chunk(NamedTuple):
         states = [d.state for d in draws]
         arrays: dict[str, NDArray[Any]] = {
             "n_components": np.array([s.n_components for s in states], np.int64),
-            "noise": np.array([s.noise for s in states], np.float64),
+            "noise": np.array([s.noise.values() for s in states], np.float64),
             "alpha": np.array([s.alpha for s in states], np.float64),
             "covered": np.array([s.covered for s in states], np.int64),
             "sweep": np.array([s.sweep for s in states], np.int64),
@@ -187,6 +194,12 @@ class Chunk(NamedTuple):
             "moves": moves_of(draws),
             "move_names": np.array(MOVES),
         }
+        levels = [s.noise.compact() for s in states if isinstance(s.noise, Levels)]
+        if levels:
+            arrays["row_levels"] = np.stack([noise.rows for noise in levels])
+            arrays["column_levels"] = np.stack([noise.columns for noise in levels])
+            arrays["jumps"] = np.stack([noise.jumps for noise in levels])
+            arrays["level_priors"] = np.array([noise.hyper for noise in levels], np.uint8)
         for mode in range(len(shape)):
             arrays[f"factor_{mode}"] = np.concatenate([s.factors[mode].words for s in states])
             parts = [s.densities[mode] for s in states]
@@ -218,7 +231,7 @@ class Chunk(NamedTuple):
         covered = arrays["covered"][i].tolist()
         state = State(
             tuple(Factor(arrays[f"factor_{m}"][components], n) for m, n in enumerate(self.shape)),
-            Noise(*arrays["noise"][i].tolist()),
+            self._noise(i),
             float(arrays["alpha"][i]),
             tuple(np.asarray(density(m)) for m in range(len(self.shape))),
             (covered[0], covered[1]),
@@ -234,3 +247,13 @@ class Chunk(NamedTuple):
     def scalars(self) -> Scalars:
         """Return all quantities of the draws except the factors."""
         return Scalars.of(self.draws(), len(self.shape))
+
+    def _noise(self, i: int) -> Noise | Levels:
+        arrays = self.arrays
+        if self.effects is None:
+            return Noise(*arrays["noise"][i].tolist())
+        rows, columns, jumps = (
+            arrays[name][i] for name in ("row_levels", "column_levels", "jumps")
+        )
+        hyper = Hyper(*arrays["level_priors"][i].tolist())
+        return Levels(self.effects, rows, columns, jumps, hyper)

@@ -11,6 +11,7 @@ from thali.errors import InvalidValue
 from thali.model import (
     AsPublished,
     Beta,
+    Effects,
     EqualRates,
     Fixed,
     FixedRates,
@@ -26,7 +27,7 @@ _CLASSES = {
     part.__name__: part
     for part in (
         *(Model, Schedule, Gamma, Beta, Fixed, PerComponent),
-        *(UnequalRates, EqualRates, FixedRates, AsPublished),
+        *(UnequalRates, EqualRates, FixedRates, AsPublished, Effects),
     )
 }
 

@@ -43,6 +43,7 @@ def test_anchors_that_see_a_part_of_the_data_are_exact(monkeypatch):
     compare.assert_matches(*compared(far_apart("anchored"), 8_000))
 
 
+@pytest.mark.slow  # a wrong ratio of the same move is rejected quickly
 def test_anchors_that_see_nothing_in_a_merge_are_rejected(monkeypatch):
     """What they show must be the same whether one is split or two are merged."""
     marks = "marks = _mark(free, ones, *weights)"

@@ -30,6 +30,7 @@ def test_a_wrong_ratio_of_own_component_is_rejected(monkeypatch):
     assert_wrong_ratio_is_rejected("reseat", "reseat", monkeypatch.setattr)
 
 
+@pytest.mark.slow  # only rows with more than eight other entries choose; all are drawn above
 def test_a_random_choice_of_entries_is_exact(monkeypatch):
     """Not all other entries of a row are drawn together; which ones must not depend on them."""
     mutants.one_entry(monkeypatch.setattr)
@@ -38,6 +39,7 @@ def test_a_random_choice_of_entries_is_exact(monkeypatch):
     compare.assert_rejected(*with_moves(FIXED, reseat=4), 12_000)
 
 
+@pytest.mark.slow  # only rows of more than 2,048 columns; test_tries.py has two decisions quickly
 def test_two_decisions_are_exact(monkeypatch):
     """By one word of columns first, then by all; the word must count once."""
     mutants.one_word_first(monkeypatch.setattr)

@@ -89,12 +89,13 @@ def test_users_of_what_is_left_are_weighed_chunk_by_chunk(is_drawn):
     rng = np.random.default_rng(2)
     counts, sizes = rng.integers(0, 9, (N_ROWS, 2, 2)), np.array([20, 44])
     given, odds, rate, w1, w0 = pack(rng.random(N_ROWS) < 0.4), np.array([1.0, -1, -2]), 0.1, 3, -2
+    gains = counts[:, 0] @ np.array([w1, w0], float)
     found = []
     for threads in (1, 2, 3):
         users, sums = np.zeros_like(given) if is_drawn else given, np.empty((4, 4))
         parallel_for(
             residual_users, N_ROWS, threads, *STREAM, np.uint64(0), is_drawn, users, rate,
-            counts, sizes, np.array([*odds, w1, w0]), sums, step=CHUNK,
+            gains[:, None], counts, sizes, odds, sums, step=CHUNK,
         )  # fmt: skip
         found.append((users, *add_up(sums, N_ROWS)))
     for users, gain, log_proposal in found[1:]:
@@ -102,7 +103,6 @@ def test_users_of_what_is_left_are_weighed_chunk_by_chunk(is_drawn):
         assert (gain, log_proposal) == found[0][1:]
     users, gain, log_proposal = found[0]
     joins = unpack(users, N_ROWS).astype(bool)
-    gains = counts[:, 0] @ [w1, w0]
     log_odds = logit(rate) + gains
     neither = sizes - counts.sum(axis=2)
     by_kind = np.concatenate([counts, neither[:, :, None]], axis=2)

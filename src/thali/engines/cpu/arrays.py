@@ -10,8 +10,12 @@ renamed. Kernels unpack the tuples under the names given here.
 ``Order``
     ``rows, codes, is_held, weights, singles, prior, key, sweep, site``: a work order
     (:class:`thali.engines.base.RowUpdate`). The weights of a one and of a zero are
-    ``(n_integrated + 1, 2)``; ``singles`` is the number of single-row components that are
-    integrated out, per row.
+    ``(n_row_classes, n_column_classes, n_integrated + 1, 2)``; ``singles`` is the number of
+    single-row components that are integrated out, per row.
+``Segments``
+    ``words, masks, of_segments``: word, bits and class of every segment, which is a set of bits of
+    one word that belong to columns of one class, if columns are sorted by class
+    (:mod:`thali.engines.cpu.by_class`); empty if there is one class.
 ``Born``
     ``n_new, density, covered``: results per row, which are the number of its new components, the
     number of their density in the table, and the ones and zeros that the row covers.
@@ -32,4 +36,5 @@ if TYPE_CHECKING:
         Index, Words, NDArray[np.bool_], NDArray[np.int64], Index, NDArray[np.int64],
         np.uint64, np.uint64, np.uint64,
     ]  # fmt: skip
+    Segments: TypeAlias = tuple[Words, Words, Index]
     Born: TypeAlias = tuple[Index, Index, Index]

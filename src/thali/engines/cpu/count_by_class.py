@@ -13,15 +13,20 @@ import numpy as np
 
 from thali._jit import jit
 from thali.bits.words import popcount
+from thali.engines.cpu.by_class import fill_by_class
 from thali.model.rule import free_word
+from thali.sites import Site
+from thali.streams import uniform64
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Index, Words
+    from thali.engines.cpu.arrays import Segments
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
+_HIDDEN = np.uint64(Site.HIDDEN)
 
 
 @jit
@@ -81,6 +86,24 @@ def count_free_rows(
 
 
 @jit
+def count_sorted_rows(
+    lo: int, hi: int, first: int, ones: Words, known: Words, codes: Words, users: Words,
+    is_counted: NDArray[np.bool_], sets: Words, segments: Segments, counts: Index,
+) -> None:  # fmt: skip
+    """Count as :func:`count_free_rows`, in sets of columns and by class of column.
+
+    The columns are sorted by class; ``counts`` is ``(n_rows, n_sets, n_column_classes, 2)``.
+    """
+    free = np.empty(codes.shape[1], np.uint64)
+    for i in range(lo, hi):
+        row = first + i
+        for w in range(free.shape[0]):
+            free[w] = known[row, w] if known.shape[0] else ~_ZERO
+        _fill_free(row, codes, users, is_counted, free)
+        fill_by_class(free, ones[row], sets, segments, counts[i])
+
+
+@jit
 def count_free_in_window(
     lo: int, hi: int, rows: Index, at: int, ones: Words, known: Words, codes: Words, users: Words,
     is_counted: NDArray[np.bool_], classes: Words, counts: Index,
@@ -123,6 +146,21 @@ def list_free_in_window(
 
 
 @jit
+def choose_entries(
+    lo: int, hi: int, n_columns: int, known: Words, key: np.uint64, sweep: np.uint64,
+    limit: np.uint64, mask: Words,
+) -> None:  # fmt: skip
+    """Mark known entries of a range of rows at random."""
+    for row in range(lo, hi):
+        for column in range(n_columns):
+            bit = _ONE << np.uint64(column & 63)
+            if known.shape[0] and known[row, column >> 6] & bit == _ZERO:
+                continue
+            if uniform64(key, sweep, _HIDDEN, np.uint64(row), np.uint64(column)) < limit:
+                mask[row, column >> 6] |= bit
+
+
+@jit
 def fill_uncovered(
     lo: int, hi: int, n_columns: int, known: Words, codes: Words, users: Words, free: Words
 ) -> None:
@@ -134,6 +172,15 @@ def fill_uncovered(
         if n_columns & 63:
             free[row, free.shape[1] - 1] &= (_ONE << np.uint64(n_columns & 63)) - _ONE
         _fill_free(row, codes, users, is_counted, free[row])
+
+
+@jit
+def count_sorted(
+    lo: int, hi: int, ones: Words, free: Words, sets: Words, segments: Segments, counts: Index
+) -> None:
+    """Count the free ones and zeros of a range of rows in sets of columns and by class."""
+    for row in range(lo, hi):
+        fill_by_class(free[row], ones[row], sets, segments, counts[row])
 
 
 @jit

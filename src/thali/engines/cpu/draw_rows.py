@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from thali.bits import Factor
 from thali.bits.words import WORD, count_ones, gather_bits, scatter_bits
-from thali.engines.cpu import horizontal, vertical
+from thali.engines.cpu import by_class, horizontal, vertical
+from thali.engines.cpu.by_class import Sorted
 from thali.engines.cpu.visits import list_visits
 from thali.engines.host import NOTHING, HostRows
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
     from thali.bits import Index, PackedTensor, Words
     from thali.engines.base import RowUpdate
-    from thali.engines.cpu.arrays import Data, Order
+    from thali.engines.cpu.arrays import Data, Order, Segments
 
 _VERTICAL_ROWS = 256
 _ROWS_PER_WORD = 48
@@ -29,8 +31,28 @@ _MOST_VISITS = 1 << 23
 """Words of memory that the vertical form may use for its list of visits."""
 
 _NO_DATA = (NOTHING, NOTHING, 0)
+NO_CLASSES = np.zeros(0, np.int64)
+NO_SEGMENTS = (np.zeros(0, np.uint64), np.zeros(0, np.uint64), NO_CLASSES)
 
 FORMS = ("auto", "horizontal", "vertical")
+
+
+class Prepared(NamedTuple):
+    """A work order with its data, as compiled code takes them.
+
+    If columns are of several classes, they are sorted by class, those of the codes as well.
+    """
+
+    data: Data
+    order: Order
+    before: Words  # bits of the factor at the rows of the order
+    classes: Index  # of the rows of the order; empty if there is one class
+    segments: Segments
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of the order."""
+        return len(self.order[0])
 
 
 class RowDraws(HostRows):
@@ -39,6 +61,7 @@ class RowDraws(HostRows):
     _data: list[Data]
     _all_rows: list[Index]
     _no_singles: Index
+    _sorted: dict[tuple[int, int], tuple[Index, Sorted]]
 
     def __init__(self, threads: int | None = None, form: str = "auto") -> None:
         """Use a number of threads (default: all cores that this process may use).
@@ -61,24 +84,39 @@ class RowDraws(HostRows):
         self._data = [(*self.unfolding(m), self.totals.n_columns(m)) for m in modes]
         self._all_rows = [np.arange(n, dtype=np.int64) for n in tensor.shape]
         self._no_singles = np.zeros(max(tensor.shape), np.int64)
+        self._sorted = {}
 
-    def order_of(self, job: RowUpdate, factor: Factor) -> tuple[Order, Words]:
-        """Return a work order as a plain tuple, and the bits of the factor at its rows."""
+    def sorted_by(self, mode: int, classes: Index) -> Sorted:
+        """Return the unfolding of a mode of a matrix with its columns sorted by class."""
+        key = get_ident(), mode  # chains that run side by side have classes of their own
+        held = self._sorted.get(key)
+        if held is None or held[0] is not classes:
+            held = classes, Sorted.by(classes, self._data[1 - mode], self.totals.shape[mode])
+            self._sorted[key] = held
+        return held[1]
+
+    def prepare(self, job: RowUpdate, factor: Factor) -> Prepared:
+        """Return a work order with its data, as compiled code takes them."""
         rows, words = self._all_rows[job.mode], factor.words
         if job.rows is not None:
             rows, words = job.rows, gather_bits(words, job.rows)
         singles = self._no_singles[: len(rows)] if job.singles is None else job.singles
+        weights, codes = job.weights.of_mode(job.mode), job.codes.words
+        data, classes, segments = self._data[job.mode], NO_CLASSES, NO_SEGMENTS
+        if weights.rows is not None and weights.columns is not None:
+            in_order = self.sorted_by(job.mode, weights.columns)
+            data, segments, codes = in_order.data, in_order.segments, in_order.bits(codes)
+            classes = weights.rows if job.rows is None else weights.rows[job.rows]
         order = (
-            rows, job.codes.words, job.is_held, job.weights.of_one_class(), singles, job.prior,
-            *job.stream, np.uint64(job.site),
+            rows, codes, job.is_held, weights.table, singles, job.prior, *job.stream,
+            np.uint64(job.site),
         )  # fmt: skip
-        return order, words
+        return Prepared(data, order, words, classes, segments)
 
     def draw_rows(
         self,
         job: RowUpdate,
-        order: Order,
-        before: Words,
+        prepared: Prepared,
         then: Callable[[int, int, Words], Any] | None = None,
     ) -> tuple[Words, list[Any]]:
         """Draw the entries of rows; each thread may then call a function with its rows.
@@ -86,9 +124,10 @@ class RowDraws(HostRows):
         Returns the packed entries, and one result per thread: what the function ``then`` returned
         or, without a function, the numbers of ones and zeros that its rows newly cover.
         """
-        data, codes, n_rows = self._data[job.mode], job.codes.words, len(order[0])
+        data, order, before, classes, segments = prepared
+        codes, n_rows = order[1], len(order[0])
         work = n_rows * max(1, len(codes)) * codes.shape[1]
-        if len(codes) and self._is_vertical(n_rows, codes):
+        if len(codes) and len(classes) == 0 and self._is_vertical(n_rows, codes):
             is_whole = job.rows is None and len(self.totals.shape) == 2
             across = self._data[1 - job.mode] if is_whole else _NO_DATA
             visits = list_visits(codes, job.is_held)
@@ -104,7 +143,10 @@ class RowDraws(HostRows):
 
         def some_rows(lo: int, hi: int) -> Any:
             part = np.zeros_like(before)  # two threads may have rows in the same word of 64 rows
-            gained = horizontal.update_rows(lo, hi, data, order, before, part)
+            if len(classes):
+                gained = by_class.update_rows(lo, hi, data, segments, classes, order, before, part)
+            else:
+                gained = horizontal.update_rows(lo, hi, data, order, before, part)
             return part, gained if then is None else then(lo, hi, part)
 
         results = self.share_work(some_rows, n_rows, work)

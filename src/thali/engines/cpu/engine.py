@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali.bits import Factor
-from thali.bits.words import gather_bits, n_words
-from thali.engines.base import BirthDeaths, Births, Block
+from thali.bits import Factor, PackedTensor, Unfolding
+from thali.bits.words import gather_bits, n_words, pack, scatter_bits, unpack
+from thali.decide import threshold
+from thali.engines.base import BirthDeaths, Births, Block, Hidden
 from thali.engines.cpu import births as birth_kernels
 from thali.engines.cpu import horizontal, serial
-from thali.engines.cpu.count_by_class import count_free_rows
-from thali.engines.cpu.draw_rows import RowDraws, put_back
+from thali.engines.cpu.count_by_class import choose_entries, count_free_rows, count_sorted_rows
+from thali.engines.cpu.draw_rows import NO_CLASSES, NO_SEGMENTS, RowDraws, put_back
 from thali.engines.cpu.order_components import order_components
 from thali.engines.cpu.score_bits import score_rows
 from thali.engines.cpu.uncovered import Uncovered
@@ -25,9 +26,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from thali.bits import Index, PackedTensor, Words
+    from thali.bits import Index, Words
     from thali.engines.base import Cover, RowUpdate
-    from thali.engines.cpu.arrays import Born, Order
+    from thali.engines.cpu.arrays import Born
+    from thali.engines.cpu.draw_rows import Prepared
     from thali.model.births import BirthDeathTables, BirthTables, CodeTables
     from thali.model.weights import Weights
     from thali.streams import Stream
@@ -60,10 +62,10 @@ class CpuEngine(RowDraws):
 
     def update(self, job: RowUpdate, factor: Factor) -> tuple[Factor, tuple[int, int]]:
         """Carry out a work order; return the factor and the ones and zeros newly covered."""
-        order, before = self.order_of(job, factor)
-        if factor.n_components == 0 or len(order[0]) == 0:
+        prepared = self.prepare(job, factor)
+        if factor.n_components == 0 or prepared.n_rows == 0:
             return factor, (0, 0)
-        after, gained = self.draw_rows(job, order, before)
+        after, gained = self.draw_rows(job, prepared)
         total = (sum(g[0] for g in gained), sum(g[1] for g in gained))
         return put_back(job, factor, after), total
 
@@ -71,22 +73,23 @@ class CpuEngine(RowDraws):
         self, job: RowUpdate, factor: Factor, tables: BirthTables
     ) -> tuple[Factor, Births]:
         """Carry out a work order, then draw all single-row components of its rows anew."""
-        order, before = self.order_of(job, factor)
-        n_rows = len(order[0])
+        prepared = self.prepare(job, factor)
+        data, order, _, classes, segments = prepared
+        n_rows = prepared.n_rows
         n_new, density = np.zeros((2, n_rows), np.int64)
         born = n_new, density, np.zeros((n_rows, 2), np.int64)
-        data = self._data[job.mode]
 
         def draw_births(lo: int, hi: int, after: Words) -> tuple[int, int, int]:
             sums: tuple[int, int, int] = birth_kernels.draw_births(
-                lo, hi, data, order, after, tables.number, tables.ceiling, born
-            )
+                lo, hi, data, order, after, classes, segments, tables.prior, tables.factors,
+                tables.ceiling, born,
+            )  # fmt: skip
             return sums
 
-        after, sums = self.draw_rows(job, order, before, draw_births)
+        after, sums = self.draw_rows(job, prepared, draw_births)
         users = put_back(job, factor, after)
         if any(n_born for n_born, _, _ in sums):
-            return users, self._with_codes(job, order, after, born, tables.code)
+            return users, self._with_codes(job, prepared, after, born, tables.code)
         covered = (sum(s[1] for s in sums), sum(s[2] for s in sums))
         return users, Births(self._no_births, covered)
 
@@ -98,17 +101,19 @@ class CpuEngine(RowDraws):
         tables: BirthDeathTables,
     ) -> BirthDeaths:
         """Try the birth or death of one single-row component in the rows of a work order."""
-        order, words = self.order_of(job, factor)
-        n_rows, data = len(order[0]), self._data[job.mode]
+        prepared = self.prepare(job, factor)
+        data, order, words, classes, segments = prepared
+        n_rows = prepared.n_rows
         n_new, density = np.zeros((2, n_rows), np.int64)
         born = n_new, density, np.zeros((n_rows, 2), np.int64)
         has_died = np.zeros(len(is_single), np.bool_)
         self.share_work(
             birth_kernels.birth_death, n_rows,
             n_rows * max(1, job.codes.n_components) * data[0].shape[1],
-            data, order, words, is_single, tables.factors, tables.odds, born, has_died,
+            data, order, words, is_single, classes, segments, tables.prior, tables.factors,
+            tables.odds, born, has_died,
         )  # fmt: skip
-        births = self._with_codes(job, order, words, born, tables.code)
+        births = self._with_codes(job, prepared, words, born, tables.code)
         return BirthDeaths(births, density[n_new > 0], has_died)
 
     def partition(self, stream: Stream, n_blocks: int) -> list[Index]:
@@ -149,16 +154,25 @@ class CpuEngine(RowDraws):
         room = n_components
         words = [factor.words for factor in factors]
         sizes = factors[0].sizes()
-        births = (tables.number, tables.ceiling, *(table[0] for table in tables.code))
-        looked_up = (odds, tables.weights.of_one_class(), *births)
+        data, weights, in_order = self._data[0], tables.weights, None
+        classes = of_columns = NO_CLASSES
+        segments = NO_SEGMENTS
+        if weights.rows is not None and weights.columns is not None:
+            in_order = self.sorted_by(0, weights.columns)
+            data, _, of_columns, segments = in_order
+            classes, words[1] = weights.rows, in_order.bits(words[1])
+        births = (tables.prior, tables.factors, tables.ceiling, *(t[0] for t in tables.code))
+        looked_up = (odds, weights.table, classes, of_columns, segments, *births)
         while row < n_rows:
             room = 2 * (room + pending) + 8
             words = [_with_room(w, room) for w in words]
             sizes = np.concatenate([sizes, np.zeros(room - len(sizes), np.int64)])
             n_components, row, pending = serial.scan_rows(
-                self._data[0], *words, sizes, n_components, row, pending, is_integrated,
+                data, *words, sizes, n_components, row, pending, is_integrated,
                 looked_up, tuple(stream), covered,
             )  # fmt: skip
+        if in_order is not None:
+            words[1] = scatter_bits(np.zeros_like(words[1]), in_order.places, words[1])
         both = zip(words, self.totals.shape, strict=True)
         after = tuple(Factor(w[:n_components].copy(), n) for w, n in both)
         return after, (int(covered[0]), int(covered[1]))
@@ -178,11 +192,24 @@ class CpuEngine(RowDraws):
         return counts
 
     def count_by_class(
-        self, mode: int, rows: tuple[int, int], cover: Cover, classes: Words
-    ) -> Index:
+        self, mode: int, rows: tuple[int, int], cover: Cover, classes: Words,
+        of_columns: Index | None = None,
+    ) -> Index:  # fmt: skip
         """Count the free ones and zeros per row of a range and per class of columns."""
-        ones, known, _ = self._data[mode]
         codes, n_rows = cover.codes.words, rows[1] - rows[0]
+        if of_columns is not None:
+            in_order = self.sorted_by(mode, of_columns)
+            ones, known, _ = in_order.data
+            sets = in_order.bits(classes)
+            counts = np.empty((n_rows, len(sets), in_order.n_classes, 2), np.int64)
+            self.share_work(
+                count_sorted_rows, n_rows,
+                n_rows * (ones.shape[1] * len(codes) + 2 * len(sets) * len(in_order.segments[0])),
+                rows[0], ones, known, in_order.bits(codes), cover.users.words, cover.is_counted,
+                sets, in_order.segments, counts,
+            )  # fmt: skip
+            return counts.reshape(n_rows, -1, 2)
+        ones, known, _ = self._data[mode]
         counts = np.empty((n_rows, len(classes), 2), np.int64)
         self.share_work(
             count_free_rows, n_rows,
@@ -192,6 +219,21 @@ class CpuEngine(RowDraws):
         )  # fmt: skip
         return counts
 
+    def hide(self, stream: Stream, share: float) -> tuple[CpuEngine, Hidden]:
+        """Return an engine that does not know a random share of the entries, and these entries."""
+        ones, known, n_columns = self._data[0]
+        limit = threshold(share)
+        mask = np.zeros_like(ones)
+        self.share_work(
+            choose_entries, len(ones), 64 * ones.size, n_columns, known, *stream, limit, mask
+        )
+        rows, columns = np.nonzero(unpack(mask, n_columns))
+        values = unpack(ones & mask, n_columns)[rows, columns]
+        every = pack(np.ones(n_columns, np.bool_)) if len(known) == 0 else known
+        first = Unfolding(ones & ~mask, every & ~mask)
+        tensor = PackedTensor.from_unfolding(self.totals.shape, first, self.threads)
+        return self.load(tensor), Hidden(rows, columns, values)
+
     def uncovered(self, factors: Sequence[Factor]) -> Uncovered:
         """Return the entries of a matrix that no component covers."""
         return Uncovered(self, factors)
@@ -200,31 +242,43 @@ class CpuEngine(RowDraws):
         self, mode: int, codes: Factor, before: Factor, after: Factor, weights: Weights
     ) -> NDArray[np.float64]:
         """Return the gain in log-likelihood by every bit of a factor."""
-        ones, known, _ = self._data[mode]
+        weights = weights.of_mode(mode)
+        (ones, known, _), words = self._data[mode], codes.words
+        classes, segments = NO_CLASSES, NO_SEGMENTS
+        if weights.rows is not None and weights.columns is not None:
+            in_order = self.sorted_by(mode, weights.columns)
+            (ones, known, _), words = in_order.data, in_order.bits(words)
+            classes, segments = weights.rows, in_order.segments
         scores = np.empty((len(ones), codes.n_components))
         self.share_work(
-            score_rows, len(ones), 5 * len(ones) * codes.words.size,
-            ones, known, codes.words, before.words, after.words, *weights.pair(), scores,
+            score_rows, len(ones), 5 * len(ones) * words.size,
+            ones, known, words, before.words, after.words,
+            np.ascontiguousarray(weights.table[:, :, 0]), classes, segments, scores,
         )  # fmt: skip
         return scores
 
     # --- births -----------------------------------------------------------------------------
 
     def _with_codes(
-        self, job: RowUpdate, order: Order, words: Words, born: Born, tables: CodeTables
+        self, job: RowUpdate, prepared: Prepared, words: Words, born: Born, tables: CodeTables
     ) -> Births:
         """Draw the codes of the new components, and count what they cover."""
         data, (n_new, _, covered) = self._data[job.mode], born
+        rows, _, *rest = prepared.order
         codes = np.zeros((int(n_new.sum()), data[0].shape[1]), np.uint64)
         if len(codes):
             offsets = np.cumsum(n_new) - n_new
+            of_columns = job.weights.of_mode(job.mode).columns
+            if of_columns is None:
+                of_columns = NO_CLASSES
             self.share_work(
                 birth_kernels.draw_birth_codes, len(n_new),
                 len(codes) * data[2] * 16,  # a random bit costs as much as about 16 words
-                data, order, words, *tables, born, offsets, codes,
+                data, (rows, job.codes.words, *rest), words, prepared.classes, of_columns,
+                *tables, born, offsets, codes,
             )  # fmt: skip
         tp, fp = covered.sum(axis=0)
-        owners = np.repeat(order[0], n_new)
+        owners = np.repeat(rows, n_new)
         return Births(lines_of_births(owners, codes, self.totals.shape[0]), (int(tp), int(fp)))
 
 

@@ -175,8 +175,8 @@ def update_rows(
     for i in range(lo, hi):
         row = rows[i]
         ones = all_ones[row]
-        one_weight = weights[singles[i], 0]
-        zero_weight = weights[singles[i], 1]
+        one_weight = weights[0, 0, singles[i], 0]
+        zero_weight = weights[0, 0, singles[i], 1]
         read_row(before, i, active)
         cover_row(known, row, codes, active, once, twice)
         for component in range(n_components):

@@ -18,6 +18,7 @@ import numpy as np
 from thali._jit import jit
 from thali.decide import gibbs_bit, multiply_high
 from thali.engines.cpu.births import draw_codes, draw_count
+from thali.engines.cpu.by_class import fill_free, gain_by_class, spread_weights
 from thali.engines.cpu.horizontal import (
     add_code,
     count_covered,
@@ -93,9 +94,10 @@ def scan_rows(
         Whether the components of the row alone are integrated out (else: held) while its shared
         entries are drawn.
     tables
-        ``odds, weights, count, ceiling, cover, first, plain``: ``odds[m]`` are the prior log odds
-        of a component with m other users; the others are those of
-        :class:`thali.model.births.BirthTables`, for one density.
+        ``odds, weights, classes, of_columns, segments, prior, factors, ceiling, cover, first,
+        plain``: ``odds[m]`` are the prior log odds of a component with m other users; classes of
+        rows, classes of columns, which ascend, and segments are empty if there is one class; the
+        others are those of :class:`thali.model.births.BirthTables`, for one density.
     covered
         Totals of covered ones and covered zeros, to which those of the updated rows are added.
 
@@ -105,7 +107,9 @@ def scan_rows(
         The new values of these arguments; ``row`` is the number of rows if the scan is finished.
     """
     all_ones, known, n_columns = data
-    odds, weights, count, ceiling, cover, first, plain = tables
+    odds, weights, classes, of_columns, segments = tables[:5]
+    prior_of, factors, ceiling, cover, first, plain = tables[5:]
+    in_words, masks, of_segments = segments
     key, sweep = stream
     n_rows, width = all_ones.shape
     room = factor.shape[0]
@@ -114,12 +118,17 @@ def scan_rows(
     order = np.empty(room, np.int64)
     active = np.zeros(room, np.bool_)
     keep = np.empty(room, np.bool_)
-    scores = np.empty(count.shape[0], np.int64)
+    scores = np.empty(prior_of.shape[0], np.int64)
+    free_of = np.empty((factors.shape[1], 2), np.int64)
+    has_classes = classes.shape[0] > 0
+    one = np.empty(of_segments.shape[0], np.int64)
+    zero = np.empty(of_segments.shape[0], np.int64)
     while row < n_rows:
         ones = all_ones[row]
         address = np.uint64(row)
         w = row >> 6
         bit = _ONE << np.uint64(row & 63)
+        g = classes[row] if has_classes else 0
         n_new = pending
         if pending == 0:
             n_single = 0
@@ -132,8 +141,9 @@ def scan_rows(
                 for component in range(n_components):
                     active[component] = factor[component, w] & bit != _ZERO
                 keep[:n_components] = True
-            one_weight = weights[n_single if is_integrated else 0, 0]
-            zero_weight = weights[n_single if is_integrated else 0, 1]
+            n_integrated = n_single if is_integrated else 0
+            one_weight, zero_weight = weights[g, 0, n_integrated]
+            spread_weights(weights[g], of_segments, n_integrated, one, zero)
             shuffle(order, n_components, key, sweep, address)
             used = codes[:n_components]
             cover_row(known, row, used, active, once, twice)
@@ -143,14 +153,19 @@ def scan_rows(
                     continue
                 was_on = active[component]
                 code = codes[component]
-                if was_on:
-                    free, free_ones = count_free(code, twice, ones)
-                else:
-                    free, free_ones = count_free(code, once, ones)
-                c1 = np.int64(free_ones)
-                c0 = np.int64(free) - c1
                 prior = odds[sizes[component] - was_on]
-                score = log_odds(prior, one_weight, zero_weight, c1, c0)
+                if has_classes:
+                    cover_of = twice if was_on else once
+                    gain, _, _ = gain_by_class(code, cover_of, ones, in_words, masks, one, zero)
+                    score = prior + gain
+                else:
+                    if was_on:
+                        free, free_ones = count_free(code, twice, ones)
+                    else:
+                        free, free_ones = count_free(code, once, ones)
+                    c1 = np.int64(free_ones)
+                    c0 = np.int64(free) - c1
+                    score = log_odds(prior, one_weight, zero_weight, c1, c0)
                 is_on = gibbs_bit(score, key, sweep, _ROW_BITS, address, np.uint64(i))
                 if is_on == was_on:
                     continue
@@ -170,15 +185,19 @@ def scan_rows(
         tp, fp = count_covered(once, ones, base)
         if pending == 0:
             n_ones, n_zeros = count_known(ones, n_columns, known.shape[0] > 0, base)
+            free_of[0, 0] = n_ones - tp
+            free_of[0, 1] = n_zeros - fp
+            if has_classes:
+                fill_free(ones, once, segments, free_of)
             n_new = draw_count(
-                n_ones - tp, n_zeros - fp, count, ceiling, scores, key, sweep, address
+                free_of, prior_of, factors[g], ceiling[g], scores, key, sweep, address
             )
             if n_components + n_new > room:
                 return n_components, row, n_new
         if n_new > 0:
             new = codes[n_components : n_components + n_new]
             tp_new, fp_new = draw_codes(
-                ones, once, n_columns, n_new, cover, first, plain, key, sweep,
+                ones, once, n_columns, n_new, of_columns, cover[g], first, plain, key, sweep,
                 address, new,
             )  # fmt: skip
             tp += tp_new

@@ -148,7 +148,8 @@ def _draw_component(
     ones_counts = np.zeros(16, np.uint64)
     free_bytes = free_counts.view(np.uint8)
     ones_bytes = ones_counts.view(np.uint8)
-    all_rows, _, _, weights, all_singles, priors, key, sweep, site = order
+    all_rows, _, _, all_weights, all_singles, priors, key, sweep, site = order
+    weights = all_weights[0, 0]
     counts, drawn = room.counts, room.drawn
     singles, rows = all_singles[start:stop], all_rows[start:stop]
     prior = priors[component]

@@ -72,12 +72,13 @@ class GpuEngine(DeviceMemory):
         n_new = self.xp.empty(len(rows), u32)
         totals = self.xp.zeros(3, u64)
         data = self._data(job.mode, job.codes)
-        if self._number[0] is not tables.number:  # the same in all blocks of a sweep
-            self._number = tables.number, self.xp.asarray(tables.number)
+        if self._number[0] is not tables.prior:  # the same in all blocks of a sweep
+            number = np.column_stack([tables.prior, tables.factors[0, 0]])
+            self._number = tables.prior, self.xp.asarray(number)
         self._launch_rows(
             "draw_births", len(rows), job.mode, job.codes.n_components,
             [*data, lines.words, lines.stride, rows, i64(len(rows)), self._number[1],
-             i64(len(tables.number)), i64(tables.ceiling), u64(job.stream.key),
+             i64(len(tables.prior)), i64(tables.ceiling[0, 0]), u64(job.stream.key),
              u32(job.stream.sweep), u32(Site.BIRTH_COUNT), self.exp, n_new, totals],
         )  # fmt: skip
         births = self._with_codes(job, lines, rows, n_new, None, totals, tables.code)
@@ -95,11 +96,12 @@ class GpuEngine(DeviceMemory):
         lines = self.lines(factor)
         n_new, density = (self.xp.zeros(len(rows), u32) for _ in range(2))
         has_died = self.xp.zeros(len(is_single), np.uint8)
+        factors = np.column_stack([tables.prior, tables.factors[:, 0, 0]])
         totals = self.xp.zeros(3, u64)
         self._launch_rows(
             "birth_death", len(rows), job.mode, job.codes.n_components,
             [*self._data(job.mode, job.codes), lines.words, lines.stride, rows, i64(len(rows)),
-             self._mask(is_single), self.xp.asarray(tables.factors), i64(len(tables.factors)),
+             self._mask(is_single), self.xp.asarray(factors), i64(len(factors)),
              self.xp.asarray(tables.odds), u64(job.stream.key), u32(job.stream.sweep),
              u32(Site.BIRTH_DEATH), self.exp, n_new, density, has_died, totals],
         )  # fmt: skip
@@ -185,9 +187,11 @@ class GpuEngine(DeviceMemory):
         return self.device.to_host(counts)
 
     def count_by_class(
-        self, mode: int, rows: tuple[int, int], cover: Cover, classes: Words
-    ) -> Index:
+        self, mode: int, rows: tuple[int, int], cover: Cover, classes: Words,
+        of_columns: Index | None = None,
+    ) -> Index:  # fmt: skip
         """Count the free ones and zeros per row of a range and per class of columns."""
+        assert of_columns is None  # effects of rows and columns are refused earlier
         n_rows = rows[1] - rows[0]
         counts = self.xp.zeros((n_rows, len(classes), 2), u64)
         lines = self.lines(cover.users)

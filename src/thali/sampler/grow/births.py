@@ -39,7 +39,8 @@ def add_components(growth: Growth, n_tries: int, seeds: Index | None = None) -> 
     n_rows, n_columns = target.shape
     stream = growth.stream()
     rest = growth.engine.uncovered(state.factors)
-    totals = rest.count(0, pack(np.ones((1, n_columns), np.bool_)))[:, 0]
+    every = pack(np.ones((1, n_columns), np.bool_))
+    totals = rest.count(0, every, state.noise.weights().columns)
     sizes = [size for size in _SIZES if size <= max(2, n_rows // 5) and size <= n_rows]
     to_seed, to_size = stream.uniforms(Site.GROWN_USERS, 2 * n_tries).reshape(2, -1).tolist()
     n_added = 0
@@ -72,8 +73,12 @@ def _similar_rows(
     growth: Growth, rest: FreeEntries, totals: Index, seed: int, size: int
 ) -> NDArray[np.bool_]:
     """Return the seed and the rows that are most similar to it, as a mask."""
-    rate = growth.state.noise.reads_one(covered=False)
-    similar = similarities(rest.count(0, rest.of_row(seed)), totals, rate)
+    rates = np.atleast_2d(growth.state.noise.reads_one(covered=False))
+    weights = growth.state.noise.weights()
+    counts = rest.count(0, rest.of_row(seed), weights.columns)
+    counts = counts.reshape(len(counts), 2, -1, 2)
+    of_rows = np.zeros(len(totals), np.int64) if weights.rows is None else weights.rows
+    similar = similarities(counts, totals, rates, of_rows, seed)
     similar[seed] = np.inf
     users = np.zeros(len(totals), np.bool_)
     users[np.argsort(-similar, kind="stable")[:size]] = True

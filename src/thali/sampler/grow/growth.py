@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import logit
 
 from thali.bits import Confusion, Counts
-from thali.model import Beta
+from thali.model import Beta, Effects, Levels
 from thali.model.priors import stick_odds
 from thali.sampler.grow.sides import choose_side
+from thali.sampler.levels import draw_levels
 from thali.sampler.step import update_memberships, update_mode
 from thali.sites import Site
 from thali.streams import Stream
@@ -29,6 +31,12 @@ _FIRST_DENSITY = 0.2
 _STRICT = 0.1
 """Largest first guess of the rate of dropped ones in a strict start."""
 
+_FIRST_JUMP = 1.5
+"""Jump as long as there are no components to learn it from, if levels are fitted."""
+
+_FITS = 4
+"""How often levels of rows and columns are drawn when they are fitted for the first time."""
+
 _HALF = np.full(2, 0.5)
 _MANY = 10_000
 
@@ -46,12 +54,18 @@ class Growth:
         Whether the first components may contain few zeros. If many zeros are tolerated, a union of
         two components can be taken for one; if few, a component with many dropped ones falls
         apart. The data decide which start is better.
+    is_flat
+        Whether components are grown before rows and columns have effects, or effects are fitted
+        before components are grown. Either can explain what the other does.
     """
 
-    def __init__(self, key: np.uint64, target: Target, *, is_strict: bool = True) -> None:
+    def __init__(
+        self, key: np.uint64, target: Target, *, is_strict: bool = True, is_flat: bool = True
+    ) -> None:
         self.key = key
         self.target = target
         self.clock = 0
+        self.is_flat = is_flat
         self.side = choose_side(target.shape)
         state = target.initial(key)
         densities = tuple(
@@ -60,6 +74,10 @@ class Growth:
         )
         noise = self._first_guess(state.noise, is_strict=is_strict)
         self.state: State = state._replace(noise=noise, densities=densities)
+        if isinstance(noise, Levels) and not is_flat:
+            self.state = self.state._replace(noise=noise.with_jump(_FIRST_JUMP))
+            for _ in range(_FITS):
+                self._settle_levels()
 
     @property
     def engine(self) -> HostEngine:
@@ -87,6 +105,8 @@ class Growth:
         state, priors = self.state, self.target.priors
         n = state.n_components
         if n == 0:
+            if not self.is_flat:
+                self._settle_levels()
             return
         middle = np.full(n, 0.5)
         densities = tuple(
@@ -97,8 +117,33 @@ class Growth:
         )
         assert priors.buffet is not None
         alpha = priors.buffet.draw(n, self.target.shape[0], 0.5)
-        noise = priors.noise.draw(self.target.counts(state), _HALF, state.noise)
-        self.state = state._replace(densities=densities, alpha=alpha, noise=noise)
+        self.state = state._replace(densities=densities, alpha=alpha)
+        if isinstance(priors.noise, Effects):
+            self._settle_levels()
+        else:
+            noise = priors.noise.draw(self.target.counts(state), _HALF, state.noise)
+            self.state = self.state._replace(noise=noise)
+
+    def _settle_levels(self) -> None:
+        """Draw the levels of rows and columns, if there are effects."""
+        prior = self.target.priors.noise
+        if not isinstance(prior, Effects):
+            return
+        if self.is_flat:
+            prior = replace(prior, rows=False, columns=False, jumps=False)
+        noise = draw_levels(
+            self.stream(), self.state, self.target, prior,
+            is_jump_held=self.state.n_components == 0,
+        )  # fmt: skip
+        self.state = self.state._replace(noise=noise)
+
+    def release(self) -> None:
+        """Let rows and columns have effects from now on, if the model has any."""
+        if self.is_flat and isinstance(self.state.noise, Levels):
+            self.is_flat = False
+            for _ in range(_FITS):
+                self.settle()
+                self.sweep()
 
     def sweep(self) -> None:
         """Draw the memberships of all rows, then the codes; drop components without users."""
@@ -120,21 +165,23 @@ class Growth:
         """Return the state, with rates that fit the data even if there are no components."""
         self.settle()
         state = self.state
-        if state.n_components == 0:
-            noise = self.target.priors.noise.draw(self.target.counts(state), _HALF, state.noise)
+        prior = self.target.priors.noise
+        if state.n_components == 0 and not isinstance(prior, Effects):
+            noise = prior.draw(self.target.counts(state), _HALF, state.noise)
             initial = self.target.initial(self.key)
             state = initial._replace(noise=noise)
         return state._replace(sweep=0)
 
-    def _first_guess(self, noise: Noise, *, is_strict: bool) -> Noise:
+    def _first_guess(self, noise: Noise, *, is_strict: bool) -> Noise | Levels:
         """Guess rates from the share of ones, as if half of the entries were covered."""
-        totals = self.target.totals
-        share = (totals.n_ones + 1.0) / (totals.n_known + 2.0)
-        spurious, dropped = float(expit(logit(share) - 0.7)), float(expit(-logit(share) - 1.5))
+        spurious, dropped = self.target.totals.first_guess()
         if is_strict:
             dropped = min(dropped, _STRICT)
+        prior = self.target.priors.noise
+        if isinstance(prior, Effects):
+            return prior.flat(self.target.shape, spurious, dropped)
         fn, fp = round(_MANY * spurious), round(_MANY * dropped)
         guess = Counts(Confusion(_MANY - fp, fp, _MANY - fn, fn))
         for _ in range(2):  # the second time, no rate is limited by the initial value of another
-            noise = self.target.priors.noise.draw(guess, _HALF, noise)
+            noise = prior.draw(guess, _HALF, noise)
         return noise

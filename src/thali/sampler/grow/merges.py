@@ -10,6 +10,7 @@ import numpy as np
 from thali.bits.words import overlaps
 from thali.engines.base import Cover
 from thali.model.marginals import Marginal
+from thali.sampler.gains import gains_by_set
 from thali.sampler.moves.proposal import atoms, log_rate, pick, size_of
 from thali.sites import Site
 
@@ -55,12 +56,11 @@ class _Pair(NamedTuple):
         users, codes = state.factors
         classes, members = atoms(self.users()[0])
         cover = Cover(users, codes, self.is_rest)  # with rows and columns exchanged
-        counts = target.engine.count_by_class(1, (start, stop), cover, classes)
-        weights = state.noise.weights().pair()
+        gains = gains_by_set(target, state.noise.weights(), 1, (start, stop), cover, classes)
         densities = _densities(state)[self.both]
         union = np.array([members[0] | members[1]])
-        separate = Marginal(counts, members, densities, weights)
-        return separate, Marginal(counts, union, densities[:1], weights)
+        separate = Marginal(gains, members, densities)
+        return separate, Marginal(gains, union, densities[:1])
 
 
 def merge_pairs(growth: Growth, *, is_thorough: bool = False) -> int:

@@ -14,9 +14,10 @@ import numpy as np
 from scipy.special import expit, logit, logsumexp
 
 from thali.bits.words import pack
-from thali.model import PerComponent
+from thali.model import Levels, PerComponent
 from thali.model.priors import log_bernoulli, log_rates, log_repeats
-from thali.sampler.grow.values import gains_of, log_paths, log_sums
+from thali.sampler.gains import uncovered_gains
+from thali.sampler.grow.values import log_paths, log_sums
 from thali.sampler.moves.proposal import log_rate
 from thali.sampler.step import update_memberships, update_mode
 
@@ -178,8 +179,10 @@ def log_evidence(growth: Growth, n_draws: int = _DRAWS) -> float:
         total += growth.side.evidence(growth, n_draws)
     # The rates are those at which one side was summed out, not those that fit its last draw.
     state = growth.state
-    noise = state.noise if state.n_components else growth.result().noise
-    return total + noise.log_likelihood(target.counts(state)) + priors.noise.log_prior(noise)
+    is_fitted = state.n_components > 0 or isinstance(state.noise, Levels)
+    noise = state.noise if is_fitted else growth.result().noise
+    log_likelihood: float = noise.log_likelihood(target.counts(state))
+    return total + log_likelihood + priors.noise.log_prior(noise)
 
 
 def choose_side(shape: tuple[int, ...]) -> Side:
@@ -192,9 +195,7 @@ def _gains(
     growth: Growth, rest: FreeEntries, mode: int, columns: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
     """Return the gain of every row of a mode by covering its uncovered entries in some columns."""
-    weights = growth.state.noise.weights().pair()
-    gains: NDArray[np.float64] = gains_of(rest.count(mode, pack(columns[None]))[:, 0], *weights)
-    return gains
+    return uncovered_gains(rest, growth.state.noise.weights(), mode, pack(columns[None]))[:, 0]
 
 
 def _value_of(growth: Growth, gains: NDArray[np.float64]) -> tuple[float, float]:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thali._jit import jit
-from thali.model.rule import log_odds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,15 +21,6 @@ _CERTAIN = 40.0
 
 _LARGE = 1e280
 """Product that can be multiplied once more without overflow."""
-
-
-@jit
-def gains_of(counts: Index, one_weight: float, zero_weight: float) -> NDArray[np.float64]:
-    """Return the gains in log-likelihood by covering ones and zeros, given ``(n, 2)`` counts."""
-    gains = np.empty(counts.shape[0])
-    for i in range(counts.shape[0]):
-        gains[i] = log_odds(0.0, one_weight, zero_weight, counts[i, 0], counts[i, 1])
-    return gains
 
 
 @jit
@@ -94,30 +84,37 @@ def log_paths(
 
 
 @jit
-def similarities(counts: Index, totals: Index, rate: float) -> NDArray[np.float64]:
+def similarities(
+    counts: Index, totals: Index, rates: NDArray[np.float64], of_rows: Index, seed: int
+) -> NDArray[np.float64]:
     """Return how similar the uncovered entries of every row are to those of a given row.
 
     The similarity is proportional to the correlation of residuals, which are the data minus the
-    rate of ones.
+    rates of ones.
 
     Parameters
     ----------
     counts
-        ``(n_rows, 2, 2)``: for every row, uncovered ones and zeros in the columns where the given
-        row has an uncovered one, and in those where it has an uncovered zero.
+        ``(n_rows, 2, n_classes, 2)``: for every row, uncovered ones and zeros in the columns where
+        the given row has an uncovered one, and in those where it has an uncovered zero, by class
+        of column.
     totals
-        ``(n_rows, 2)``: uncovered ones and zeros of every row.
-    rate
-        Rate of ones among uncovered entries.
+        ``(n_rows, n_classes, 2)``: uncovered ones and zeros of every row.
+    rates
+        Rates of ones among uncovered entries, ``(n_row_classes, n_column_classes)``.
+    of_rows, seed
+        Class of every row; the given row.
     """
-    one, zero = 1.0 - rate, -rate
     out = np.empty(counts.shape[0])
     for i in range(counts.shape[0]):
-        inner = (
-            one * one * counts[i, 0, 0]
-            + one * zero * (counts[i, 0, 1] + counts[i, 1, 0])
-            + zero * zero * counts[i, 1, 1]
-        )
-        norm = one * one * totals[i, 0] + zero * zero * totals[i, 1]
+        inner = 0.0
+        norm = 0.0
+        for c in range(rates.shape[1]):
+            rate = rates[of_rows[i], c]
+            of_seed = rates[of_rows[seed], c]
+            both = (1.0 - rate) * counts[i, 0, c, 0] - rate * counts[i, 0, c, 1]
+            none = (1.0 - rate) * counts[i, 1, c, 0] - rate * counts[i, 1, c, 1]
+            inner += (1.0 - of_seed) * both - of_seed * none
+            norm += (1.0 - rate) ** 2 * totals[i, c, 0] + rate**2 * totals[i, c, 1]
         out[i] = inner / np.sqrt(max(norm, 1e-9))
     return out

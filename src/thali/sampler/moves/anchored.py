@@ -60,7 +60,7 @@ class Anchored(SumOut):
         """Assign every user of a component to the part that fits it, or unite the users of two."""
         stream, number, state, target = attempt
         users, codes = state.factors
-        words, weights = users.words, state.noise.rounded_weights()
+        words, weights = users.words, state.noise.typical
         n_words = min(_WORDS, codes.words.shape[1])
         first, second, at, rows, shown, pair = _choose(
             *stream, number, words, codes.words.shape[1] - n_words + 1
@@ -72,6 +72,7 @@ class Anchored(SumOut):
         cover = Cover(codes, users, is_other)
         window = slice(at, at + n_words)
         free, ones = target.engine.free_in_window(shown, window, cover)
+        # An average gain for all entries: a proposal needs no more.
         marks = _mark(free, ones, *weights)
         counts = target.engine.count_in_window(rows, window, cover, marks)
         n_rows = 64 * words.shape[1]

@@ -21,6 +21,7 @@ import numpy as np
 from thali.engines.base import Cover
 from thali.model import PerComponent
 from thali.model.marginals import Marginal
+from thali.sampler.gains import gains_by_set
 from thali.sampler.moves.proposal import pick
 
 if TYPE_CHECKING:
@@ -91,11 +92,8 @@ class SumOut(Move):
         old, new = self._densities(attempt, proposal)
 
         def marginals(start: int, stop: int) -> tuple[Marginal, Marginal]:
-            counts = target.engine.count_by_class(1, (start, stop), cover, proposal.classes)
-            return (
-                Marginal(counts, proposal.before, old, weights),
-                Marginal(counts, proposal.after, new, weights),
-            )
+            gains = gains_by_set(target, weights, 1, (start, stop), cover, proposal.classes)
+            return Marginal(gains, proposal.before, old), Marginal(gains, proposal.after, new)
 
         to_block, by_block, by_all = proposal.uniforms
         part = 0.0

@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from thali._jit import jit
-from thali.bits.words import first_bit
+from thali.bits.words import first_bit, popcount
 from thali.engines.base import Cover
 from thali.engines.cpu.births import draw_codes
 from thali.model.births import birth_tables
-from thali.model.rule import log_odds
 from thali.sampler.moves.move import Move
 from thali.sampler.moves.proposal import Proposal, impossible, pick, size_of
 from thali.sites import OwnComponentIndex, Site
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Factor, Index, Words
+    from thali.model import Weights
     from thali.sampler.moves.move import Attempt
     from thali.sampler.state import State
 
@@ -82,10 +82,10 @@ class OwnComponent(Move):
         n_own = len(own) + (
             1 if proposal.uniforms[1] < 0.5 else -1
         )  # one more (birth) or one fewer (death)
-        setting = (users.n_rows, float(density), *state.noise.rounded_weights())
+        weights, of_columns = _weights_of_row(state.noise.rounded_weights(), row)
         gain, chosen = weigh_entries(
             *stream, number, row, drawn, len(own), n_own, users.words, codes.words, free, ones,
-            setting,
+            users.n_rows, float(density), weights[:, 0], of_columns,
         )  # fmt: skip
         if not log(proposal.uniforms[0]) < gain + proposal.log_ratio:
             return None
@@ -114,9 +114,11 @@ class OwnComponent(Move):
                 target.totals.most_ones, state.n_components + 1,
             )  # fmt: skip
             cover, first, plain = (table[0] for table in tables.code)
+            weights = tables.weights
+            of_row = 0 if weights.rows is None else weights.rows[row]
             draw_codes(
-                ones, ~free, codes.n_rows, n_own, cover, first, plain, *stream,
-                np.uint64(_BEYOND) + number, new_codes,
+                ones, ~free, codes.n_rows, n_own, _weights_of_row(weights, row)[1],
+                cover[of_row], first, plain, *stream, np.uint64(_BEYOND) + number, new_codes,
             )  # fmt: skip
         return new, new_codes
 
@@ -131,6 +133,16 @@ def _free(
     cover = Cover(codes, users, is_counted)
     free, ones = attempt.target.engine.free_in_window(np.array([row]), slice(None), cover)
     return free[0], ones[0]
+
+
+_NO_CLASSES = np.zeros(0, np.int64)
+
+
+def _weights_of_row(weights: Weights, row: int) -> tuple[NDArray[np.float64], Index]:
+    """Return the weights of a row by class of column, and the classes (empty if there is one)."""
+    if weights.rows is None or weights.columns is None:
+        return weights.table[0], _NO_CLASSES
+    return weights.table[weights.rows[row]], weights.columns
 
 
 @jit
@@ -183,8 +195,8 @@ def choose_row(
 @jit
 def weigh_entries(
     key: np.uint64, sweep: np.uint64, number: np.uint64, row: int, drawn: Index, n_before: int,
-    n_after: int, users: Words, codes: Words, free: Words, ones: Words,
-    setting: tuple[int, float, float, float],
+    n_after: int, users: Words, codes: Words, free: Words, ones: Words, n_rows: int,
+    density: float, weights: NDArray[np.float64], of_columns: Index,
 ) -> tuple[float, int]:  # fmt: skip
     """Weigh all combinations of a row's entries, before and after the move, and draw one.
 
@@ -196,8 +208,11 @@ def weigh_entries(
         Number of the row's own components before and after, whose codes are also summed out.
     free, ones
         The row's entries that no other component covers, and its ones.
-    setting
-        Number of rows, density of codes, and log likelihood gained by covering a one and a zero.
+    n_rows, density
+        Number of rows, and density of codes.
+    weights, of_columns
+        ``(n_classes, 2)``: log likelihood gained by covering a one and a zero, by class of column;
+        the class of every column (empty if there is one).
 
     Returns
     -------
@@ -207,7 +222,13 @@ def weigh_entries(
     chosen
         The drawn entries: bit i belongs to component ``drawn[i]``.
     """
-    width, n_drawn, n_rows = codes.shape[1], drawn.shape[0], setting[0]
+    width, n_drawn = codes.shape[1], drawn.shape[0]
+    log_own = np.empty((weights.shape[0], 2, 2))  # log factors of an uncovered entry, eq. 8
+    for j in range(2):
+        some_on = -expm1((n_after if j else n_before) * log1p(-density))
+        for c in range(weights.shape[0]):
+            for x in range(2):
+                log_own[c, x, j] = log1p(some_on * expm1(weights[c, x]))
     odds = np.empty(n_drawn)
     for i in range(n_drawn):
         component = drawn[i]
@@ -215,16 +236,15 @@ def weigh_entries(
         others = size_of(users[component]) - is_on
         odds[i] = log(others) - log(n_rows - others)
     gains = np.zeros((1 << n_drawn, 2))
-    numbers = n_before, n_after
     part = 0.0
     if width > 2 * _WORDS:  # two decisions, as in move.py, because most tries are rejected
         start = pick(uniform(key, sweep, _SITE, number, _WINDOW), width - _WORDS + 1)
         window = start, start + _WORDS
-        _weigh(ones, free, window, codes, drawn, odds, numbers, setting, gains)
+        _weigh(ones, free, window, codes, drawn, odds, weights, log_own, of_columns, gains)
         part = _log_sum(gains[:, 1]) - _log_sum(gains[:, 0])
         if not log(uniform(key, sweep, _SITE, number, _FIRST_DECISION)) < part:
             return -np.inf, 0
-    _weigh(ones, free, (0, width), codes, drawn, odds, numbers, setting, gains)
+    _weigh(ones, free, (0, width), codes, drawn, odds, weights, log_own, of_columns, gains)
     log_before, log_after = _log_sum(gains[:, 0]), _log_sum(gains[:, 1])
     left = uniform(key, sweep, _SITE, number, _ENTRIES)
     chosen = 0
@@ -239,16 +259,14 @@ def weigh_entries(
 @jit
 def _weigh(
     ones: Words, free: Words, window: tuple[int, int], codes: Words, drawn: Index,
-    odds: NDArray[np.float64], numbers: tuple[int, int], setting: tuple[int, float, float, float],
-    out: NDArray[np.float64],
+    odds: NDArray[np.float64], weights: NDArray[np.float64], log_own: NDArray[np.float64],
+    of_columns: Index, out: NDArray[np.float64],
 ) -> None:  # fmt: skip
     """Weigh every combination of entries in a window of words, before and after."""
-    _, density, w1, w0 = setting
     n_drawn = drawn.shape[0]
     n = 1 << n_drawn
-    uncovered = np.zeros(
-        (n, 2), np.int64
-    )  # ones and zeros by the components that could cover them
+    # By the components that could cover an entry: gain if one does, and log factors if none does.
+    sums = np.zeros((n, 3))
     for w in range(window[0], window[1]):
         left = free[w]
         while left != _ZERO:
@@ -258,26 +276,25 @@ def _weigh(
             for i in range(n_drawn):
                 if codes[drawn[i], w] & bit != _ZERO:
                     who |= 1 << i
-            uncovered[who, 0 if ones[w] & bit != _ZERO else 1] += 1
-    for i in range(n_drawn):  # now counts of columns that no component outside a set could cover
+            x = 0 if ones[w] & bit != _ZERO else 1
+            column = 64 * w + np.int64(popcount(bit - _ONE))
+            c = of_columns[column] if of_columns.shape[0] else 0
+            sums[who, 0] += weights[c, x]
+            sums[who, 1] += log_own[c, x, 0]
+            sums[who, 2] += log_own[c, x, 1]
+    for i in range(n_drawn):  # now sums over columns that no component outside a set could cover
         for who in range(n):
             if (who >> i) & 1:
-                uncovered[who, 0] += uncovered[who ^ (1 << i), 0]
-                uncovered[who, 1] += uncovered[who ^ (1 << i), 1]
-    log_one, log_zero = np.empty(2), np.empty(2)  # log weights of an uncovered one and zero, eq. 8
-    for j in range(2):
-        some_on = -expm1(numbers[j] * log1p(-density))
-        log_one[j] = log1p(some_on * expm1(w1))
-        log_zero[j] = log1p(some_on * expm1(w0))
-    all_ones, all_zeros = uncovered[n - 1]
+                for k in range(3):
+                    sums[who, k] += sums[who ^ (1 << i), k]
     for entries in range(n):
-        n_ones, n_zeros = uncovered[n - 1 - entries]
-        score = log_odds(0.0, w1, w0, all_ones - n_ones, all_zeros - n_zeros)
+        rest = n - 1 - entries
+        score = sums[n - 1, 0] - sums[rest, 0]
         for i in range(n_drawn):
             if (entries >> i) & 1:
                 score += odds[i]
         for j in range(2):
-            out[entries, j] = log_odds(score, log_one[j], log_zero[j], n_ones, n_zeros)
+            out[entries, j] = score + sums[rest, 1 + j]
 
 
 @jit

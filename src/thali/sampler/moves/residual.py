@@ -10,6 +10,7 @@ import numpy as np
 
 from thali.bits.words import count_ones, pack
 from thali.engines.base import Cover
+from thali.sampler.gains import gains_by_set, gains_of
 from thali.sampler.moves.move import Move, new_density
 from thali.sampler.moves.proposal import CHUNK, NOTHING, Proposal, log_rate, pick
 from thali.sampler.moves.residual_kernels import add_up, code_like, residual_users
@@ -160,25 +161,30 @@ class _Rest(NamedTuple):
         np.bitwise_xor(_everything(codes.n_rows), code, out=classes[1])  # all other columns
         cover = Cover(codes, users, self.is_rest)
         counts = target.engine.count_by_class(0, (0, n_rows), cover, classes)
+        weights = state.noise.rounded_weights()
+        if weights.has_classes:
+            gains = gains_by_set(target, weights, 0, (0, n_rows), cover, classes[:1])
+        else:
+            gains = gains_of(counts[:, :1], weights)
         sizes = count_ones(classes)
         sums = np.empty((-(-n_rows // CHUNK), 4))
         target.engine.over_rows(
-            residual_users, n_rows, *stream, number, is_drawn, joins, self.rate, counts, sizes,
-            self._odds(), sums, step=CHUNK,
+            residual_users, n_rows, *stream, number, is_drawn, joins, self.rate, gains, counts,
+            sizes, self._odds(), sums, step=CHUNK,
         )  # fmt: skip
         gain, log_proposal = add_up(sums, n_rows)
         log_code = sizes[0] * log(self.density) + sizes[1] * log1p(-self.density)
         return float(gain + log_code - log_proposal)
 
     def _odds(self) -> NDArray[np.float64]:
-        """Return the log odds of columns in a code, and the gains of covering an entry.
+        """Return the log odds with which a code contains a column.
 
-        First the log odds for a column with an uncovered one, an uncovered zero, or neither; then
-        the log likelihood gained by covering a one and a zero.
+        They are those of a column with an uncovered one, an uncovered zero, or neither, with an
+        average gain for all entries: a proposal needs no more.
         """
-        w1, w0 = self.attempt.state.noise.rounded_weights()
+        w1, w0 = self.attempt.state.noise.typical
         plain = log(self.density) - log1p(-self.density)
-        return np.array([plain + w1, plain + w0, plain, w1, w0])
+        return np.array([plain + w1, plain + w0, plain])
 
 
 @lru_cache(maxsize=16)

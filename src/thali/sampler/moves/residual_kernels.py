@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thali._jit import jit
-from thali.model.rule import log_odds
 from thali.sampler.moves.proposal import CHUNK
 from thali.sites import Site
 from thali.streams import uniform
@@ -37,7 +36,7 @@ def code_like(
     odds_of: NDArray[np.float64], n_columns: int,
 ) -> Words:  # fmt: skip
     """Draw a code from the uncovered entries of a row."""
-    rates = 1.0 / (1.0 + np.exp(-odds_of[:3]))
+    rates = 1.0 / (1.0 + np.exp(-odds_of))
     code = np.zeros(free.shape[0], np.uint64)
     for column in range(n_columns):
         w = column >> 6
@@ -53,8 +52,8 @@ def code_like(
 @jit
 def residual_users(
     lo: int, hi: int, key: np.uint64, sweep: np.uint64, number: np.uint64, is_drawn: bool,
-    users: Words, rate: float, counts: Index, sizes: Index, odds_of: NDArray[np.float64],
-    sums: NDArray[np.float64],
+    users: Words, rate: float, gains: NDArray[np.float64], counts: Index, sizes: Index,
+    odds_of: NDArray[np.float64], sums: NDArray[np.float64],
 ) -> None:  # fmt: skip
     """Draw the users of a proposed code in a range of rows, or weigh given users.
 
@@ -68,13 +67,15 @@ def residual_users(
         The users as one line of words; filled if they are drawn.
     rate
         Probability to join if there is nothing to gain.
+    gains
+        ``(n_rows, 1)``: log likelihood that every row would gain.
     counts
         ``(n_rows, 2, 2)``: uncovered ones and zeros of every row inside and outside the code.
     sizes
         Number of columns inside and outside the code.
     odds_of
         Log odds that a proposed code contains a column with an uncovered one, an uncovered zero,
-        or neither; then the log likelihood gained by covering a one and a zero.
+        or neither.
     sums
         Filled for every chunk: the log likelihood gained by the component; the log probability of
         these users; then, over the rows from which the code could have been proposed, the largest
@@ -101,7 +102,7 @@ def residual_users(
                 + outside[1] * log_off[1]
                 + (sizes[1] - outside[0] - outside[1]) * log_off[2]
             )
-            row_gain = log_odds(0.0, odds_of[3], odds_of[4], inside[0], inside[1])
+            row_gain = gains[row, 0]
             odds = log_rate_odds + row_gain
             w = row >> 6
             bit = _ONE << np.uint64(row & 63)

@@ -1,0 +1,232 @@
+# Compiled by Numba, which checks types itself: mypy's checks that do not apply are switched off.
+# mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
+"""Rows whose columns are of several classes, each class with weights of its own.
+
+The columns are sorted by class. The words of a row then fall into segments, which are bits of one
+word that belong to one class, and a gain is a sum over segments of weights times popcounts. There
+are hardly more segments than words: one for every word, and one for every class.
+
+Columns change their classes in most sweeps. Sorting them anew is fast: the lines of the other
+mode are put in order and transposed, 64 x 64 bits at a time.
+
+Parallel decomposition: a call does rows ``lo … hi-1`` of a work order, as in
+:mod:`thali.engines.cpu.horizontal`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from thali._jit import inlined, jit
+from thali.bits.words import gather_bits, popcount, transpose
+from thali.decide import gibbs_bit
+from thali.engines.cpu.horizontal import add_code, cover_row, read_row
+from thali.model.rule import free_word, log_odds
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thali.bits import Index, Words
+    from thali.engines.cpu.arrays import Data, Order, Segments
+
+_ZERO = np.uint64(0)
+_ONE = np.uint64(1)
+
+
+class Sorted(NamedTuple):
+    """The unfolding of a mode, with its columns in the order of their classes."""
+
+    data: Data
+    places: Index  # the column at every place
+    classes: Index  # the class of the column at every place
+    segments: Segments
+
+    @classmethod
+    def by(cls, classes: Index, across: Data, n_rows: int) -> Sorted:
+        """Sort the columns of a mode of ``n_rows`` by class, given the unfolding of the other."""
+        places = np.argsort(classes, kind="stable")
+        ones, known, _ = across
+        in_order = classes[places]
+        data = (
+            transpose(ones[places], n_rows),
+            transpose(known[places], n_rows) if len(known) else known,
+            len(classes),
+        )
+        return cls(data, places, in_order, list_segments(in_order))
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes of columns."""
+        return int(self.classes[-1]) + 1
+
+    def bits(self, lines: Words) -> Words:
+        """Return packed sets of columns with the columns in the order of their classes."""
+        in_order: Words = gather_bits(lines, self.places)
+        return in_order
+
+
+@jit
+def list_segments(classes: Index) -> Segments:
+    """Return word, bits and class of every segment; the classes must ascend."""
+    n = classes.shape[0]
+    words = np.empty(n, np.uint64)  # unsigned: no test for negative numbers is compiled
+    masks = np.zeros(n, np.uint64)
+    of_segments = np.empty(n, np.int64)
+    k = -1
+    for place in range(n):
+        if place & 63 == 0 or classes[place] != classes[place - 1]:
+            k += 1
+            words[k] = place >> 6
+            of_segments[k] = classes[place]
+        masks[k] |= _ONE << np.uint64(place & 63)
+    return words[: k + 1].copy(), masks[: k + 1].copy(), of_segments[: k + 1].copy()
+
+
+@jit
+def spread_weights(
+    weights: NDArray[np.int64], of_segments: Index, n_integrated: int,
+    one: NDArray[np.int64], zero: NDArray[np.int64],
+) -> bool:  # fmt: skip
+    """Write the weights of a row, ``(n_column_classes, n_integrated + 1, 2)``, by segment.
+
+    Returns whether a one gains as much more than a zero in all segments: it does if nothing is
+    integrated out and all columns have the same jump.
+    """
+    is_even = True
+    for s in range(of_segments.shape[0]):
+        one[s] = weights[of_segments[s], n_integrated, 0]
+        zero[s] = weights[of_segments[s], n_integrated, 1]
+        is_even &= one[s] - zero[s] == one[0] - zero[0]
+    return is_even
+
+
+@inlined
+def even_gain(
+    code: Words, covered: Words, ones: Words, words: Words, masks: Words,
+    one: NDArray[np.int64], zero: NDArray[np.int64],
+) -> tuple[np.int64, np.int64, np.int64]:  # fmt: skip
+    """Return the same as :func:`gain_by_class`, if a one gains as much more in all segments."""
+    gain = np.int64(0)
+    n_free = _ZERO
+    n_ones = _ZERO
+    for s in range(words.shape[0]):
+        w = words[s]
+        k = popcount(free_word(code[w] & masks[s], covered[w]))
+        n_free += k
+        gain = log_odds(gain, zero[s], zero[s], np.int64(k), np.int64(0))
+    for v in range(code.shape[0]):
+        n_ones += popcount(free_word(code[v], covered[v]) & ones[v])
+    c1 = np.int64(n_ones)
+    gain = log_odds(gain, one[0] - zero[0], zero[0], c1, np.int64(0))
+    return gain, c1, np.int64(n_free) - c1
+
+
+@jit
+def gain_by_class(
+    code: Words, covered: Words, ones: Words, words: Words, masks: Words,
+    one: NDArray[np.int64], zero: NDArray[np.int64],
+) -> tuple[np.int64, np.int64, np.int64]:  # fmt: skip
+    """Return the gain by a component in a row, and its uncovered ones and zeros (eq. 27).
+
+    ``words`` and ``masks`` are those of the segments, ``one`` and ``zero`` the row's weights from
+    :func:`spread_weights`.
+    """
+    gain = np.int64(0)
+    n_free = _ZERO
+    n_ones = _ZERO
+    for s in range(words.shape[0]):
+        w = words[s]
+        free = free_word(code[w] & masks[s], covered[w])
+        k = popcount(free)
+        k_ones = popcount(free & ones[w])
+        n_free += k
+        n_ones += k_ones
+        gain = log_odds(gain, one[s], zero[s], np.int64(k_ones), np.int64(k - k_ones))
+    return gain, np.int64(n_ones), np.int64(n_free - n_ones)
+
+
+@jit
+def fill_free(ones: Words, covered: Words, segments: Segments, free: Index) -> None:
+    """Write the uncovered ones and zeros of a row by class of column."""
+    words, masks, of_segments = segments
+    free[:] = 0
+    for s in range(words.shape[0]):
+        w = words[s]
+        word = free_word(masks[s], covered[w])
+        k_ones = np.int64(popcount(word & ones[w]))
+        free[of_segments[s], 0] += k_ones
+        free[of_segments[s], 1] += np.int64(popcount(word)) - k_ones
+
+
+@jit
+def update_rows(
+    lo: int, hi: int, data: Data, segments: Segments, classes: Index, order: Order, before: Words,
+    after: Words,
+) -> tuple[int, int]:  # fmt: skip
+    """Draw the entries of some rows, for one component after another (eq. 10 and 27).
+
+    The arguments are those of :func:`thali.engines.cpu.horizontal.update_rows`, with columns in
+    the order of their classes, and the classes of the rows of the order.
+    """
+    all_ones, known, _ = data
+    words, masks, of_segments = segments
+    rows, codes, is_held, weights, singles, prior, key, sweep, site = order
+    n_components, width = codes.shape
+    once = np.empty(width, np.uint64)
+    twice = np.empty(width, np.uint64)
+    active = np.empty(n_components, np.bool_)
+    one = np.empty(of_segments.shape[0], np.int64)
+    zero = np.empty(of_segments.shape[0], np.int64)
+    tp_gained = 0
+    fp_gained = 0
+    for i in range(lo, hi):
+        row = rows[i]
+        ones = all_ones[row]
+        is_even = spread_weights(weights[classes[i]], of_segments, singles[i], one, zero)
+        read_row(before, i, active)
+        cover_row(known, row, codes, active, once, twice)
+        for component in range(n_components):
+            was_on = active[component]
+            is_on = was_on
+            if not is_held[component]:
+                code = codes[component]
+                covered = twice if was_on else once
+                if is_even:
+                    gain, c1, c0 = even_gain(code, covered, ones, words, masks, one, zero)
+                else:
+                    gain, c1, c0 = gain_by_class(code, covered, ones, words, masks, one, zero)
+                score = prior[component] + gain
+                is_on = gibbs_bit(score, key, sweep, site, np.uint64(row), np.uint64(component))
+                active[component] = is_on
+                if is_on and not was_on:
+                    add_code(code, once, twice)
+                    tp_gained += c1
+                    fp_gained += c0
+                elif was_on and not is_on:
+                    cover_row(known, row, codes, active, once, twice)
+                    tp_gained -= c1
+                    fp_gained -= c0
+            if is_on:
+                after[component, i >> 6] |= _ONE << np.uint64(i & 63)
+    return tp_gained, fp_gained
+
+
+@jit
+def fill_by_class(
+    free: Words, ones: Words, sets: Words, segments: Segments, counts: Index
+) -> None:
+    """Count the free ones and zeros of a row in sets of columns, by class of column.
+
+    ``counts`` is ``(n_sets, n_column_classes, 2)``.
+    """
+    words, masks, of_segments = segments
+    counts[:] = 0
+    for k in range(sets.shape[0]):
+        for s in range(words.shape[0]):
+            w = words[s]
+            part = free[w] & sets[k, w] & masks[s]
+            n_ones = np.int64(popcount(part & ones[w]))
+            counts[k, of_segments[s], 0] += n_ones
+            counts[k, of_segments[s], 1] += np.int64(popcount(part)) - n_ones

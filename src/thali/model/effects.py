@@ -1,0 +1,299 @@
+"""Row and column effects: some rows are fuller than others, and some columns (eq. 25 to 30).
+
+The log odds that an entry reads one are the sum of a level of its row and a level of its column;
+if a component covers the entry, they are higher by a jump. Levels and jumps lie on fixed grids, so
+that rows and columns fall into classes, and everything stays a sum of weights times counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy.special import expit, log_expit, logit, logsumexp
+
+from thali.model.noise_kinds import EFFECTS, SPREADS
+from thali.model.weights import Weights
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thali.bits import Counts, Index
+    from thali.model.noise_kinds import NoiseKind, NoiseQuantity
+
+
+def _steps(low: float, high: float, step: float) -> tuple[float, ...]:
+    return tuple(np.arange(round(low / step), round(high / step) + 1) * step)
+
+
+@dataclass(frozen=True)
+class Effects:
+    """Levels of rows and columns, and jumps, each with a normal prior on a grid.
+
+    The log odds of a one are the level of the row, which is zero on average, plus the level of the
+    column, plus the jump of the column if a component covers the entry. The mean of the column
+    levels and that of the jumps are unknown, as are the three spreads (standard deviations). A
+    spread of zero means that there is no effect; with all three at zero, there are two error rates
+    for the whole table.
+
+    Parameters
+    ----------
+    rows, columns, jumps
+        Whether rows have levels of their own, columns have levels of their own, and every column
+        has its own jump. Otherwise that spread is zero.
+    row_levels, column_levels, jump_sizes
+        Ascending grids. Row levels must contain zero, and jumps must be positive.
+    spreads
+        Standard deviations to choose from, beginning with zero; all are equally likely a priori.
+    """
+
+    kind: ClassVar[NoiseKind] = EFFECTS
+    rows: bool = True
+    columns: bool = True
+    jumps: bool = False
+    row_levels: tuple[float, ...] = _steps(-8.0, 8.0, 0.25)
+    column_levels: tuple[float, ...] = _steps(-8.0, 8.0, 0.5)
+    jump_sizes: tuple[float, ...] = _steps(0.5, 6.0, 0.25)
+    spreads: tuple[float, ...] = (
+        0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0,
+    )  # fmt: skip
+
+    @property
+    def grids(self) -> Grids:
+        """Grids as arrays, and tables that depend on them alone."""
+        return _grids(self)
+
+    def flat(self, shape: tuple[int, ...], spurious: float, dropped: float) -> Levels:
+        """Return the noise without effects that is nearest to these error rates."""
+        grids = self.grids
+        level = float(logit(spurious))
+        column = _nearest(grids.columns, level)
+        jump = _nearest(grids.jumps, -float(logit(dropped)) - level)
+        n_rows, n_columns = shape
+        zero = _nearest(grids.rows, 0.0)
+        return Levels(
+            self,
+            np.full(n_rows, zero), np.full(n_columns, column), np.full(n_columns, jump),
+            Hyper(0, column, 0, jump, 0),
+        )  # fmt: skip
+
+    def log_prior(self, noise: Levels) -> float:
+        """Return the log prior probability of levels, jumps, means and spreads (eq. 26)."""
+        grids, hyper = self.grids, noise.hyper
+        total = grids.of_rows[hyper.row_spread][noise.rows].sum()
+        total += grids.of_columns[hyper.column_mean, hyper.column_spread][noise.columns].sum()
+        total += grids.of_jumps[hyper.jump_mean, hyper.jump_spread][noise.jumps].sum()
+        n_spreads = len(self.spreads)
+        choices = (
+            n_spreads if self.rows else 1,
+            len(grids.columns) * (n_spreads if self.columns else 1),
+            len(grids.jumps) * (n_spreads if self.jumps else 1),
+        )
+        return float(total) - float(np.log(choices).sum())
+
+
+class Hyper(NamedTuple):
+    """Means and spreads of levels and jumps, as positions on their grids."""
+
+    row_spread: int
+    column_mean: int
+    column_spread: int
+    jump_mean: int
+    jump_spread: int
+
+
+class Grids(NamedTuple):
+    """Grids of levels, and the log priors of levels for every mean and spread (eq. 26)."""
+
+    rows: NDArray[np.float64]
+    columns: NDArray[np.float64]
+    jumps: NDArray[np.float64]
+    spreads: NDArray[np.float64]
+    of_rows: NDArray[np.float64]  # (n_spreads, n_levels)
+    of_columns: NDArray[np.float64]  # (n_means, n_spreads, n_levels)
+    of_jumps: NDArray[np.float64]  # (n_means, n_spreads, n_sizes)
+    ratio: int  # of the steps of column levels and row levels; 0 if it is not a whole number
+
+
+class Levels:
+    """The levels and jumps of a state; immutable."""
+
+    def __init__(
+        self,
+        prior: Effects,
+        rows: NDArray[Any],
+        columns: NDArray[Any],
+        jumps: NDArray[Any],
+        hyper: Hyper,
+    ) -> None:
+        self.prior = prior
+        self.rows = rows  # level of every row, as a position on the grid
+        self.columns = columns
+        self.jumps = jumps
+        self.hyper = hyper
+
+    def for_rows(self, n_rows: int) -> Levels:
+        """Return the same levels of columns for other rows, which are all average at first."""
+        rows = np.full(n_rows, _nearest(self.prior.grids.rows, 0.0))
+        return Levels(self.prior, rows, self.columns, self.jumps, self.hyper)
+
+    def with_rows(self, rows: Index, hyper: Hyper) -> Levels:
+        """Return the same levels of columns with other levels of rows."""
+        return self._keeping("column_classes", Levels(
+            self.prior, rows, self.columns, self.jumps, hyper
+        ))  # fmt: skip
+
+    def with_columns(self, columns: Index, jumps: Index, hyper: Hyper) -> Levels:
+        """Return the same levels of rows with other levels and jumps of columns."""
+        return self._keeping("row_classes", Levels(self.prior, self.rows, columns, jumps, hyper))
+
+    def with_both(self, rows: Index, columns: Index) -> Levels:
+        """Return levels that are all shifted, so that rows and columns keep their classes."""
+        both = Levels(self.prior, rows, columns, self.jumps, self.hyper)
+        of_rows, classes = self.row_classes
+        both.__dict__["row_classes"] = of_rows + (rows[0] - int(self.rows[0])), classes
+        of_columns, *rest = self.column_classes
+        shift = columns[0] - int(self.columns[0])
+        both.__dict__["column_classes"] = (of_columns + shift, *rest)
+        return both
+
+    def _keeping(self, classes: str, changed: Levels) -> Levels:
+        """Let other levels have the same classes, by which an engine has sorted the data."""
+        changed.__dict__[classes] = getattr(self, classes)
+        return changed
+
+    def with_jump(self, size: float) -> Levels:
+        """Return the same levels with one jump for all columns."""
+        jump = _nearest(self.prior.grids.jumps, size)
+        hyper = self.hyper._replace(jump_mean=jump, jump_spread=0)
+        return Levels(self.prior, self.rows, self.columns, np.full_like(self.jumps, jump), hyper)
+
+    def values(self) -> tuple[float, ...]:
+        """Return the quantities: two rates of an average row and column, and three spreads."""
+        grids, hyper = self.prior.grids, self.hyper
+        level = grids.columns[hyper.column_mean]
+        covered = level + grids.jumps[hyper.jump_mean]
+        spreads = grids.spreads[[hyper.row_spread, hyper.column_spread, hyper.jump_spread]]
+        return float(expit(level)), float(expit(-covered)), *map(float, spreads)
+
+    def compact(self) -> Levels:
+        """Return the same levels in a byte each, without what was computed from them."""
+        rows, columns, jumps = (
+            part.astype(np.uint8) for part in (self.rows, self.columns, self.jumps)
+        )
+        return Levels(self.prior, rows, columns, jumps, self.hyper)
+
+    @classmethod
+    def quantities(cls) -> tuple[NoiseQuantity, ...]:
+        """Return the description of each quantity, in the order of the values."""
+        return *EFFECTS.quantities, *SPREADS
+
+    @cached_property
+    def row_classes(self) -> tuple[Index, Index]:
+        """Levels that occur, and the number of every row's level among them."""
+        levels, classes = np.unique(self.rows, return_inverse=True)
+        return levels, classes
+
+    @cached_property
+    def column_classes(self) -> tuple[Index, Index, Index]:
+        """Levels and jumps that occur together, and the number of every column's pair."""
+        n = len(self.prior.grids.jumps)
+        both = self.columns.astype(np.int64) * n + self.jumps
+        pairs, classes = np.unique(both, return_inverse=True)
+        return pairs // n, pairs % n, classes
+
+    @cached_property
+    def log_odds(self) -> NDArray[np.float64]:
+        """Log odds of a one by class of row, class of column, and whether it is covered."""
+        grids = self.prior.grids
+        levels, jumps, _ = self.column_classes
+        plain = grids.rows[self.row_classes[0]][:, None] + grids.columns[levels]
+        return np.stack([plain, plain + grids.jumps[jumps]], axis=-1)
+
+    def weights(self) -> Weights:
+        """Return the log-likelihood gained by covering an uncovered entry (eq. 27)."""
+        return self._weights
+
+    def rounded_weights(self) -> Weights:
+        """Return the same, rounded as engines use them."""
+        return self._rounded_weights
+
+    @cached_property
+    def _rounded_weights(self) -> Weights:
+        return self._weights.rounded()
+
+    @cached_property
+    def _weights(self) -> Weights:
+        zero = log_expit(-self.log_odds)
+        gain = zero[..., 1] - zero[..., 0]
+        # The log odds, which are higher by the jump, are the difference of both gains.
+        jumps = self.prior.grids.jumps[self.column_classes[1]]
+        table = np.stack([gain + jumps, gain], axis=-1)
+        return Weights(table[:, :, None], self.row_classes[1], self.column_classes[2])
+
+    @cached_property
+    def typical(self) -> tuple[float, float]:
+        """Average gains by covering a one and a zero, for proposals that need not be exact."""
+        n_rows = np.bincount(self.row_classes[1]) / len(self.rows)
+        n_columns = np.bincount(self.column_classes[2]) / len(self.columns)
+        one, zero = np.einsum("r,c,rcx->x", n_rows, n_columns, self._weights.table[:, :, 0])
+        return float(one), float(zero)
+
+    def reads_one(self, covered: bool) -> NDArray[np.float64]:  # noqa: FBT001
+        """Return the probability that an entry reads one, by class of row and class of column."""
+        return expit(self.log_odds[..., int(covered)])
+
+    def entry_probabilities(self) -> NDArray[np.float64]:
+        """Return P(datum | covered) by classes of row and column, datum and cover."""
+        return np.stack([expit(-self.log_odds), expit(self.log_odds)], axis=2)
+
+    def log_likelihood(self, counts: Counts) -> float:
+        """Return the log probability of the known entries."""
+        tp, fp, tn, fn = np.moveaxis(counts.table, -1, 0)
+        one, zero = log_expit(self.log_odds), log_expit(-self.log_odds)
+        return float(
+            (tp * one[..., 1] + fp * zero[..., 1] + tn * zero[..., 0] + fn * one[..., 0]).sum()
+        )
+
+
+@lru_cache(maxsize=16)
+def _grids(prior: Effects) -> Grids:
+    rows, columns, jumps, spreads = (
+        np.array(values, np.float64)
+        for values in (prior.row_levels, prior.column_levels, prior.jump_sizes, prior.spreads)
+    )
+    return Grids(
+        rows, columns, jumps, spreads,
+        np.array([log_level_prior(rows, 0.0, s) for s in spreads]),
+        np.array([[log_level_prior(columns, m, s) for s in spreads] for m in columns]),
+        np.array([[log_level_prior(jumps, m, s) for s in spreads] for m in jumps]),
+        _ratio(rows, columns),
+    )  # fmt: skip
+
+
+def _ratio(rows: NDArray[np.float64], columns: NDArray[np.float64]) -> int:
+    """Return how many steps of row levels are one step of column levels, or 0."""
+    if min(len(rows), len(columns)) < 2:
+        return 0
+    step, of_columns = np.diff(rows), np.diff(columns)
+    ratio = round(of_columns[0] / step[0])
+    is_whole = np.allclose(step, step[0]) and np.allclose(of_columns, ratio * step[0])
+    return ratio if is_whole else 0
+
+
+def log_level_prior(grid: NDArray[np.float64], mean: float, spread: float) -> NDArray[np.float64]:
+    """Return the log prior of every level: a normal density, normalised over the grid (eq. 26).
+
+    With a spread of zero, all mass is on the level nearest to the mean.
+    """
+    if spread == 0.0:
+        return np.where(np.arange(len(grid)) == _nearest(grid, mean), 0.0, -np.inf)
+    log_density = -0.5 * ((grid - mean) / spread) ** 2
+    log_prior: NDArray[np.float64] = log_density - logsumexp(log_density)
+    return log_prior
+
+
+def _nearest(grid: NDArray[np.float64], value: float) -> int:
+    return int(np.abs(grid - value).argmin())

@@ -1,0 +1,111 @@
+# Compiled by Numba, which checks types itself: mypy's checks that do not apply are switched off.
+# mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
+"""Starts on trial: which of them predicts entries best that it has not seen.
+
+Components and effects of rows and columns can each explain what the other does, and neither gives
+way later. The log evidence of one state does not always tell which is right: where rows are short,
+one state stands for few of the many that matter. So a few entries are hidden, every start is
+followed for some sweeps, and their predictions are compared. Of starts that predict about equally
+well, the one with the fewest components goes on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import numpy as np
+from scipy.special import log_expit
+
+from thali._jit import jit
+from thali.sampler.step import step
+from thali.streams import Stream
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thali.bits import Index, Words
+    from thali.engines.base import Hidden, HostEngine
+    from thali.sampler.state import State
+    from thali.sampler.target import Target
+
+SHARE, MOST = 0.05, 50_000
+"""Share of the known entries to hide, and their largest number."""
+
+_SWEEPS, _USED = 60, 40
+"""Number of sweeps of a trial, and how many of them, at the end, are used for predictions."""
+
+_MARGIN = 1.0
+"""Standard errors by which a start with more components must predict better."""
+
+_ONE = np.uint64(1)
+
+
+class Trial(NamedTuple):
+    """What a start has shown."""
+
+    state: State  # after the last sweep
+    scores: NDArray[np.float64]  # log probability of every hidden entry
+    n_components: float  # mean number of components with more than one row
+
+    @property
+    def score(self) -> float:
+        """Mean log probability of a hidden entry."""
+        return float(self.scores.sum()) / max(1, len(self.scores))
+
+
+def hide(key: np.uint64, target: Target) -> tuple[Target, Hidden]:
+    """Return a target that does not know some entries, and these entries."""
+    share = min(SHARE, MOST / max(1, target.totals.n_known))
+    host = cast("HostEngine", target.engine)
+    engine, hidden = host.hide(Stream(key, np.uint64(0)), share)
+    return target._replace(engine=engine), hidden
+
+
+def on_trial(key: np.uint64, target: Target, state: State, hidden: Hidden) -> Trial:
+    """Follow a start for some sweeps, and predict the hidden entries."""
+    target = target._replace(schedule=replace(target.schedule, warmup=1 << 30))
+    state = target.recount(state)
+    chance, n_components = np.zeros(len(hidden.rows)), 0.0
+    for number in range(_SWEEPS):
+        state, _ = step(key, state._replace(sweep=number), target)
+        if number >= _SWEEPS - _USED:
+            chance += np.exp(_log_scores(state, hidden)) / _USED
+            n_components += float((state.factors[0].sizes() > 1).sum()) / _USED
+    return Trial(state, np.log(np.maximum(chance, 1e-300)), n_components)
+
+
+def choose(trials: list[Trial]) -> int:
+    """Return the number of the start that goes on: fewest components among the best."""
+    best = max(range(len(trials)), key=lambda k: trials[k].score)
+    for k in sorted(range(len(trials)), key=lambda k: (trials[k].n_components, k)):
+        gain = trials[best].scores - trials[k].scores  # entry by entry
+        # The sum of the differences against its standard error; without hidden entries, a tie.
+        if len(gain) == 0 or gain.sum() <= _MARGIN * gain.std() * np.sqrt(len(gain)):
+            return k
+    return best
+
+
+def _log_scores(state: State, hidden: Hidden) -> NDArray[np.float64]:
+    """Return the log probability of every hidden entry, given a state (eq. 25)."""
+    noise, grids = state.noise, state.noise.prior.grids
+    users, codes = state.factors
+    covered = _is_covered(users.words, codes.words, hidden.rows, hidden.columns)
+    odds = grids.rows[noise.rows[hidden.rows]] + grids.columns[noise.columns[hidden.columns]]
+    odds = odds + grids.jumps[noise.jumps[hidden.columns]] * covered
+    scores: NDArray[np.float64] = log_expit(np.where(hidden.values, odds, -odds))
+    return scores
+
+
+@jit
+def _is_covered(users: Words, codes: Words, rows: Index, columns: Index) -> NDArray[np.bool_]:
+    covered = np.zeros(rows.shape[0], np.bool_)
+    for i in range(rows.shape[0]):
+        row, column = rows[i], columns[i]
+        for k in range(users.shape[0]):
+            has = users[k, row >> 6] >> np.uint64(row & 63)
+            has &= codes[k, column >> 6] >> np.uint64(column & 63)
+            if has & _ONE:
+                covered[i] = True
+                break
+    return covered

@@ -1,0 +1,357 @@
+# Compiled code: Numba checks the types, and has no keyword arguments; hence these settings.
+# mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
+"""Draws of the levels of rows and columns, given the factors (eq. 28 to 30).
+
+A spread or mean is drawn with the levels it belongs to summed out, and these levels are drawn
+right after it. Given the levels, a spread could hardly move, and the absence of effects could
+hardly be entered or left.
+"""
+
+from __future__ import annotations
+
+from math import exp, log
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from thali._jit import jit
+from thali.bits.words import pack
+from thali.engines.base import Cover
+from thali.sites import LevelIndex, Site, site_of
+from thali.streams import uniform
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thali.bits import Index
+    from thali.model.effects import Effects, Levels
+    from thali.sampler.state import State
+    from thali.sampler.target import Target
+    from thali.streams import Stream
+
+
+_LEAST = -690.0
+"""Logarithm of likelihoods, relative to the largest, that are as good as zero: 1e-300."""
+
+_SMALL = 1e-30
+"""Smaller probabilities are not multiplied with those of seven other lines."""
+
+
+def draw_levels(
+    stream: Stream,
+    state: State,
+    target: Target,
+    prior: Effects | None = None,
+    *,
+    is_jump_held: bool = False,
+    is_column_held: bool = False,
+) -> Levels:
+    """Draw spreads, means, levels and jumps: rows first, then columns, then jumps.
+
+    A start may have another ``prior``, with fewer effects, and may hold jumps, or columns as well.
+    """
+    noise: Levels = state.noise
+    prior = noise.prior if prior is None else prior
+    grids = noise.prior.grids
+    uniforms = stream.uniforms(Site.LEVEL_PRIORS, len(LevelIndex)).tolist()
+    hyper, columns, jumps = noise.hyper, noise.columns, noise.jumps
+
+    if prior.rows:
+        pairs = noise.column_classes
+        counts = count_lines(state, target, 0, pairs[2])
+        odds = grids.columns[pairs[0]]
+        softplus = _softplus(grids.rows, odds, odds + grids.jumps[pairs[1]])
+        table = _table(counts, softplus) + counts.n_ones.sum(axis=1)[:, None] * grids.rows
+        relative = _relative(table)
+        spread = _pick(sum_out(relative, grids.of_rows), uniforms[LevelIndex.ROW_SPREAD])
+        rows = _draw(stream, site_of(Site.LEVELS, 0), relative, grids.of_rows[spread])
+        hyper = hyper._replace(row_spread=spread)
+        noise = noise.with_rows(rows, hyper)
+
+    if is_column_held:
+        return noise
+    levels, classes = noise.row_classes
+    counts = count_lines(state, target, 1, classes)
+    of_rows = grids.rows[levels]
+
+    occurring, of_jumps = np.unique(jumps, return_inverse=True)
+    softplus = np.stack(
+        [_softplus(grids.columns, of_rows, of_rows + jump)[0] for jump in grids.jumps[occurring]]
+    )
+    table = _table(counts, softplus, of_jumps)
+    table += counts.n_ones.sum(axis=1)[:, None] * grids.columns
+    relative = _relative(table)
+    log_sums = sum_out(relative, grids.of_columns[:, hyper.column_spread])
+    mean = _pick(log_sums, uniforms[LevelIndex.COLUMN_MEAN])
+    spread = hyper.column_spread
+    if prior.columns:
+        log_sums = sum_out(relative, grids.of_columns[mean])
+        spread = _pick(log_sums, uniforms[LevelIndex.COLUMN_SPREAD])
+    columns = _draw(stream, site_of(Site.LEVELS, 1), relative, grids.of_columns[mean, spread])
+    hyper = hyper._replace(column_mean=mean, column_spread=spread)
+    if is_jump_held:
+        return _shifted(noise.with_columns(columns, jumps, hyper), uniforms)
+
+    occurring, of_columns = np.unique(columns, return_inverse=True)
+    softplus = np.stack(
+        [_softplus(grids.jumps, None, of_rows + level)[0] for level in grids.columns[occurring]]
+    )
+    table = _table(counts, softplus, of_columns) + counts.n_ones[:, 1:] * grids.jumps
+    spread = hyper.jump_spread
+    if prior.jumps or spread:
+        relative = _relative(table)
+        log_sums = sum_out(relative, grids.of_jumps[:, spread])
+        mean = _pick(log_sums, uniforms[LevelIndex.JUMP_MEAN])
+        spread = _pick(sum_out(relative, grids.of_jumps[mean]), uniforms[LevelIndex.JUMP_SPREAD])
+        jumps = _draw(stream, site_of(Site.JUMPS, 1), relative, grids.of_jumps[mean, spread])
+    else:  # one jump for all columns
+        mean = _pick(table.sum(axis=0), uniforms[LevelIndex.JUMP_MEAN])
+        jumps = np.full(len(columns), mean)
+    hyper = hyper._replace(jump_mean=mean, jump_spread=spread)
+    return _shifted(noise.with_columns(columns, jumps, hyper), uniforms)
+
+
+def _shifted(noise: Levels, uniforms: list[float]) -> Levels:
+    """Draw how far all rows go down while all columns go up, or the other way round.
+
+    The likelihood depends on sums of levels of rows and columns only, so their priors alone
+    decide. Without this step, rows that lie below zero on average would stay there: with columns
+    at their levels, no single row can move.
+    """
+    grids, hyper = noise.prior.grids, noise.hyper
+    if not noise.prior.rows or grids.ratio == 0:
+        return noise
+    rows, columns = noise.rows.astype(np.int64), noise.columns.astype(np.int64)
+    lowest = max(-int(columns.min()), -((len(grids.rows) - 1 - int(rows.max())) // grids.ratio))
+    highest = min(len(grids.columns) - 1 - int(columns.max()), int(rows.min()) // grids.ratio)
+    shifts = np.arange(lowest, highest + 1)
+    n_rows, n_columns = np.bincount(rows), np.bincount(columns)
+    of_rows = grids.of_rows[hyper.row_spread]
+    of_columns = grids.of_columns[hyper.column_mean, hyper.column_spread]
+    log_priors = [
+        _log_prior(n_rows, of_rows, -grids.ratio * shift)
+        + _log_prior(n_columns, of_columns, shift)
+        for shift in shifts.tolist()
+    ]
+    shift = int(shifts[_pick(np.array(log_priors), uniforms[LevelIndex.SHIFT])])
+    if shift == 0:
+        return noise
+    return noise.with_both(rows - grids.ratio * shift, columns + shift)
+
+
+def _log_prior(numbers: Index, log_prior: NDArray[np.float64], shift: int) -> float:
+    """Return the log prior of so many lines at every level if all levels are shifted."""
+    levels = np.flatnonzero(numbers)
+    return float((numbers[levels] * log_prior[levels + shift]).sum())
+
+
+class LineCounts(NamedTuple):
+    """Entries by line of a mode and class of column."""
+
+    free: Index  # (n_lines, n_classes, 2): uncovered ones and zeros
+    known: Index  # (n_lines, n_classes, 2): all known ones and zeros
+    n_ones: Index  # (n_lines, 2): uncovered and covered ones
+
+
+def count_lines(state: State, target: Target, mode: int, classes: Index) -> LineCounts:
+    """Count the entries of all lines of a mode."""
+    own, other = state.factors[mode], state.factors[1 - mode]
+    every, lines = pack(np.ones((1, other.n_rows), np.bool_)), (0, own.n_rows)
+    n = state.n_components
+    free, known = (
+        target.engine.count_by_class(mode, lines, Cover(other, own, is_counted), every, classes)
+        for is_counted in (np.ones(n, np.bool_), np.zeros(n, np.bool_))
+    )
+    return LineCounts(free, known, _count_ones(free, known))
+
+
+@jit
+def _count_ones(free: Index, known: Index) -> Index:
+    n_ones = np.zeros((free.shape[0], 2), np.int64)
+    for i in range(free.shape[0]):
+        for c in range(free.shape[1]):
+            n_ones[i, 0] += free[i, c, 0]
+            n_ones[i, 1] += known[i, c, 0] - free[i, c, 0]
+    return n_ones
+
+
+def _softplus(
+    grid: NDArray[np.float64],
+    uncovered: NDArray[np.float64] | None,
+    covered: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return log(1 + exp(log odds)) by class, cover and level, ``(1, n_classes, 2, n_levels)``.
+
+    Where the level does not matter, that is for entries without cover, it is zero.
+    """
+    table = np.zeros((1, len(covered), 2, len(grid)))
+    if uncovered is not None:
+        table[0, :, 0] = np.logaddexp(0.0, uncovered[:, None] + grid)
+    table[0, :, 1] = np.logaddexp(0.0, covered[:, None] + grid)
+    return table
+
+
+def _table(
+    counts: LineCounts, softplus: NDArray[np.float64], which: Index | None = None
+) -> NDArray[np.float64]:
+    """Return minus the sum of counts times softplus, for every line and level."""
+    if which is None:
+        which = np.zeros(len(counts.free), np.int64)
+    table: NDArray[np.float64] = _fill_table(counts.free, counts.known, softplus, which)
+    return table
+
+
+@jit
+def _fill_table(
+    free: Index, known: Index, softplus: NDArray[np.float64], which: Index
+) -> NDArray[np.float64]:
+    n_lines, n_classes, _ = free.shape
+    n_levels = softplus.shape[3]
+    table = np.zeros((n_lines, n_levels))
+    for i in range(n_lines):
+        out = table[i]
+        for c in range(n_classes):
+            n_known = known[i, c, 0] + known[i, c, 1]
+            if n_known == 0:
+                continue
+            n_free = free[i, c, 0] + free[i, c, 1]
+            n_uncovered, n_covered = np.float64(n_free), np.float64(n_known - n_free)
+            uncovered, covered = softplus[which[i], c, 0], softplus[which[i], c, 1]
+            if n_covered == 0.0:
+                for level in range(n_levels):
+                    out[level] -= n_uncovered * uncovered[level]
+            else:
+                for level in range(n_levels):
+                    out[level] -= n_uncovered * uncovered[level] + n_covered * covered[level]
+    return table
+
+
+class Likelihoods(NamedTuple):
+    """Likelihood of every level of a line, relative to its likeliest."""
+
+    logs: NDArray[np.float64]  # (n_lines, n_levels)
+    relative: NDArray[np.float64]  # with impossible levels, to a multiple of four
+
+
+def _relative(table: NDArray[np.float64]) -> Likelihoods:
+    """Return likelihoods given log likelihoods, which are changed in place."""
+    return Likelihoods(table, _exponentials(table))
+
+
+@jit
+def _exponentials(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    n_lines, n_levels = table.shape
+    relative = np.zeros((n_lines, (n_levels + 3) // 4 * 4))
+    for i in range(n_lines):
+        largest = table[i].max()
+        for level in range(n_levels):
+            table[i, level] -= largest
+            if table[i, level] > _LEAST:
+                relative[i, level] = exp(table[i, level])
+    return relative
+
+
+def sum_out(given: Likelihoods, log_prior: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the log probability of every prior, with the levels of all lines summed out (eq. 30).
+
+    ``log_prior`` is ``(n_priors, n_levels)``. What all priors have in common is left out.
+    """
+    prior = np.zeros((given.relative.shape[1], len(log_prior)))
+    prior[: log_prior.shape[1]] = np.exp(log_prior).T
+    sums: NDArray[np.float64] = _sum_out(given.relative, prior)
+    for k in np.flatnonzero(np.isinf(sums)):  # too small for these numbers, but not impossible
+        level = log_prior[k].argmax()
+        if np.isinf(log_prior[k]).sum() == log_prior.shape[1] - 1:
+            sums[k] = given.logs[:, level].sum()
+        else:
+            sums[k] = _log_sum_out(given.logs, log_prior[k])
+    return sums
+
+
+@jit
+def _log_sum_out(logs: NDArray[np.float64], log_prior: NDArray[np.float64]) -> float:
+    """Compute the same for one prior, so that nothing is too small."""
+    total = 0.0
+    for i in range(logs.shape[0]):
+        largest = -np.inf
+        for level in range(logs.shape[1]):
+            largest = max(largest, logs[i, level] + log_prior[level])
+        sum_ = 0.0
+        for level in range(logs.shape[1]):
+            sum_ += exp(logs[i, level] + log_prior[level] - largest)
+        total += largest + log(sum_)
+    return total
+
+
+@jit
+def _sum_out(relative: NDArray[np.float64], prior: NDArray[np.float64]) -> NDArray[np.float64]:
+    n_levels, n = prior.shape
+    sums = np.zeros(n)
+    totals = np.empty(n)
+    products = np.ones(n)  # of some lines, so that few logarithms are needed
+    for i in range(relative.shape[0]):
+        totals[:] = 0.0
+        for level in range(0, n_levels, 4):  # four at a time take half the time
+            some, of_some = relative[i, level : level + 4], prior[level : level + 4]
+            v0, v1, v2, v3 = some[0], some[1], some[2], some[3]
+            if v0 + v1 + v2 + v3 == 0.0:
+                continue
+            p0, p1, p2, p3 = of_some[0], of_some[1], of_some[2], of_some[3]
+            for k in range(n):
+                totals[k] += p0[k] * v0 + p1[k] * v1 + p2[k] * v2 + p3[k] * v3
+        for k in range(n):
+            if totals[k] < _SMALL:
+                sums[k] += log(totals[k]) if totals[k] > 0.0 else -np.inf
+            else:
+                products[k] *= totals[k]
+        if i & 7 == 7:
+            for k in range(n):
+                sums[k] += log(products[k])
+                products[k] = 1.0
+    for k in range(n):
+        sums[k] += log(products[k])
+    return sums
+
+
+def _pick(log_weights: NDArray[np.float64], u: float) -> int:
+    """Draw a position with probability proportional to the exponential of its weight."""
+    cumulated = np.cumsum(np.exp(log_weights - log_weights.max()))
+    return int(min(np.searchsorted(cumulated, u * cumulated[-1], "right"), len(cumulated) - 1))
+
+
+def _draw(stream: Stream, site: int, given: Likelihoods, log_prior: NDArray[np.float64]) -> Index:
+    """Draw the level of every line (eq. 28 and 29)."""
+    if np.isinf(log_prior).sum() == len(log_prior) - 1:  # no spread: all lines have one level
+        return np.full(len(given.logs), log_prior.argmax())
+    levels: Index = _draw_lines(*stream, np.uint64(site), *given, log_prior, np.exp(log_prior))
+    return levels
+
+
+@jit
+def _draw_lines(
+    key: np.uint64, sweep: np.uint64, site: np.uint64, logs: NDArray[np.float64],
+    relative: NDArray[np.float64], log_prior: NDArray[np.float64], prior: NDArray[np.float64],
+) -> Index:  # fmt: skip
+    n_lines, n_levels = logs.shape
+    levels = np.empty(n_lines, np.int64)
+    weights = np.empty(n_levels)
+    for i in range(n_lines):
+        total = 0.0
+        for level in range(n_levels):
+            weights[level] = relative[i, level] * prior[level]
+            total += weights[level]
+        if total < _SMALL:
+            largest = (logs[i] + log_prior).max()
+            total = 0.0
+            for level in range(n_levels):
+                weights[level] = exp(logs[i, level] + log_prior[level] - largest)
+                total += weights[level]
+        left = uniform(key, sweep, site, np.uint64(i), np.uint64(0)) * total
+        chosen = n_levels - 1
+        for level in range(n_levels):
+            left -= weights[level]
+            if left < 0.0:
+                chosen = level
+                break
+        levels[i] = chosen
+    return levels

@@ -1,0 +1,248 @@
+"""Row and column effects are exact: against enumeration, and by Geweke's test."""
+
+import numpy as np
+import pytest
+
+from support import compare, exact
+from support.chains import NO_MOVES, X33, as_exact, collect, hide, walk
+from support.mutants import module, mutate
+from thali.bits import Factor, PackedTensor
+from thali.data import BinaryTensor
+from thali.model import Beta, Effects, Gamma, Levels, Model, PerComponent
+from thali.model.effects import Hyper
+from thali.sampler import Schedule, State, Target, step
+from thali.streams import chain_key
+
+SMALL = Effects(
+    jumps=True,
+    row_levels=(-1.5, 0.0, 1.5),  # steps as long as those of columns, so that both can shift
+    column_levels=(-2.0, -0.5, 1.0),
+    jump_sizes=(1.0, 2.5),
+    spreads=(0.0, 0.7, 1.5),
+)
+FIXED = Model(noise=SMALL, alpha=1.0, density=0.35)
+HIDDEN = ((0, 2),)
+QUICK = 4_000
+
+
+def problem(model, **settings):
+    tensor, known = hide(X33, *HIDDEN)
+    expected = exact.posterior_ibp(X33, known, as_exact(model), max_components=24)
+    return walk(tensor, model, **settings), expected
+
+
+MOVES = {
+    "split_merge": 3, "anchored": 3, "guided": 3, "compound": 3, "reseat": 3, "residual": 3,
+    "toggle": 3,
+}  # fmt: skip
+LEARNED = Model(noise=SMALL, alpha=Gamma(2.0, 1.5), density=Beta(2.0, 3.0))
+OWN = Model(noise=SMALL, alpha=Gamma(2.0, 1.5), density=PerComponent(1.0, 2.0, n_values=3))
+CASES = {
+    "parallel": (FIXED, {}),
+    "serial": (FIXED, {"kind": "serial"}),
+    "serial-integrated": (FIXED, {"kind": "serial-integrated"}),
+    "own densities": (OWN, {}),
+    "all moves": (LEARNED, MOVES),
+    **{name: (FIXED, {name: 4}) for name in MOVES},
+}
+
+
+QUICKLY = {"all moves"}
+
+
+@pytest.mark.parametrize(
+    "name", [n if n in QUICKLY else pytest.param(n, marks=pytest.mark.slow) for n in CASES]
+)
+def test_effects_are_exact(name):
+    """Number of components and prediction follow the exact posterior."""
+    model, settings = CASES[name]
+    walked, expected = problem(model, **settings)
+    compare.assert_matches(*collect(walked, QUICK), expected)
+
+
+# --- Geweke ----------------------------------------------------------------------------------
+
+N_ROWS, N_COLUMNS = 4, 5
+KNOWN = np.ones((N_ROWS, N_COLUMNS), bool)
+KNOWN[1, 2] = KNOWN[3, 0] = False
+ALPHA, DENSITY = Gamma(4.0, 3.0), Beta(3.0, 6.0)
+MODEL = Model(noise=SMALL, alpha=ALPHA, density=DENSITY)
+
+
+def draw_prior(rng):
+    """Draw everything from its definition."""
+    alpha = rng.gamma(ALPHA.shape, 1 / ALPHA.rate)
+    dishes = []
+    for row in range(N_ROWS):
+        for dish in dishes:
+            dish[row] = rng.random() < dish[:row].sum() / (row + 1)
+        for _ in range(rng.poisson(alpha / (row + 1))):
+            dishes.append(np.arange(N_ROWS) == row)
+    z = np.array(dishes, bool).reshape(-1, N_ROWS).T
+    density = rng.beta(DENSITY.a, DENSITY.b)
+    u = rng.random((N_COLUMNS, z.shape[1])) < density
+    sa, sb, sc = rng.integers(len(SMALL.spreads), size=3).tolist()
+    m, c = int(rng.integers(len(SMALL.column_levels))), int(rng.integers(len(SMALL.jump_sizes)))
+
+    def levels(grid, mean, spread, n):
+        law = exact.level_law(grid, mean, SMALL.spreads[spread])
+        return rng.choice(len(grid), size=n, p=law)
+
+    noise = Levels(
+        SMALL,
+        levels(SMALL.row_levels, 0.0, sa, N_ROWS),
+        levels(SMALL.column_levels, SMALL.column_levels[m], sb, N_COLUMNS),
+        levels(SMALL.jump_sizes, SMALL.jump_sizes[c], sc, N_COLUMNS),
+        Hyper(sa, m, sb, c, sc),
+    )
+    return z, u, alpha, density, noise
+
+
+def draw_data(rng, z, u, noise):
+    covered = (z.astype(int) @ u.T.astype(int)) > 0
+    a, b, c = (
+        np.array(grid)[levels]
+        for grid, levels in (
+            (SMALL.row_levels, noise.rows),
+            (SMALL.column_levels, noise.columns),
+            (SMALL.jump_sizes, noise.jumps),
+        )
+    )
+    odds = a[:, None] + b + c * covered
+    return rng.random(covered.shape) < 1 / (1 + np.exp(-odds)), covered
+
+
+def summarize(z, u, x, covered, alpha, density, noise):
+    sizes = z.sum(axis=0)
+    x = x & KNOWN
+    return (
+        len(sizes), len(sizes) ** 2, z.sum(), u.sum(), (sizes == 1).sum(), covered.sum(), x.sum(),
+        (x & covered).sum(), x.sum(axis=1) @ noise.rows, x.sum(axis=0) @ noise.columns,
+        (x & covered).sum(axis=0) @ noise.jumps, alpha, density, noise.rows.sum(),
+        noise.rows.var(), noise.columns.sum(), noise.columns.var(), noise.jumps.sum(),
+        noise.jumps.var(), *noise.hyper, *(noise.hyper[i] == 0 for i in (0, 2, 4)),
+    )  # fmt: skip
+
+
+def prior_samples(n):
+    rng = np.random.default_rng(7)
+    out = []
+    for _ in range(n):
+        z, u, alpha, density, noise = draw_prior(rng)
+        x, covered = draw_data(rng, z, u, noise)
+        out.append(summarize(z, u, x, covered, alpha, density, noise))
+    return np.array(out, float)
+
+
+def chain_samples(n, kind, seed=3, **moves):
+    """Alternate a sweep of the sampler and new data given its state."""
+    rng, key = np.random.default_rng(seed), chain_key(seed)
+    z, u, alpha, density, noise = draw_prior(rng)
+    x, _ = draw_data(rng, z, u, noise)
+    schedule = Schedule(kind, blocks=2, hold=0, **NO_MOVES | moves)
+    target = Target.prepare(np.where(KNOWN, x.astype(float), np.nan), MODEL, schedule, threads=1)
+    factors = (Factor.from_dense(z), Factor.from_dense(u))
+    state = State(factors, noise, alpha, (np.array(0.0), np.array(density)), (0, 0), 0)
+    out = []
+    for _ in range(n):
+        state, _ = step(key, state, target)
+        z, u = (f.dense() for f in state.factors)
+        x, covered = draw_data(rng, z, u, state.noise)
+        out.append(
+            summarize(z, u, x, covered, state.alpha, float(state.densities[1]), state.noise)
+        )
+        tensor = PackedTensor.from_tensor(
+            BinaryTensor(x & KNOWN, ~KNOWN, ("row", "column"), (None, None))
+        )
+        target = target._replace(engine=target.engine.load(tensor))
+    return np.array(out, float)
+
+
+def largest(one, other):
+    """The largest z-score of the differences of means, by batch means of the chain."""
+    batches = other.reshape(50, -1, other.shape[1]).mean(axis=1)
+    error = np.sqrt(one.var(axis=0) / len(one) + batches.var(axis=0, ddof=1) / 50)
+    z = np.abs(one.mean(axis=0) - other.mean(axis=0)) / np.maximum(error, 1e-12)
+    return z.max(), compare.bound(one.shape[1])
+
+
+@pytest.mark.parametrize("kind", ["parallel", pytest.param("serial", marks=pytest.mark.slow)])
+def test_geweke_with_effects(kind):
+    """Prior moments of everything survive alternating data and parameters."""
+    found, limit = largest(prior_samples(QUICK), chain_samples(QUICK, kind))
+    assert found < limit
+
+
+# --- mistakes --------------------------------------------------------------------------------
+
+
+@pytest.mark.slow  # mistakes about levels are rejected quickly below
+def test_one_weight_for_all_columns_is_rejected(monkeypatch):
+    """The comparison with enumeration fails if columns share their gains."""
+    edits = [
+        (
+            f"weights[of_segments[s], n_integrated, {x}]",
+            f"weights[weights.shape[0] - 1, n_integrated, {x}]",
+        )
+        for x in (0, 1)
+    ]
+    mutant = mutate("thali.engines.cpu.by_class", edits)
+    monkeypatch.setattr(module("thali.engines.cpu.draw_rows"), "by_class", mutant)
+    compare.assert_rejected(*problem(FIXED), 2 * QUICK)
+
+
+MISTAKES = {
+    "half of the ones": (
+        "counts.n_ones.sum(axis=1)[:, None] * grids.rows",
+        "counts.n_ones.sum(axis=1)[:, None] * grids.rows * 0.5",
+    ),
+    "a prior that is not normalised": (
+        "prior[: log_prior.shape[1]] = np.exp(log_prior).T",
+        "prior[: log_prior.shape[1]] = np.exp(log_prior - log_prior.max(axis=1)[:, None]).T",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_about_levels_are_rejected(mistake, monkeypatch):
+    """The same comparison with the prior fails."""
+    mutant = mutate("thali.sampler.levels", [MISTAKES[mistake]])
+    monkeypatch.setattr(module("thali.sampler.step"), "draw_levels", mutant.draw_levels)
+    found, limit = largest(prior_samples(QUICK // 2), chain_samples(QUICK // 2, "parallel"))
+    assert found > limit
+
+
+def shift_probabilities(shifted, noise):
+    """How often each shift of the columns is drawn, over evenly spaced uniform numbers."""
+    moved = []
+    for u in (np.arange(2000) + 0.5) / 2000:
+        after = shifted(noise, [u] * 6)
+        moved.append(int(after.columns[0] - noise.columns[0]))
+        assert np.all(after.columns - noise.columns == moved[-1])
+        assert np.all(after.rows - noise.rows == -2 * moved[-1])
+        again = Levels(after.prior, after.rows, after.columns, after.jumps, after.hyper)
+        for name in ("row_classes", "column_classes"):
+            for one, other in zip(getattr(after, name), getattr(again, name), strict=True):
+                np.testing.assert_array_equal(one, other)
+    values, counts = np.unique(moved, return_counts=True)
+    return dict(zip(values.tolist(), (counts / 2000).tolist(), strict=True))
+
+
+def test_rows_and_columns_shift_by_their_priors():
+    """The shift is drawn from its conditional, which is the ratio of joint priors."""
+    prior = Effects(row_levels=tuple(np.arange(-4, 5) / 2.0), column_levels=(-2.0, -1.0, 0.0, 1.0))
+    noise = Levels(
+        prior, np.array([4, 5, 6]), np.array([1, 2, 2, 1]), np.zeros(4, int), Hyper(9, 1, 9, 0, 0)
+    )
+    expected = {}
+    for shift in (-1, 0, 1):
+        rows, columns = noise.rows - 2 * shift, noise.columns + shift
+        expected[shift] = np.exp(prior.log_prior(noise.with_both(rows, columns)))
+    total = sum(expected.values())
+    levels = module("thali.sampler.levels")
+    right = shift_probabilities(levels._shifted, noise)
+    wrong = mutate(
+        "thali.sampler.levels", [("        + _log_prior(n_columns, of_columns, shift)\n", "")]
+    )
+    assert right == pytest.approx({k: v / total for k, v in expected.items()}, abs=1e-3)
+    assert shift_probabilities(wrong._shifted, noise) != pytest.approx(right, abs=1e-2)
