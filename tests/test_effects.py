@@ -52,7 +52,8 @@ def one(state):
             (noise.prior.jump_sizes, noise.jumps),
         )
     )
-    return expit(rows[:, None] + columns + jumps * (users @ codes.T))
+    offset = noise.prior.offsets[noise.hyper.offset]
+    return expit(rows[:, None] + columns + offset + jumps * (users @ codes.T))
 
 
 def test_components_and_effects_are_found(posterior):

@@ -181,6 +181,7 @@ class LevelIndex(IntEnum):
     JUMP_MEAN = 3
     JUMP_SPREAD = 4
     SHIFT = 5  # of all rows against all columns
+    OFFSET = 6
 
 
 class OwnComponentIndex(IntEnum):

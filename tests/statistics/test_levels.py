@@ -18,6 +18,7 @@ SMALL = Effects(
     row_levels=(-1.5, 0.0, 1.5),  # steps as long as those of columns, so that both can shift
     column_levels=(-2.0, -0.5, 1.0),
     jump_sizes=(1.0, 2.5),
+    offsets=tuple(np.linspace(-0.6, 0.5, 12)),  # two of them between coarse ones
     spreads=(0.0, 0.7, 1.5),
 )
 FIXED = Model(noise=SMALL, alpha=1.0, density=0.35)
@@ -82,7 +83,10 @@ def draw_prior(rng):
     density = rng.beta(DENSITY.a, DENSITY.b)
     u = rng.random((N_COLUMNS, z.shape[1])) < density
     sa, sb, sc = rng.integers(len(SMALL.spreads), size=3).tolist()
-    m, c = int(rng.integers(len(SMALL.column_levels))), int(rng.integers(len(SMALL.jump_sizes)))
+    m, c, o = (
+        int(rng.integers(len(grid)))
+        for grid in (SMALL.column_levels, SMALL.jump_sizes, SMALL.offsets)
+    )
 
     def levels(grid, mean, spread, n):
         law = exact.level_law(grid, mean, SMALL.spreads[spread])
@@ -93,7 +97,7 @@ def draw_prior(rng):
         levels(SMALL.row_levels, 0.0, sa, N_ROWS),
         levels(SMALL.column_levels, SMALL.column_levels[m], sb, N_COLUMNS),
         levels(SMALL.jump_sizes, SMALL.jump_sizes[c], sc, N_COLUMNS),
-        Hyper(sa, m, sb, c, sc),
+        Hyper(sa, m, sb, c, sc, o),
     )
     return z, u, alpha, density, noise
 
@@ -108,7 +112,7 @@ def draw_data(rng, z, u, noise):
             (SMALL.jump_sizes, noise.jumps),
         )
     )
-    odds = a[:, None] + b + c * covered
+    odds = a[:, None] + b + c * covered + SMALL.offsets[noise.hyper.offset]
     return rng.random(covered.shape) < 1 / (1 + np.exp(-odds)), covered
 
 
@@ -213,36 +217,57 @@ def test_mistakes_about_levels_are_rejected(mistake, monkeypatch):
 
 
 def shift_probabilities(shifted, noise):
-    """How often each shift of the columns is drawn, over evenly spaced uniform numbers."""
+    """How often each shift of columns and offset is drawn, over evenly spaced uniform numbers."""
     moved = []
     for u in (np.arange(2000) + 0.5) / 2000:
-        after = shifted(noise, [u] * 6)
-        moved.append(int(after.columns[0] - noise.columns[0]))
-        assert np.all(after.columns - noise.columns == moved[-1])
-        assert np.all(after.rows - noise.rows == -2 * moved[-1])
+        after = shifted(noise, [u] * 7)
+        up, aside = int(after.columns[0] - noise.columns[0]), after.hyper[-1] - noise.hyper[-1]
+        moved.append((up, aside))
+        assert np.all(after.columns - noise.columns == up)
+        np.testing.assert_allclose(after.log_odds, noise.log_odds)
         again = Levels(after.prior, after.rows, after.columns, after.jumps, after.hyper)
         for name in ("row_classes", "column_classes"):
             for one, other in zip(getattr(after, name), getattr(again, name), strict=True):
                 np.testing.assert_array_equal(one, other)
-    values, counts = np.unique(moved, return_counts=True)
-    return dict(zip(values.tolist(), (counts / 2000).tolist(), strict=True))
+    return {shift: moved.count(shift) / 2000 for shift in sorted(set(moved))}
 
 
 def test_rows_and_columns_shift_by_their_priors():
     """The shift is drawn from its conditional, which is the ratio of joint priors."""
-    prior = Effects(row_levels=tuple(np.arange(-4, 5) / 2.0), column_levels=(-2.0, -1.0, 0.0, 1.0))
-    noise = Levels(
-        prior, np.array([4, 5, 6]), np.array([1, 2, 2, 1]), np.zeros(4, int), Hyper(9, 1, 9, 0, 0)
+    prior = Effects(
+        row_levels=tuple(np.arange(-4, 5) / 2.0),
+        column_levels=(-2.0, -1.0, 0.0, 1.0),
+        offsets=(-0.25, 0.0, 0.25, 0.5),
     )
+    rows, columns = np.array([4, 5, 6]), np.array([1, 2, 2, 1])
+    hyper = Hyper(9, 1, 9, 0, 0, 1)
+    noise = Levels(prior, rows, columns, np.zeros(4, int), hyper)
     expected = {}
-    for shift in (-1, 0, 1):
-        rows, columns = noise.rows - 2 * shift, noise.columns + shift
-        expected[shift] = np.exp(prior.log_prior(noise.with_both(rows, columns)))
+    for up in (-1, 0, 1):
+        for aside in (0, 2):  # two steps of the offset are one of rows
+            down, with_mean = 2 * up + aside // 2, hyper._replace(column_mean=1 + up)
+            after = noise.with_both(
+                rows - down, columns + up, with_mean._replace(offset=1 + aside)
+            )
+            expected[up, aside] = np.exp(prior.log_prior(after))
     total = sum(expected.values())
     levels = module("thali.sampler.levels")
     right = shift_probabilities(levels._shifted, noise)
     wrong = mutate(
-        "thali.sampler.levels", [("        + _log_prior(n_columns, of_columns, shift)\n", "")]
+        "thali.sampler.levels",
+        [("_log_prior(n_rows, of_rows, -down)\n", "_log_prior(n_rows, of_rows, 0)\n")],
     )
     assert right == pytest.approx({k: v / total for k, v in expected.items()}, abs=1e-3)
     assert shift_probabilities(wrong._shifted, noise) != pytest.approx(right, abs=1e-2)
+
+
+def test_bad_grids_are_refused():
+    """One sentence says what was given and what is allowed."""
+    for wrong, message in (
+        ({"row_levels": (1.0, 2.0)}, "row_levels from 1 on .* with zero"),
+        ({"jump_sizes": (-1.0, 2.0)}, "jump_sizes from -1 on .* positive"),
+        ({"spreads": (0.5, 1.0)}, "spreads from 0.5 on"),
+        ({"offsets": (0.2, 0.1)}, "offsets=.0.2, 0.1. was given; allowed are 1 to 255"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Effects(**wrong)

@@ -165,14 +165,17 @@ def _effects_mass(x, known, prior):
     predictions = np.arange(1 << n * d)
     of_row = [predictions >> row * d & (1 << d) - 1 for row in range(n)]
     mass = np.zeros(1 << n * d)
-    for i, j in product(
-        product(range(len(columns)), repeat=d), product(range(len(jumps)), repeat=d)
+    for i, j, offset in product(
+        product(range(len(columns)), repeat=d),
+        product(range(len(jumps)), repeat=d),
+        prior.offsets,
     ):
         i, j = list(i), list(j)
         weight = np.mean([p[i].prod() for p in of_columns]) * np.mean(
             [p[j].prod() for p in of_jumps]
         )
-        odds = rows[:, None, None] + columns[i] + jumps[j] * f  # level, pattern, column
+        weight /= len(prior.offsets)
+        odds = rows[:, None, None] + columns[i] + jumps[j] * f + offset  # level, pattern, column
         one = 1 / (1 + np.exp(-odds))
         lines = []
         for row in range(n):

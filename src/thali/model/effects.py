@@ -36,7 +36,9 @@ class Effects:
     column, plus the jump of the column if a component covers the entry. The mean of the column
     levels and that of the jumps are unknown, as are the three spreads (standard deviations). A
     spread of zero means that there is no effect; with all three at zero, there are two error rates
-    for the whole table.
+    for the whole table. Because steps between levels are wide, all log odds share an offset, which
+    is unknown as well: without it, rows would have effects only to make up for a mean that lies
+    between two levels.
 
     Parameters
     ----------
@@ -44,7 +46,10 @@ class Effects:
         Whether rows have levels of their own, columns have levels of their own, and every column
         has its own jump. Otherwise that spread is zero.
     row_levels, column_levels, jump_sizes
-        Ascending grids. Row levels must contain zero, and jumps must be positive.
+        Ascending grids. Row levels must contain zero, and jumps must be positive. By default,
+        steps of jumps are 0.1, or 0.25 if every column has its own.
+    offsets
+        Offsets to choose from; all are equally likely a priori.
     spreads
         Standard deviations to choose from, beginning with zero; all are equally likely a priori.
     """
@@ -55,10 +60,27 @@ class Effects:
     jumps: bool = False
     row_levels: tuple[float, ...] = _steps(-8.0, 8.0, 0.25)
     column_levels: tuple[float, ...] = _steps(-8.0, 8.0, 0.5)
-    jump_sizes: tuple[float, ...] = _steps(0.5, 6.0, 0.25)
+    jump_sizes: tuple[float, ...] = ()
+    offsets: tuple[float, ...] = _steps(-0.55, 0.55, 0.005)
     spreads: tuple[float, ...] = (
         0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0,
     )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        if not self.jump_sizes:
+            sizes = _steps(0.5, 6.0, 0.25) if self.jumps else _steps(0.5, 12.0, 0.1)
+            object.__setattr__(self, "jump_sizes", sizes)
+        for name in ("row_levels", "column_levels", "jump_sizes", "offsets", "spreads"):
+            object.__setattr__(self, name, _checked(name, getattr(self, name)))
+        for name, is_right, allowed in (
+            ("row_levels", 0.0 in self.row_levels, "zero"),
+            ("jump_sizes", self.jump_sizes[0] > 0.0, "positive numbers"),
+            ("spreads", self.spreads[0] == 0.0, "zero as the first"),
+        ):
+            if not is_right:
+                first = getattr(self, name)[0]
+                msg = f"{name} from {first:g} on were given; allowed are grids with {allowed}."
+                raise ValueError(msg)
 
     @property
     def grids(self) -> Grids:
@@ -70,13 +92,14 @@ class Effects:
         grids = self.grids
         level = float(logit(spurious))
         column = _nearest(grids.columns, level)
+        offset = _nearest(grids.offsets, level - grids.columns[column])
         jump = _nearest(grids.jumps, -float(logit(dropped)) - level)
         n_rows, n_columns = shape
         zero = _nearest(grids.rows, 0.0)
         return Levels(
             self,
             np.full(n_rows, zero), np.full(n_columns, column), np.full(n_columns, jump),
-            Hyper(0, column, 0, jump, 0),
+            Hyper(0, column, 0, jump, 0, offset),
         )  # fmt: skip
 
     def log_prior(self, noise: Levels) -> float:
@@ -90,6 +113,7 @@ class Effects:
             n_spreads if self.rows else 1,
             len(grids.columns) * (n_spreads if self.columns else 1),
             len(grids.jumps) * (n_spreads if self.jumps else 1),
+            len(grids.offsets),
         )
         return float(total) - float(np.log(choices).sum())
 
@@ -102,6 +126,14 @@ class Hyper(NamedTuple):
     column_spread: int
     jump_mean: int
     jump_spread: int
+    offset: int
+
+
+class Steps(NamedTuple):
+    """How many steps of one grid are a step of another; 0 if it is not a whole number."""
+
+    of_columns: int  # steps of row levels in a step of column levels
+    of_rows: int  # steps of offsets in a step of row levels
 
 
 class Grids(NamedTuple):
@@ -110,11 +142,12 @@ class Grids(NamedTuple):
     rows: NDArray[np.float64]
     columns: NDArray[np.float64]
     jumps: NDArray[np.float64]
+    offsets: NDArray[np.float64]
     spreads: NDArray[np.float64]
     of_rows: NDArray[np.float64]  # (n_spreads, n_levels)
     of_columns: NDArray[np.float64]  # (n_means, n_spreads, n_levels)
     of_jumps: NDArray[np.float64]  # (n_means, n_spreads, n_sizes)
-    ratio: int  # of the steps of column levels and row levels; 0 if it is not a whole number
+    steps: Steps
 
 
 class Levels:
@@ -134,6 +167,12 @@ class Levels:
         self.jumps = jumps
         self.hyper = hyper
 
+    @property
+    def column_odds(self) -> NDArray[np.float64]:
+        """Log odds of a one at every level of a column, in an average row without cover."""
+        grids = self.prior.grids
+        return grids.columns + grids.offsets[self.hyper.offset]
+
     def for_rows(self, n_rows: int) -> Levels:
         """Return the same levels of columns for other rows, which are all average at first."""
         rows = np.full(n_rows, _nearest(self.prior.grids.rows, 0.0))
@@ -149,15 +188,20 @@ class Levels:
         """Return the same levels of rows with other levels and jumps of columns."""
         return self._keeping("row_classes", Levels(self.prior, self.rows, columns, jumps, hyper))
 
-    def with_both(self, rows: Index, columns: Index) -> Levels:
+    def with_both(self, rows: Index, columns: Index, hyper: Hyper) -> Levels:
         """Return levels that are all shifted, so that rows and columns keep their classes."""
-        both = Levels(self.prior, rows, columns, self.jumps, self.hyper)
+        both = Levels(self.prior, rows, columns, self.jumps, hyper)
         of_rows, classes = self.row_classes
-        both.__dict__["row_classes"] = of_rows + (rows[0] - int(self.rows[0])), classes
+        both.__dict__["row_classes"] = of_rows + (int(rows[0]) - int(self.rows[0])), classes
         of_columns, *rest = self.column_classes
-        shift = columns[0] - int(self.columns[0])
+        shift = int(columns[0]) - int(self.columns[0])
         both.__dict__["column_classes"] = (of_columns + shift, *rest)
         return both
+
+    def with_offset(self, offset: int) -> Levels:
+        """Return the same levels with another offset of all log odds."""
+        hyper = self.hyper._replace(offset=offset)
+        return self.with_both(self.rows, self.columns, hyper)
 
     def _keeping(self, classes: str, changed: Levels) -> Levels:
         """Let other levels have the same classes, by which an engine has sorted the data."""
@@ -173,7 +217,7 @@ class Levels:
     def values(self) -> tuple[float, ...]:
         """Return the quantities: two rates of an average row and column, and three spreads."""
         grids, hyper = self.prior.grids, self.hyper
-        level = grids.columns[hyper.column_mean]
+        level = self.column_odds[hyper.column_mean]
         covered = level + grids.jumps[hyper.jump_mean]
         spreads = grids.spreads[[hyper.row_spread, hyper.column_spread, hyper.jump_spread]]
         return float(expit(level)), float(expit(-covered)), *map(float, spreads)
@@ -209,7 +253,7 @@ class Levels:
         """Log odds of a one by class of row, class of column, and whether it is covered."""
         grids = self.prior.grids
         levels, jumps, _ = self.column_classes
-        plain = grids.rows[self.row_classes[0]][:, None] + grids.columns[levels]
+        plain = grids.rows[self.row_classes[0]][:, None] + self.column_odds[levels]
         return np.stack([plain, plain + grids.jumps[jumps]], axis=-1)
 
     def weights(self) -> Weights:
@@ -230,8 +274,10 @@ class Levels:
         gain = zero[..., 1] - zero[..., 0]
         # The log odds, which are higher by the jump, are the difference of both gains.
         jumps = self.prior.grids.jumps[self.column_classes[1]]
-        table = np.stack([gain + jumps, gain], axis=-1)
-        return Weights(table[:, :, None], self.row_classes[1], self.column_classes[2])
+        table = np.stack([gain + jumps, gain], axis=-1)[:, :, None]
+        if table.shape[:2] == (1, 1):  # no effects: as fast as with two rates
+            return Weights(table)
+        return Weights(table, self.row_classes[1], self.column_classes[2])
 
     @cached_property
     def typical(self) -> tuple[float, float]:
@@ -258,28 +304,43 @@ class Levels:
         )
 
 
+def _checked(name: str, values: tuple[float, ...]) -> tuple[float, ...]:
+    """Return a grid as numbers; a level is stored as a byte."""
+    grid = np.asarray(values, np.float64) if len(values) else np.zeros(0)
+    is_valid = grid.ndim == 1 and np.isfinite(grid).all() and (np.diff(grid) > 0.0).all()
+    if not is_valid or not 1 <= len(grid) <= 255:
+        msg = (
+            f"{name}={values!r:.60} was given; allowed are 1 to 255 finite numbers in ascending "
+            "order; sort them, or give fewer."
+        )
+        raise ValueError(msg)
+    return tuple(grid.tolist())
+
+
 @lru_cache(maxsize=16)
 def _grids(prior: Effects) -> Grids:
-    rows, columns, jumps, spreads = (
+    rows, columns, jumps, offsets, spreads = (
         np.array(values, np.float64)
-        for values in (prior.row_levels, prior.column_levels, prior.jump_sizes, prior.spreads)
-    )
+        for values in (
+            prior.row_levels, prior.column_levels, prior.jump_sizes, prior.offsets, prior.spreads
+        )
+    )  # fmt: skip
     return Grids(
-        rows, columns, jumps, spreads,
+        rows, columns, jumps, offsets, spreads,
         np.array([log_level_prior(rows, 0.0, s) for s in spreads]),
         np.array([[log_level_prior(columns, m, s) for s in spreads] for m in columns]),
         np.array([[log_level_prior(jumps, m, s) for s in spreads] for m in jumps]),
-        _ratio(rows, columns),
+        Steps(_ratio(rows, columns), _ratio(offsets, rows)),
     )  # fmt: skip
 
 
-def _ratio(rows: NDArray[np.float64], columns: NDArray[np.float64]) -> int:
-    """Return how many steps of row levels are one step of column levels, or 0."""
-    if min(len(rows), len(columns)) < 2:
+def _ratio(fine: NDArray[np.float64], coarse: NDArray[np.float64]) -> int:
+    """Return how many steps of one grid are a step of another, or 0."""
+    if min(len(fine), len(coarse)) < 2:
         return 0
-    step, of_columns = np.diff(rows), np.diff(columns)
-    ratio = round(of_columns[0] / step[0])
-    is_whole = np.allclose(step, step[0]) and np.allclose(of_columns, ratio * step[0])
+    steps, of_coarse = np.diff(fine), np.diff(coarse)
+    ratio = round(of_coarse[0] / steps[0])
+    is_whole = np.allclose(steps, steps[0]) and np.allclose(of_coarse, ratio * steps[0])
     return ratio if is_whole else 0
 
 

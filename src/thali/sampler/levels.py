@@ -9,7 +9,7 @@ hardly be entered or left.
 
 from __future__ import annotations
 
-from math import exp, log
+from math import exp, log, log1p
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Index
-    from thali.model.effects import Effects, Levels
+    from thali.model.effects import Effects, Grids, Levels
     from thali.sampler.state import State
     from thali.sampler.target import Target
     from thali.streams import Stream
@@ -35,6 +35,9 @@ _LEAST = -690.0
 
 _SMALL = 1e-30
 """Smaller probabilities are not multiplied with those of seven other lines."""
+
+_MANY_ROWS, _OFFSET_EVERY = 2000, 8
+"""With more rows, the offset is drawn in one of so many sweeps."""
 
 
 def draw_levels(
@@ -54,25 +57,13 @@ def draw_levels(
     prior = noise.prior if prior is None else prior
     grids = noise.prior.grids
     uniforms = stream.uniforms(Site.LEVEL_PRIORS, len(LevelIndex)).tolist()
-    hyper, columns, jumps = noise.hyper, noise.columns, noise.jumps
-
-    if prior.rows:
-        pairs = noise.column_classes
-        counts = count_lines(state, target, 0, pairs[2])
-        odds = grids.columns[pairs[0]]
-        softplus = _softplus(grids.rows, odds, odds + grids.jumps[pairs[1]])
-        table = _table(counts, softplus) + counts.n_ones.sum(axis=1)[:, None] * grids.rows
-        relative = _relative(table)
-        spread = _pick(sum_out(relative, grids.of_rows), uniforms[LevelIndex.ROW_SPREAD])
-        rows = _draw(stream, site_of(Site.LEVELS, 0), relative, grids.of_rows[spread])
-        hyper = hyper._replace(row_spread=spread)
-        noise = noise.with_rows(rows, hyper)
-
+    noise = _draw_rows(stream, state, target, prior, uniforms[LevelIndex.ROW_SPREAD])
     if is_column_held:
         return noise
+    hyper, jumps = noise.hyper, noise.jumps
     levels, classes = noise.row_classes
     counts = count_lines(state, target, 1, classes)
-    of_rows = grids.rows[levels]
+    of_rows = grids.rows[levels] + grids.offsets[hyper.offset]
 
     occurring, of_jumps = np.unique(jumps, return_inverse=True)
     softplus = np.stack(
@@ -90,53 +81,140 @@ def draw_levels(
     columns = _draw(stream, site_of(Site.LEVELS, 1), relative, grids.of_columns[mean, spread])
     hyper = hyper._replace(column_mean=mean, column_spread=spread)
     if is_jump_held:
-        return _shifted(noise.with_columns(columns, jumps, hyper), uniforms)
+        return _moved(noise.with_columns(columns, jumps, hyper), counts, uniforms)
 
     occurring, of_columns = np.unique(columns, return_inverse=True)
-    softplus = np.stack(
-        [_softplus(grids.jumps, None, of_rows + level)[0] for level in grids.columns[occurring]]
-    )
-    table = _table(counts, softplus, of_columns) + counts.n_ones[:, 1:] * grids.jumps
     spread = hyper.jump_spread
     if prior.jumps or spread:
+        softplus = np.stack(
+            [_softplus(grids.jumps, None, of_rows + b)[0] for b in grids.columns[occurring]]
+        )
+        table = _table(counts, softplus, of_columns) + counts.n_ones[:, 1:] * grids.jumps
         relative = _relative(table)
         log_sums = sum_out(relative, grids.of_jumps[:, spread])
         mean = _pick(log_sums, uniforms[LevelIndex.JUMP_MEAN])
         spread = _pick(sum_out(relative, grids.of_jumps[mean]), uniforms[LevelIndex.JUMP_SPREAD])
         jumps = _draw(stream, site_of(Site.JUMPS, 1), relative, grids.of_jumps[mean, spread])
     else:  # one jump for all columns
-        mean = _pick(table.sum(axis=0), uniforms[LevelIndex.JUMP_MEAN])
+        _, covered = _count_groups(counts.free, counts.known, of_columns, len(occurring))
+        odds = np.add.outer(grids.columns[occurring], of_rows)
+        log_weights = counts.n_ones[:, 1].sum() * grids.jumps
+        log_weights -= _sum_softplus(covered, odds, grids.jumps)
+        mean = _pick(log_weights, uniforms[LevelIndex.JUMP_MEAN])
         jumps = np.full(len(columns), mean)
     hyper = hyper._replace(jump_mean=mean, jump_spread=spread)
-    return _shifted(noise.with_columns(columns, jumps, hyper), uniforms)
+    return _moved(noise.with_columns(columns, jumps, hyper), counts, uniforms)
+
+
+def _draw_rows(stream: Stream, state: State, target: Target, prior: Effects, u: float) -> Levels:
+    """Draw the spread of rows and the offset of all log odds at once, then the levels of rows.
+
+    Given the levels, an offset could hardly move. It moves by whole numbers of ``_fine`` steps
+    here, because every offset has its own likelihoods of rows; with many rows, it moves in some
+    sweeps only.
+    """
+    noise: Levels = state.noise
+    grids, hyper = noise.prior.grids, noise.hyper
+    levels, of_jumps, classes = noise.column_classes
+    counts = count_lines(state, target, 0, classes)
+    n_ones = counts.n_ones.sum(axis=1)[:, None] * grids.rows
+    is_offset_held = len(noise.rows) > _MANY_ROWS and int(stream.sweep) % _OFFSET_EVERY
+
+    def likelihoods(offset: int) -> Likelihoods:
+        odds = grids.columns[levels] + grids.offsets[offset]
+        softplus = _softplus(grids.rows, odds, odds + grids.jumps[of_jumps])
+        return _relative(_table(counts, softplus) + n_ones)
+
+    spreads = range(len(grids.spreads)) if prior.rows else [hyper.row_spread]
+    fine = _fine(grids)
+    offsets = range(hyper.offset % fine, len(grids.offsets), fine)
+    if is_offset_held:
+        offsets = range(hyper.offset, hyper.offset + 1)
+    total = int(counts.n_ones.sum())
+    log_sums = np.empty((len(offsets), len(spreads)))
+    for k, offset in enumerate(offsets):
+        given = likelihoods(offset)
+        log_sums[k] = sum_out(given, grids.of_rows[list(spreads)]) + given.largest
+        log_sums[k] += total * grids.offsets[offset]
+    k, chosen = divmod(_pick(log_sums.ravel(), u), len(spreads))
+    spread, offset = spreads[chosen], offsets[k]
+    given = given if len(offsets) == 1 else likelihoods(offset)
+    rows = _draw(stream, site_of(Site.LEVELS, 0), given, grids.of_rows[spread])
+    return noise.with_rows(rows, hyper._replace(row_spread=spread, offset=offset))
+
+
+def _moved(noise: Levels, counts: LineCounts, uniforms: list[float]) -> Levels:
+    """Draw the last part of the offset given all levels, and shift rows against columns."""
+    return _shifted(_with_fine_offset(noise, counts, uniforms[LevelIndex.OFFSET]), uniforms)
+
+
+def _with_fine_offset(noise: Levels, counts: LineCounts, u: float) -> Levels:
+    """Draw the offset given all levels, among those between two coarse ones."""
+    grids, hyper = noise.prior.grids, noise.hyper
+    fine = _fine(grids)
+    first = hyper.offset // fine * fine
+    some = grids.offsets[first : first + fine]
+    if len(some) == 1:
+        return noise
+    _, _, of_columns = noise.column_classes
+    n_classes = noise.log_odds.shape[1]
+    groups = _count_groups(counts.free, counts.known, of_columns, n_classes)
+    log_weights = counts.n_ones.sum() * some
+    for covered, n in enumerate(groups):
+        odds = noise.log_odds[:, :, covered].T - grids.offsets[hyper.offset]
+        log_weights -= _sum_softplus(n, np.ascontiguousarray(odds), some)
+    return noise.with_offset(first + _pick(log_weights, u))
+
+
+def _fine(grids: Grids) -> int:
+    """Return how many offsets there are between two coarse ones, of which there are about ten."""
+    return -(-len(grids.offsets) // 11)
 
 
 def _shifted(noise: Levels, uniforms: list[float]) -> Levels:
-    """Draw how far all rows go down while all columns go up, or the other way round.
+    """Draw how far all rows go down while columns or the offset go up, or the other way round.
 
-    The likelihood depends on sums of levels of rows and columns only, so their priors alone
-    decide. Without this step, rows that lie below zero on average would stay there: with columns
-    at their levels, no single row can move.
+    The likelihood depends on sums of a level of a row, a level of a column and the offset only, so
+    their priors alone decide. Without this step, rows that lie below zero on average would stay
+    there: with columns at their levels, no single row can move. The mean of the columns goes with
+    them.
     """
     grids, hyper = noise.prior.grids, noise.hyper
-    if not noise.prior.rows or grids.ratio == 0:
+    if not noise.prior.rows or grids.steps.of_columns == 0:
         return noise
     rows, columns = noise.rows.astype(np.int64), noise.columns.astype(np.int64)
-    lowest = max(-int(columns.min()), -((len(grids.rows) - 1 - int(rows.max())) // grids.ratio))
-    highest = min(len(grids.columns) - 1 - int(columns.max()), int(rows.min()) // grids.ratio)
-    shifts = np.arange(lowest, highest + 1)
+    shifts = _possible_shifts(noise, rows, columns)
     n_rows, n_columns = np.bincount(rows), np.bincount(columns)
     of_rows = grids.of_rows[hyper.row_spread]
-    of_columns = grids.of_columns[hyper.column_mean, hyper.column_spread]
     log_priors = [
-        _log_prior(n_rows, of_rows, -grids.ratio * shift)
-        + _log_prior(n_columns, of_columns, shift)
-        for shift in shifts.tolist()
+        _log_prior(n_rows, of_rows, -down)
+        + _log_prior(n_columns, grids.of_columns[hyper.column_mean + up, hyper.column_spread], up)
+        for down, up, _ in shifts
     ]
-    shift = int(shifts[_pick(np.array(log_priors), uniforms[LevelIndex.SHIFT])])
-    if shift == 0:
+    down, up, aside = shifts[_pick(np.array(log_priors), uniforms[LevelIndex.SHIFT])]
+    if down == up == aside == 0:
         return noise
-    return noise.with_both(rows - grids.ratio * shift, columns + shift)
+    hyper = hyper._replace(column_mean=hyper.column_mean + up, offset=hyper.offset + aside)
+    return noise.with_both(rows - down, columns + up, hyper)
+
+
+def _possible_shifts(noise: Levels, rows: Index, columns: Index) -> list[tuple[int, int, int]]:
+    """Return by how many steps rows can go down, columns up and the offset up, sums unchanged."""
+    grids, hyper = noise.prior.grids, noise.hyper
+    of_columns, of_rows = grids.steps
+    low, high = int(columns.min()), int(columns.max())
+    ups = range(-min(low, hyper.column_mean), len(grids.columns) - max(high, hyper.column_mean))
+    asides = [0]
+    if of_rows:
+        before, after = hyper.offset // of_rows, (len(grids.offsets) - 1 - hyper.offset) // of_rows
+        asides = list(range(-before, after + 1))
+    return [
+        (down, up, aside * of_rows)
+        for up in ups
+        for aside in asides
+        for down in [up * of_columns + aside]
+        if int(rows.max()) - len(grids.rows) < down <= int(rows.min())
+    ]
 
 
 def _log_prior(numbers: Index, log_prior: NDArray[np.float64], shift: int) -> float:
@@ -226,16 +304,47 @@ def _fill_table(
     return table
 
 
+@jit
+def _count_groups(free: Index, known: Index, of_lines: Index, n: int) -> tuple[Index, Index]:
+    """Count the uncovered and the covered entries by group of lines and class of column."""
+    uncovered = np.zeros((n, free.shape[1]), np.int64)
+    covered = np.zeros((n, free.shape[1]), np.int64)
+    for i in range(free.shape[0]):
+        for c in range(free.shape[1]):
+            n_free = free[i, c, 0] + free[i, c, 1]
+            uncovered[of_lines[i], c] += n_free
+            covered[of_lines[i], c] += known[i, c, 0] + known[i, c, 1] - n_free
+    return uncovered, covered
+
+
+@jit
+def _sum_softplus(
+    counts: Index, odds: NDArray[np.float64], grid: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the sum of counts times log(1 + exp(log odds + level)), for every level."""
+    sums = np.zeros(grid.shape[0])
+    for i in range(counts.shape[0]):
+        for c in range(counts.shape[1]):
+            if counts[i, c] == 0:
+                continue
+            for level in range(grid.shape[0]):
+                x = odds[i, c] + grid[level]
+                sums[level] += counts[i, c] * (max(x, 0.0) + log1p(exp(-abs(x))))
+    return sums
+
+
 class Likelihoods(NamedTuple):
     """Likelihood of every level of a line, relative to its likeliest."""
 
+    largest: float  # sum over lines of the log likelihood of the likeliest level
     logs: NDArray[np.float64]  # (n_lines, n_levels)
     relative: NDArray[np.float64]  # with impossible levels, to a multiple of four
 
 
 def _relative(table: NDArray[np.float64]) -> Likelihoods:
     """Return likelihoods given log likelihoods, which are changed in place."""
-    return Likelihoods(table, _exponentials(table))
+    largest = float(table.max(axis=1).sum())
+    return Likelihoods(largest, table, _exponentials(table))
 
 
 @jit
@@ -323,7 +432,7 @@ def _draw(stream: Stream, site: int, given: Likelihoods, log_prior: NDArray[np.f
     """Draw the level of every line (eq. 28 and 29)."""
     if np.isinf(log_prior).sum() == len(log_prior) - 1:  # no spread: all lines have one level
         return np.full(len(given.logs), log_prior.argmax())
-    levels: Index = _draw_lines(*stream, np.uint64(site), *given, log_prior, np.exp(log_prior))
+    levels: Index = _draw_lines(*stream, np.uint64(site), *given[1:], log_prior, np.exp(log_prior))
     return levels
 
 

@@ -123,7 +123,8 @@ def _search(key: np.uint64, host: Target) -> Iterator[Starting]:
     if not isinstance(host.priors.noise, Effects):
         yield from _family(key, host, range(host.n_starts), [])
         return
-    trained, hidden = hide(start_key(key, _HIDING), host)
+    # All chains hide the same entries: what they decide then differs by what they have found.
+    trained, hidden = hide(start_key(np.uint64(0), _HIDING), host)
     history: list[Attempted] = []
     none = Growth(start_key(key, _NONE), trained, is_flat=False)
     candidates = [none.result()]

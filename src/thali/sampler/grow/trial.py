@@ -91,7 +91,7 @@ def _log_scores(state: State, hidden: Hidden) -> NDArray[np.float64]:
     noise, grids = state.noise, state.noise.prior.grids
     users, codes = state.factors
     covered = _is_covered(users.words, codes.words, hidden.rows, hidden.columns)
-    odds = grids.rows[noise.rows[hidden.rows]] + grids.columns[noise.columns[hidden.columns]]
+    odds = grids.rows[noise.rows[hidden.rows]] + noise.column_odds[noise.columns[hidden.columns]]
     odds = odds + grids.jumps[noise.jumps[hidden.columns]] * covered
     scores: NDArray[np.float64] = log_expit(np.where(hidden.values, odds, -odds))
     return scores
