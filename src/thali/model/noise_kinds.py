@@ -26,6 +26,7 @@ class NoiseKind(NamedTuple):
     quantities: tuple[NoiseQuantity, ...]
     has_interval: bool  # False if an interval over the draws would not express uncertainty
     sentence: str  # with a replacement field for each quantity
+    spreads: tuple[NoiseQuantity, ...] = ()  # of the effects of rows and columns, if it has any
 
 
 SPURIOUS = NoiseQuantity(
@@ -101,6 +102,7 @@ EFFECTS = NoiseKind(
         "In an average row and column, {spurious} of the entries outside the components read one; "
         "inside {dropped} read zero."
     ),
+    spreads=SPREADS,
 )
 
 NOISE_KINDS = {kind.name: kind for kind in (UNEQUAL, EQUAL, FIXED, AS_PUBLISHED, EFFECTS)}
