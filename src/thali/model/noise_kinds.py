@@ -27,6 +27,7 @@ class NoiseKind(NamedTuple):
     has_interval: bool  # False if an interval over the draws would not express uncertainty
     sentence: str  # with a replacement field for each quantity
     spreads: tuple[NoiseQuantity, ...] = ()  # of the effects of rows and columns, if it has any
+    without: str = ""  # the sentence if there are no components, where it differs
 
 
 SPURIOUS = NoiseQuantity(
@@ -103,6 +104,7 @@ EFFECTS = NoiseKind(
         "inside {dropped} read zero."
     ),
     spreads=SPREADS,
+    without="In an average row and column, {spurious} of the entries read one.",
 )
 
 NOISE_KINDS = {kind.name: kind for kind in (UNEQUAL, EQUAL, FIXED, AS_PUBLISHED, EFFECTS)}

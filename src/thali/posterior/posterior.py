@@ -81,7 +81,7 @@ class Posterior(Predictions, Trust):
         >>> int(posterior.n_components_table(least_users=2).idxmax())
         3
         """
-        import pandas as pd  # noqa: PLC0415 - slow to import
+        from thali.posterior.tables import probabilities  # noqa: PLC0415
 
         self._need_draws()
         count("least_users", least_users, least=1)
@@ -89,9 +89,7 @@ class Posterior(Predictions, Trust):
         if least_users > 1:
             sizes = (draw.state.factors[0].sizes() for draw in self)
             numbers = np.array([np.count_nonzero(s >= least_users) for s in sizes])
-        values, counts = np.unique(numbers, return_counts=True)
-        index = pd.Index(values, name="n_components")
-        return pd.Series(counts / counts.sum(), index=index, name="probability")
+        return probabilities(numbers)
 
     @cached_property
     def n_that_matter(self) -> NDArray[np.int64]:

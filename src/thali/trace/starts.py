@@ -58,5 +58,5 @@ def start_of(arrays: Mapping[str, NDArray[Any]]) -> tuple[Attempted, ...]:
 
 
 def _tried(values: list[float]) -> Tried | None:
-    *scores, n_hidden = values
-    return None if np.isnan(n_hidden) else Tried(*scores, int(n_hidden))
+    score, gain, error, n_hidden = values
+    return None if np.isnan(n_hidden) else Tried(score, gain, error, int(n_hidden))
