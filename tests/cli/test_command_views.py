@@ -30,6 +30,15 @@ PROMISED = {
     "seed": int,
     "n_components": NUMBERS,
     "shared_components": NUMBERS,
+    "components_that_matter": NUMBERS,
+    "beyond_rates": {
+        "is_there": bool,
+        "gain": float,
+        "standard_error": float,
+        "total": float,
+        "evidence": float,
+        "n_hidden": int,
+    },
     "noise": {"kind": str, "spurious": NUMBER, "dropped": NUMBER},
     "alpha": NUMBER,
     "density": {...: NUMBER},
@@ -37,7 +46,22 @@ PROMISED = {
     "r_hat": {...: float},
     "ess": {...: float},
     "moves": {...: {"tried": int, "accepted": int}},
-    "starts": [[{"stage": str, "n_components": int, "evidence": float}]],
+    "starts": [
+        [
+            {
+                "stage": str,
+                "kind": str,
+                "n_components": int,
+                "evidence": float,
+                "hidden": {
+                    "score": float,
+                    "gain": float,
+                    "standard_error": float,
+                    "n_hidden": int,
+                },
+            }
+        ]
+    ],
     "same_rows": float,
     "agree": bool,
     "warning": str,
@@ -47,6 +71,7 @@ PROMISED = {
 }
 MAY_BE_NONE = {
     "alpha",
+    "beyond_rates",
     "warning",
     "verdict",
     "wall_seconds",
@@ -59,7 +84,7 @@ MAY_BE_NONE = {
 
 def conforms(value, promised, path=""):
     """Check a JSON value against what is promised."""
-    top = path.split(".")[1] if "." in path else ""
+    top = path.split(".")[1].rstrip("[]") if "." in path else ""
     if value is None:
         assert top in MAY_BE_NONE, path
     elif isinstance(promised, dict):
@@ -100,8 +125,9 @@ def test_summary_for_machines(run, finished, name):
     assert (found["alpha"] is None) == (name == "agree")
     assert found["agree"] == (found["warning"] is None) == (name == "agree")
     assert found["wall_seconds"] == posterior.wall_seconds > 0
-    starts = [[tuple(part.values()) for part in stages] for stages in found["starts"]]
-    assert starts == [list(history) for history in posterior.starts]
+    names = ("stage", "n_components", "evidence")
+    starts = [[tuple(part[name] for name in names) for part in h] for h in found["starts"]]
+    assert starts == [[part[:3] for part in history] for history in posterior.starts]
     assert all(starts) == (name == "differ")  # a number that is given is not grown
     assert found["wrong_entries"]["mean"] == pytest.approx(
         posterior.error.mean() * posterior.tensor.n_known

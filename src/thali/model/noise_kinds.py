@@ -82,7 +82,11 @@ AS_PUBLISHED = NoiseKind(
     sentence="Entries are flipped at a rate of {flip}, set as published: this is not a posterior.",
 )
 
-_SPURIOUS_ON_AVERAGE = SPURIOUS._replace(base="of an average row and column, uncovered")
+# Where rows and columns differ, a one outside the components need not be an error.
+_OUTSIDE = SPURIOUS._replace(
+    title="Ones outside components", base="of the entries of an average row and column"
+)
+_INSIDE = DROPPED._replace(title="Zeros inside components", base=_OUTSIDE.base)
 SPREADS = tuple(
     NoiseQuantity(
         f"{name}_spread",
@@ -93,11 +97,10 @@ SPREADS = tuple(
     )
     for name, what in (("row", "row levels"), ("column", "column levels"), ("jump", "jumps"))
 )
-_DROPPED_ON_AVERAGE = DROPPED._replace(base="of an average row and column, covered")
 
 EFFECTS = NoiseKind(
     "effects",
-    (_SPURIOUS_ON_AVERAGE, _DROPPED_ON_AVERAGE),
+    (_OUTSIDE, _INSIDE),
     has_interval=True,
     sentence=(
         "In an average row and column, {spurious} of the entries outside the components read one; "

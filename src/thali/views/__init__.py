@@ -5,7 +5,7 @@ Nothing is drawn here, and no array is larger than the picture that it is for.
 
 from thali.views.aligned import Components, components, names
 from thali.views.describe import Card, Member, Neighbour, Overlap, cards, overlap, titles
-from thali.views.levels import LineLevels, has_effects, levels
+from thali.views.line_levels import LineLevels, has_effects, levels
 from thali.views.numbers import Numbers, Quantity, numbers, quantities
 from thali.views.order import component_order, seriate
 from thali.views.raster import Blocks, blocks
