@@ -46,8 +46,9 @@ def effects(
     --------
     >>> import thali
     >>> from matplotlib.figure import Figure
-    >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
-    >>> posterior = thali.sample(data.tensor, noise="effects", chains=1, warmup=5, draws=5)
+    >>> data = thali.simulate((30, 40), 1, spurious=0.05, seed=1)
+    >>> few = {"n_components": 1, "chains": 2, "warmup": 50, "draws": 100, "seed": 1}
+    >>> posterior = thali.sample(data.tensor, noise="effects", **few)
     >>> axes = thali.pl.effects(posterior, figure=Figure())
     >>> axes[1, 0].get_xlabel()
     'share of ones of the column'

@@ -62,11 +62,12 @@ def levels(posterior: Posterior) -> tuple[LineLevels, LineLevels]:
     --------
     >>> import thali
     >>> from thali import views
-    >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
-    >>> posterior = thali.sample(data.tensor, noise="effects", chains=1, warmup=5, draws=5)
+    >>> data = thali.simulate((30, 40), 1, spurious=0.05, seed=1)
+    >>> few = {"n_components": 1, "chains": 2, "warmup": 50, "draws": 100, "seed": 1}
+    >>> posterior = thali.sample(data.tensor, noise="effects", **few)
     >>> rows, columns = views.levels(posterior)
     >>> rows.mean.shape, columns.share.shape
-    ((60,), (80,))
+    ((30,), (40,))
     """
     step = max(1, -(-len(posterior) * sum(posterior.shape) // _MOST))
     found = level_summary(islice(posterior, 0, None, step))
