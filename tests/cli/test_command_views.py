@@ -10,7 +10,9 @@ import pandas as pd
 import pytest
 
 import thali
+from thali.posterior.beyond import beyond_in_words
 from thali.posterior.export import factors_of
+from thali.posterior.remarks import start_in_words
 from thali.sampler.moves.tries import FINITE
 from thali.sampler.schedule import MOVES
 
@@ -149,6 +151,25 @@ def test_summary_for_machines_with_one_error_rate(run, tmp_path):
     assert code == 0
     assert "\nflip " in out
     assert "\nspurious " not in out
+
+
+def test_summary_with_row_and_column_effects(run, table, tmp_path):
+    """What components explain beyond them, and by how much rows and columns differ."""
+    fast = ("--warmup", 5, "--draws", 5, "--chains", 1, "--threads", 1, "--quiet")
+    code, said, _ = run("fit", table, *fast, "--noise", "effects", "--out", "run")
+    assert code == 0
+    found = json.loads(run("summary", "run", "--json")[1], parse_constant=no_constant)
+    names = ("spurious", "dropped", "row_spread", "column_spread", "jump_spread")
+    conforms(found, PROMISED | {"noise": {"kind": str, **dict.fromkeys(names, NUMBER)}})
+    assert found["beyond_rates"]["n_hidden"] > 0
+    assert [history[-1]["stage"] for history in found["starts"]] == ["chosen"]
+    assert all(history[-1]["hidden"] for history in found["starts"])
+    _, out, _ = run("summary", "run")
+    for name in (*names, "components_that_matter"):
+        assert f"\n{name} " in out
+    for line in (beyond_in_words(found["beyond_rates"]), start_in_words(found)):
+        assert f"\n{line}\n" in out
+    assert f"\n{beyond_in_words(found['beyond_rates'])}\n" in said
 
 
 @pytest.mark.parametrize("name", ["agree", "differ"])
