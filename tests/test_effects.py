@@ -11,7 +11,8 @@ from thali.engines.cpu.engine import CpuEngine
 from thali.engines.gpu.engine import GpuEngine
 from thali.errors import NotConverged
 from thali.model import Effects, Levels, Model
-from thali.posterior.answer import answer
+from thali.posterior.answer import answer, in_words
+from thali.posterior.beyond import NOTHING
 from thali.posterior.new_rows import Components, memberships
 from thali.sampler import Schedule, Target, chain
 from thali.streams import chain_key
@@ -62,7 +63,31 @@ def test_components_and_effects_are_found(posterior):
     assert posterior.noise["row_spread"].min() > 0.3
     assert posterior.noise["column_spread"].min() > 0.3
     assert np.all(posterior.noise["jump_spread"] == 0.0)
-    assert answer(posterior)["noise"]["kind"] == "effects"
+    found = answer(posterior)
+    assert found["noise"]["kind"] == "effects"
+    beyond = posterior.beyond_rates()
+    assert found["beyond_rates"] == beyond.plain()
+    assert beyond.gain > 2 * beyond.standard_error > 0
+    assert beyond.evidence > 0
+    assert np.bincount(posterior.n_that_matter.ravel()).argmax() == 2
+
+
+def test_starts_tell_candidates_apart(posterior):
+    """Three are tried on the same hidden entries; one of them is chosen, and comes last."""
+    for history in posterior.starts:
+        assert {part.kind for part in history[:-4]} == {"fitted", "flat"}
+        assert {part.stage for part in history[:-4]} <= {"grown", "pooled", "regrown"}
+        assert all(part.tried is None for part in history[:-4])
+        *tried, chosen = history[-4:]
+        assert [part.kind for part in tried] == ["none", "fitted", "flat"]
+        assert chosen.stage == "chosen"
+        assert chosen._replace(stage="tried") in tried
+        baselines = [part.tried.score - part.tried.gain for part in tried]
+        np.testing.assert_allclose(baselines, baselines[0])
+        assert len({part.tried.n_hidden for part in tried}) == 1
+        families = {part.kind: part.evidence for part in history[:-4]}  # the last of each
+        assert {part.kind: part.evidence for part in tried[1:]} == families
+        assert tried[0].evidence < chosen.evidence
 
 
 def test_without_components_none_is_found():
@@ -72,6 +97,8 @@ def test_without_components_none_is_found():
     data = rng.random(odds.shape) < expit(odds)
     found = thali.sample(data, noise="effects", **SHORT)
     assert found.n_components_table().idxmax() == 0
+    assert not found.beyond_rates().is_there
+    assert in_words(answer(found))[2] == NOTHING
     assert thali.sample(data, **SHORT).n_components_table().idxmax() > 0
 
 
@@ -102,6 +129,7 @@ def test_stored_runs_go_on_exactly(posterior, tmp_path):
     for name in ("rows", "columns", "jumps"):
         np.testing.assert_array_equal(getattr(kept, name), getattr(drawn, name))
     assert kept.hyper == drawn.hyper
+    assert thali.load(run).starts == posterior.starts
 
 
 def test_chains_do_not_depend_on_threads():

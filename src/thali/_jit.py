@@ -50,6 +50,7 @@ KERNEL_FILES = (
     "sampler/moves/residual_kernels.py",
     "sampler/moves/split_merge.py",
     "posterior/coverage.py",
+    "posterior/matter.py",
     "posterior/new_row_chain.py",
     "posterior/new_row_enumeration.py",
 )

@@ -67,8 +67,7 @@ class _Chain:
         return Progress(self.number, sweep, self.n_sweeps, *now)
 
     def _progress_of_start(self, now: Starting) -> Progress:
-        judged = (part.evidence for part in now.history if part.stage != "tried")
-        evidence = max(judged, default=nan)
+        evidence = max((part.evidence for part in now.history), default=nan)
         n_components = now.state.n_components
         stage = f"starting: {now.stage or 'done'}"
         return Progress(self.number, 0, self.n_sweeps, True, n_components, nan, stage, evidence)

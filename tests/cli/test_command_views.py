@@ -10,7 +10,9 @@ import pandas as pd
 import pytest
 
 import thali
+from thali.posterior.beyond import beyond_in_words
 from thali.posterior.export import factors_of
+from thali.posterior.remarks import start_in_words
 from thali.sampler.moves.tries import FINITE
 from thali.sampler.schedule import MOVES
 
@@ -30,6 +32,15 @@ PROMISED = {
     "seed": int,
     "n_components": NUMBERS,
     "shared_components": NUMBERS,
+    "components_that_matter": NUMBERS,
+    "beyond_rates": {
+        "is_there": bool,
+        "gain": float,
+        "standard_error": float,
+        "total": float,
+        "evidence": float,
+        "n_hidden": int,
+    },
     "noise": {"kind": str, "spurious": NUMBER, "dropped": NUMBER},
     "alpha": NUMBER,
     "density": {...: NUMBER},
@@ -37,7 +48,22 @@ PROMISED = {
     "r_hat": {...: float},
     "ess": {...: float},
     "moves": {...: {"tried": int, "accepted": int}},
-    "starts": [[{"stage": str, "n_components": int, "evidence": float}]],
+    "starts": [
+        [
+            {
+                "stage": str,
+                "kind": str,
+                "n_components": int,
+                "evidence": float,
+                "hidden": {
+                    "score": float,
+                    "gain": float,
+                    "standard_error": float,
+                    "n_hidden": int,
+                },
+            }
+        ]
+    ],
     "same_rows": float,
     "agree": bool,
     "warning": str,
@@ -47,6 +73,7 @@ PROMISED = {
 }
 MAY_BE_NONE = {
     "alpha",
+    "beyond_rates",
     "warning",
     "verdict",
     "wall_seconds",
@@ -59,7 +86,7 @@ MAY_BE_NONE = {
 
 def conforms(value, promised, path=""):
     """Check a JSON value against what is promised."""
-    top = path.split(".")[1] if "." in path else ""
+    top = path.split(".")[1].rstrip("[]") if "." in path else ""
     if value is None:
         assert top in MAY_BE_NONE, path
     elif isinstance(promised, dict):
@@ -100,8 +127,9 @@ def test_summary_for_machines(run, finished, name):
     assert (found["alpha"] is None) == (name == "agree")
     assert found["agree"] == (found["warning"] is None) == (name == "agree")
     assert found["wall_seconds"] == posterior.wall_seconds > 0
-    starts = [[tuple(part.values()) for part in stages] for stages in found["starts"]]
-    assert starts == [list(history) for history in posterior.starts]
+    names = ("stage", "n_components", "evidence")
+    starts = [[tuple(part[name] for name in names) for part in h] for h in found["starts"]]
+    assert starts == [[part[:3] for part in history] for history in posterior.starts]
     assert all(starts) == (name == "differ")  # a number that is given is not grown
     assert found["wrong_entries"]["mean"] == pytest.approx(
         posterior.error.mean() * posterior.tensor.n_known
@@ -123,6 +151,25 @@ def test_summary_for_machines_with_one_error_rate(run, tmp_path):
     assert code == 0
     assert "\nflip " in out
     assert "\nspurious " not in out
+
+
+def test_summary_with_row_and_column_effects(run, table, tmp_path):
+    """What components explain beyond them, and by how much rows and columns differ."""
+    fast = ("--warmup", 5, "--draws", 5, "--chains", 1, "--threads", 1, "--quiet")
+    code, said, _ = run("fit", table, *fast, "--noise", "effects", "--out", "run")
+    assert code == 0
+    found = json.loads(run("summary", "run", "--json")[1], parse_constant=no_constant)
+    names = ("spurious", "dropped", "row_spread", "column_spread", "jump_spread")
+    conforms(found, PROMISED | {"noise": {"kind": str, **dict.fromkeys(names, NUMBER)}})
+    assert found["beyond_rates"]["n_hidden"] > 0
+    assert [history[-1]["stage"] for history in found["starts"]] == ["chosen"]
+    assert all(history[-1]["hidden"] for history in found["starts"])
+    _, out, _ = run("summary", "run")
+    for name in (*names, "components_that_matter"):
+        assert f"\n{name} " in out
+    for line in (beyond_in_words(found["beyond_rates"]), start_in_words(found)):
+        assert f"\n{line}\n" in out
+    assert f"\n{beyond_in_words(found['beyond_rates'])}\n" in said
 
 
 @pytest.mark.parametrize("name", ["agree", "differ"])

@@ -14,7 +14,7 @@ from matplotlib.testing.compare import compare_images
 from matplotlib.text import Text
 
 import thali
-from support.made import SHAPE, data, made
+from support.made import SHAPE, data, made, with_effects
 
 mpl.use("agg")
 
@@ -45,12 +45,19 @@ PICTURES = {
     "n_components": lambda p: thali.pl.n_components(p, ax=axes(COARSE)).figure,
     "traces": lambda p: thali.pl.traces(p, figure=Figure((4.5, 3), COARSE))[0].figure,
     "overlap": lambda p: thali.pl.overlap(p, ax=axes(FINE)).figure,
+    "effects": lambda p: thali.pl.effects(p, figure=Figure((3, 2), COARSE))[0, 0].figure,
 }
 
 
-def others():
+def pictured(name):
+    """Return the posterior that is pictured; one has levels of rows and columns."""
+    return with_effects(made()) if name == "effects" else made()
+
+
+def others(name):
     """Return a posterior that differs from the pictured one in everything that is drawn."""
-    return made(tensor=data()[::-1], drop=lambda chain, i: i % 3 > chain, scale=3.0)
+    other = made(tensor=data()[::-1], drop=lambda chain, i: i % 3 > chain, scale=3.0)
+    return with_effects(other, scale=-2.0) if name == "effects" else other
 
 
 def save(picture, path):
@@ -70,7 +77,7 @@ def test_picture_is_the_one_kept(name, tmp_path, request):
     kept, found = BASELINE / f"{name}.png", tmp_path / f"{name}.png"
     if request.config.getoption("--update-golden"):
         found = kept
-    save(lambda: PICTURES[name](made()), found)
+    save(lambda: PICTURES[name](pictured(name)), found)
     assert compare_images(str(kept), str(found), TOLERANCE) is None
 
 
@@ -78,7 +85,7 @@ def test_picture_is_the_one_kept(name, tmp_path, request):
 def test_another_picture_is_told_from_it(name, tmp_path):
     """The comparison above is worth something: other draws give a picture that it refuses."""
     found = tmp_path / f"{name}.png"
-    save(lambda: PICTURES[name](others()), found)
+    save(lambda: PICTURES[name](others(name)), found)
     result = compare_images(
         str(BASELINE / f"{name}.png"), str(found), TOLERANCE, in_decorator=True
     )

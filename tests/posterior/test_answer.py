@@ -16,7 +16,7 @@ from thali.posterior.answer import (
     in_words,
 )
 from thali.posterior.remarks import same_rows, same_rows_in_words, start_in_words
-from thali.sampler import Attempted
+from thali.sampler import Attempted, Tried
 
 pytestmark = pytest.mark.filterwarnings("ignore::thali.errors.NotConverged")
 
@@ -104,8 +104,14 @@ def test_durations(seconds, words):
 # --- starts --------------------------------------------------------------------------------
 
 
-def stage(name, number, evidence):
-    return {"stage": name, "n_components": number, "evidence": evidence}
+def stage(name, number, evidence, kind="", tried=None):
+    return {
+        "stage": name,
+        "kind": kind or None,
+        "n_components": number,
+        "evidence": evidence,
+        "hidden": None if tried is None else tried._asdict(),
+    }
 
 
 def test_starts_are_plain_values():
@@ -122,6 +128,7 @@ def test_starts_are_plain_values():
 
 GROWN = [stage("grown", 12, -1259.13), stage("grown", 9, -1300.0)]
 POOLED = [*GROWN, stage("pooled", 14, -1246.1)]
+TRIED = [*GROWN, stage("chosen", 9, -1300.0, "flat", Tried(-0.4, 0.05, 0.01, 600))]
 
 
 @pytest.mark.parametrize(
@@ -139,6 +146,9 @@ POOLED = [*GROWN, stage("pooled", 14, -1246.1)]
          "(log evidence -1,246.1)."),
         (1, [[stage("grown", 0, None)]], "the chain grew components on the data, in 1 start, and "
          "kept 0."),
+        (2, [TRIED, TRIED], "each chain grew components on the data, in 2 starts, compared them "
+         "with none at all on hidden entries, and kept 9 (log score of a hidden entry -0.4000; by "
+         "row and column rates alone -0.4500)."),
     ],
 )  # fmt: skip
 def test_starts_in_words(chains, starts, words):

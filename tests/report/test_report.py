@@ -10,16 +10,20 @@ import numpy as np
 import pytest
 
 import thali
+from support.made import SHAPE, made, with_effects
 from thali.errors import NotConverged
 from thali.posterior.answer import answer
+from thali.posterior.beyond import NOTHING
 from thali.posterior.verdict import Disagreement, TooCorrelated
 from thali.report import table as tables
 from thali.report import write
 from thali.report.charts import bars, thinned
+from thali.report.effects import effects_section
 from thali.report.facts import BY, PAGE, details, facts, headline, quantity_words
+from thali.report.sections import answer as answer_section
 from thali.report.sections import chains
-from thali.sampler import Attempted
-from thali.views import blocks, seriate
+from thali.sampler import Attempted, Tried
+from thali.views import blocks, levels, seriate
 
 HOSTILE = "</script><script>window.hit = 1</script>"
 VOID = {"meta", "link", "input", "br", "hr", "img", "line", "rect", "polyline"}
@@ -216,6 +220,81 @@ def test_starts_are_on_the_page(build):
         ["0", "all together", "2", "-1,246.1"],
         ["0", "after 2 rounds of removing and regrowing", "4", "-1,246.0"],
     ]
+
+
+def test_starts_on_trial_are_on_the_page(build):
+    """With effects: what was tried on hidden entries, and last what was chosen."""
+    data = thali.simulate((12, 9), 2, seed=1)
+    posterior = build(data.tensor, data.factors)
+    posterior._chains[0].start = (
+        Attempted("grown", 2, -1300.0, "fitted"),
+        Attempted("grown", 3, -1259.13, "flat"),
+        Attempted("tried", 0, -1400.0, "none", Tried(-0.5, 0.001, 0.002, 300)),
+        Attempted("tried", 2, -1300.0, "fitted", Tried(-0.41, 0.09, 0.01, 300)),
+        Attempted("tried", 3, -1259.13, "flat", Tried(-0.4, 0.1, 0.01, 300)),
+        Attempted("chosen", 2, -1300.0, "fitted", Tried(-0.41, 0.09, 0.01, 300)),
+    )
+    told, table = chains(posterior).split("What the chains began with")
+    assert "A higher log score is better" in told
+    table = table.split("</table>")[0]
+    lines = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in table.split("<tr>")[1:]]
+    assert lines == [
+        ["chain", "stage", "components", "log evidence", "log score", "gain"],
+        ["0", "effects first: best of 1 start", "2", "-1,300.0", "", ""],
+        ["0", "components first: best of 1 start", "3", "-1,259.1", "", ""],
+        ["0", "no component: on trial", "0", "-1,400.0", "-0.5000", "+0.0010 ± 0.0020"],
+        ["0", "components first: on trial", "3", "-1,259.1", "-0.4000", "+0.1000 ± 0.0100"],
+        ["0", "effects first: on trial, and chosen", "2", "-1,300.0", "-0.4100",
+         "+0.0900 ± 0.0100"],
+    ]  # fmt: skip
+
+
+def test_effects_are_on_the_page(tmp_path):
+    """Levels of rows and columns with names that are safe, and only if the model has them."""
+    posterior = with_effects(made())
+    names = tuple(f"<b>{i}" for i in range(SHAPE[0]))
+    posterior.row_names = (names, posterior.row_names[1])
+    text = write(posterior, tmp_path / "effects.html").read_text(encoding="utf-8")
+    section = text.split('<section id="effects"')[1].split("</section>")[0]
+    assert '<a href="#effects">Effects</a>' in text
+    assert "<b>" not in section
+    rows, columns = levels(posterior)
+    best, worst = rows.mean.argmax(), rows.mean.argsort(kind="stable")[0]
+    assert f"Highest: &lt;b&gt;{best}" in section
+    assert f"Lowest: &lt;b&gt;{worst}," in section
+    titles = re.findall("<title>(.*?)</title>", section)
+    assert len(titles) == sum(SHAPE)
+    told = f"column 4: level {columns.mean[4]:.2f} (90% between {columns.low[4]:.2f} and "
+    assert any(title.startswith(told) for title in titles)
+    assert "Rows differ by a spread of " in text
+    assert "of the entries of an average row and column" in text
+    plain = write(made(), tmp_path / "plain.html").read_text(encoding="utf-8")
+    assert "effects" not in plain.split("<body>")[1].split("<script")[0]
+
+
+def test_of_many_rows_some_are_drawn(monkeypatch):
+    """Evenly from the lowest to the highest, both included; all are in the histogram."""
+    monkeypatch.setattr("thali.report.effects._MOST_DOTS", 5)
+    posterior = with_effects(made())
+    section = effects_section(posterior, facts(posterior))
+    assert section.count('<g class="dot">') == 10
+    assert section.count("Drawn are 5 of them, evenly from low to high.") == 2
+    for lines, name in zip(levels(posterior), ("row", "column"), strict=True):
+        for row in (lines.mean.argsort(kind="stable")[0], lines.mean.argsort(kind="stable")[-1]):
+            assert f"<title>{name} {row}: level" in section
+
+
+def test_nothing_beyond_rates_is_the_headline():
+    """A sentence, and no rates of what no component covers."""
+    posterior = with_effects(made())
+    known = facts(posterior)._replace(beyond=NOTHING, number=0, verdict=None)
+    assert headline(known) == "No components beyond row and column rates."
+    doubtful = known._replace(verdict="Few draws.")
+    assert headline(doubtful) == "Perhaps no components beyond row and column rates."
+    assert NOTHING not in details(known)
+    shown = answer_section(posterior, known)
+    assert "Ones outside components" in shown
+    assert "Zeros inside components" not in shown
 
 
 def test_verdict_is_on_the_page(build, tmp_path):

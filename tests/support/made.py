@@ -1,10 +1,13 @@
 """A posterior whose draws are made up, not drawn: pictures of it depend on no random stream."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from thali.bits import Factor, PackedTensor
 from thali.data import BinaryTensor
-from thali.model import Model, Noise
+from thali.model import Levels, Model, Noise
+from thali.model.effects import Hyper
 from thali.posterior import Posterior
 from thali.sampler import Schedule, State
 from thali.trace import Draw, Settings
@@ -87,3 +90,22 @@ def draw(chain, i, is_dropped, scale):
         10 + i,
     )
     return Draw(state, -500.0 + 900 * wave, -300.0 + 700 * wave)
+
+
+def with_effects(posterior, scale=1.0):
+    """Return the same posterior under a model with row and column effects, with made-up levels."""
+    model = Model(noise="effects")
+    grids = model.priors(2).noise.grids
+    rows, columns = (np.arange(n) for n in SHAPE)
+    for chain, kept in enumerate(posterior._chains):
+        for i, old in enumerate(kept.draws):
+            wave = np.sin(1.7 * i + chain)
+            of_rows = 32 + np.rint(6 * scale * np.sin(rows) + wave).astype(int)
+            of_columns = 12 + np.rint(4 * scale * np.cos(columns) + wave).astype(int)
+            jumps = np.full(SHAPE[1], 10)
+            hyper = Hyper(8, 12, 9, 10, 0)
+            assert of_rows.max() < len(grids.rows)
+            levels = Levels(model.priors(2).noise, of_rows, of_columns, jumps, hyper)
+            kept.draws[i] = old._replace(state=old.state._replace(noise=levels))
+    posterior.settings = replace(posterior.settings, model=model)
+    return posterior

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import thali
-from thali.sampler import Attempted, Schedule, Target
+from thali.sampler import Attempted, Schedule, Target, Tried
 from thali.sampler import start as start_of_chain
 from thali.streams import chain_key
 from thali.trace.files import read_arrays, write_arrays
+from thali.trace.starts import start_arrays, start_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::thali.errors.NotConverged")
 
@@ -67,6 +68,27 @@ def test_runs_that_noted_no_start_are_read_and_continued(tmp_path):
     np.testing.assert_array_equal(
         more.log_joint, thali.sample(DATA, **SHORT | {"draws": 8}).log_joint
     )
+
+
+def test_runs_that_noted_less_of_the_start(tmp_path):
+    """Before starts were tried on hidden entries, they had no kind; the rest is read."""
+    out = tmp_path / "run"
+    whole = thali.sample(DATA, **SHORT, out=out)
+    for path in states(out):
+        arrays = read_arrays(path)
+        fewer = {k: v for k, v in arrays.items() if k not in ("start_kind", "start_tried")}
+        write_arrays(path, fewer)
+    assert thali.load(out).starts == whole.starts
+
+
+def test_trials_are_kept():
+    """What was tried is there again, what was not is not."""
+    history = (
+        Attempted("grown", 3, -10.0, "flat"),
+        Attempted("tried", 3, -10.0, "flat", Tried(-0.4, 0.1, 0.02, 300)),
+    )
+    assert start_of(start_arrays(history)) == history
+    assert start_of(start_arrays(())) == ()
 
 
 @pytest.mark.parametrize("damage", ["cut off", "uneven"])

@@ -154,9 +154,10 @@ def _lines(run: Path, found: dict[str, Any]) -> list[str]:
     lines += ["", "components  probability"]
     for value, share in found["n_components"]["pmf"].items():
         lines.append(f"{value:>10}  {share:>11.3f}  {'#' * round(40 * share)}".rstrip())
-    quantities = {"n_components": found["n_components"]}
+    quantities = {name: found[name] for name in ("n_components", "components_that_matter")}
     drawn_as = {}  # names of the noise's quantities in the diagnostics
-    for quantity in NOISE_KINDS[found["noise"]["kind"]].quantities:
+    kind = NOISE_KINDS[found["noise"]["kind"]]
+    for quantity in (*kind.quantities, *kind.spreads):
         quantities[quantity.name] = found["noise"][quantity.name]
         drawn_as[quantity.name] = quantity.draws
     if found["alpha"] is not None:

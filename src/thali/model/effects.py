@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import expit, log_expit, logit, logsumexp
 
-from thali.model.noise_kinds import EFFECTS, SPREADS
+from thali.model.noise_kinds import EFFECTS
 from thali.model.weights import Weights
 
 if TYPE_CHECKING:
@@ -232,7 +232,7 @@ class Levels:
     @classmethod
     def quantities(cls) -> tuple[NoiseQuantity, ...]:
         """Return the description of each quantity, in the order of the values."""
-        return *EFFECTS.quantities, *SPREADS
+        return *EFFECTS.quantities, *EFFECTS.spreads
 
     @cached_property
     def row_classes(self) -> tuple[Index, Index]:

@@ -26,6 +26,8 @@ class NoiseKind(NamedTuple):
     quantities: tuple[NoiseQuantity, ...]
     has_interval: bool  # False if an interval over the draws would not express uncertainty
     sentence: str  # with a replacement field for each quantity
+    spreads: tuple[NoiseQuantity, ...] = ()  # of the effects of rows and columns, if it has any
+    without: str = ""  # the sentence if there are no components, where it differs
 
 
 SPURIOUS = NoiseQuantity(
@@ -80,7 +82,11 @@ AS_PUBLISHED = NoiseKind(
     sentence="Entries are flipped at a rate of {flip}, set as published: this is not a posterior.",
 )
 
-_SPURIOUS_ON_AVERAGE = SPURIOUS._replace(base="of an average row and column, uncovered")
+# Where rows and columns differ, a one outside the components need not be an error.
+_OUTSIDE = SPURIOUS._replace(
+    title="Ones outside components", base="of the entries of an average row and column"
+)
+_INSIDE = DROPPED._replace(title="Zeros inside components", base=_OUTSIDE.base)
 SPREADS = tuple(
     NoiseQuantity(
         f"{name}_spread",
@@ -91,16 +97,17 @@ SPREADS = tuple(
     )
     for name, what in (("row", "row levels"), ("column", "column levels"), ("jump", "jumps"))
 )
-_DROPPED_ON_AVERAGE = DROPPED._replace(base="of an average row and column, covered")
 
 EFFECTS = NoiseKind(
     "effects",
-    (_SPURIOUS_ON_AVERAGE, _DROPPED_ON_AVERAGE),
+    (_OUTSIDE, _INSIDE),
     has_interval=True,
     sentence=(
         "In an average row and column, {spurious} of the entries outside the components read one; "
         "inside {dropped} read zero."
     ),
+    spreads=SPREADS,
+    without="In an average row and column, {spurious} of the entries read one.",
 )
 
 NOISE_KINDS = {kind.name: kind for kind in (UNEQUAL, EQUAL, FIXED, AS_PUBLISHED, EFFECTS)}

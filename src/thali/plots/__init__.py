@@ -8,11 +8,13 @@ shows, saves or closes a figure, or changes a setting of Matplotlib.
 """
 
 from thali.plots.chains import n_components, traces
+from thali.plots.effects import effects
 from thali.plots.maps import components, membership, overlap
 from thali.plots.pixels import reconstruction
 
 __all__ = [
     "components",
+    "effects",
     "membership",
     "n_components",
     "overlap",

@@ -1,17 +1,19 @@
-"""The answer of a run: as plain values for machines, and in five lines of English."""
+"""The answer of a run: as plain values for machines, and in a few lines of English."""
 
 from __future__ import annotations
 
-from math import isfinite, prod
+from math import exp, isfinite, prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import thali
 from thali.model.noise_kinds import NOISE_KINDS
+from thali.posterior.beyond import beyond_in_words
 from thali.posterior.remarks import same_rows
+from thali.posterior.tables import probabilities
 from thali.posterior.verdict import judge
-from thali.sentences import PYTHON
+from thali.sentences import PYTHON, capitalized
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,10 +22,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.posterior.posterior import Posterior
+    from thali.sampler import Attempted
     from thali.sentences import Face
 
 INTERVAL = (0.05, 0.95)
 """Quantiles between which 90% of the draws lie."""
+
+_HARDLY = 0.05
+"""Spread of levels, in log odds, below which rows or columns hardly differ."""
 
 
 def answer(
@@ -53,9 +59,19 @@ def answer(
         ``n_components``, ``shared_components``
             ``mode``, ``mean``, ``interval`` and ``pmf`` of the number of components, and of the
             number of components that two or more rows have.
+        ``components_that_matter``
+            The same for components without which some prediction would change
+            (:attr:`thali.Posterior.n_that_matter`).
+        ``beyond_rates``
+            What the components explain beyond row and column rates: ``is_there`` (False if there
+            are none), ``gain`` in the log score of a hidden entry and its ``standard_error``, the
+            ``total`` for all known entries, the difference in log ``evidence``, and ``n_hidden``.
+            None if the model has no row and column effects, or if components were not grown.
         ``noise``
             ``kind``, and the quantities of the noise: the rates ``spurious`` and ``dropped``, or
-            ``flip`` if the model has one rate for both.
+            ``flip`` if the model has one rate for both. With row and column effects, the rates
+            are those of an average row and column, and ``row_spread``, ``column_spread`` and
+            ``jump_spread`` are the standard deviations of levels and jumps in log odds.
         ``alpha``, ``density``
             Concentration of the buffet (None if the number of components was fixed), and
             densities by name of the mode.
@@ -68,8 +84,11 @@ def answer(
             warm-up, in all chains together, by name of the move.
         ``starts``
             For each chain, the stages of its start before the first sweep: ``stage`` ("grown",
-            "pooled" or "regrown"), ``n_components`` and ``evidence`` (log evidence for these
-            components). Empty lists if components were not grown.
+            "pooled" or "regrown"; with row and column effects also "tried" and "chosen"),
+            ``kind`` ("none", "fitted" or "flat" with effects, otherwise None), ``n_components``,
+            ``evidence`` (log evidence for these components), and ``hidden`` (``score`` of a
+            hidden entry, its ``gain`` over row and column rates alone, ``standard_error`` and
+            ``n_hidden``; None if not tried). Empty lists if components were not grown.
         ``same_rows``
             Mean number of components of a draw that have exactly the rows, two or more, of
             another component; None if every component has a density of its own, or if their
@@ -96,6 +115,7 @@ def answer(
         table, posterior.n_components, posterior.n_chains, posterior.n_draws, settings.warmup
     )
     n_known = posterior.tensor.n_known
+    beyond = posterior.beyond_rates()
     densities = zip(posterior.mode_names, posterior.densities, strict=True)
     return {
         "shape": list(posterior.shape),
@@ -109,6 +129,8 @@ def answer(
         "seed": settings.seed,
         "n_components": _numbers(posterior.n_components_table()),
         "shared_components": _numbers(posterior.n_components_table(least_users=2)),
+        "components_that_matter": _numbers(probabilities(posterior.n_that_matter)),
+        "beyond_rates": None if beyond is None else beyond.plain(),
         "noise": _noise(posterior),
         "alpha": None if settings.model.is_finite else _quantity(posterior.alpha),
         "density": {name: _quantity(part) for name, part in densities if part is not None},
@@ -120,13 +142,7 @@ def answer(
             name: {"tried": tried, "accepted": accepted}
             for name, (tried, accepted) in posterior.acceptance.items()
         },
-        "starts": [
-            [
-                {"stage": stage, "n_components": number, "evidence": _finite(evidence)}
-                for stage, number, evidence in stages
-            ]
-            for stages in posterior.starts
-        ],
+        "starts": [[_stage(part) for part in history] for history in posterior.starts],
         "same_rows": same_rows(posterior),
         "agree": verdict is None,
         "warning": None if verdict is None else verdict.sentence(face, words),
@@ -137,7 +153,7 @@ def answer(
 
 
 def in_words(found: dict[str, Any]) -> list[str]:
-    """Express an answer in five lines of English.
+    """Express an answer in five lines of English, six with row and column effects.
 
     Parameters
     ----------
@@ -153,7 +169,15 @@ def in_words(found: dict[str, Any]) -> list[str]:
     >>> print(in_words(answer(posterior))[0])
     60 x 80 entries, all known: most probably 3 components (probability 1.00).
     """
-    return [_how_many(found), _shared(found), _errors(found), _wrong(found), _trust(found)]
+    beyond = beyond_in_words(found["beyond_rates"])
+    return [
+        _how_many(found),
+        _kinds(found),
+        *([] if beyond is None else [beyond]),
+        _errors(found),
+        _wrong(found),
+        _trust(found),
+    ]
 
 
 # --- values --------------------------------------------------------------------------------
@@ -183,9 +207,19 @@ def _noise(posterior: Posterior) -> dict[str, Any]:
     kind = posterior.settings.model.priors(len(posterior.shape)).noise.kind
     drawn = {
         quantity.name: _quantity(posterior.noise[quantity.draws[0]])
-        for quantity in kind.quantities
+        for quantity in (*kind.quantities, *kind.spreads)
     }
     return {"kind": kind.name, **drawn}
+
+
+def _stage(part: Attempted) -> dict[str, Any]:
+    return {
+        "stage": part.stage,
+        "kind": part.kind or None,
+        "n_components": part.n_components,
+        "evidence": _finite(part.evidence),
+        "hidden": None if part.tried is None else part.tried._asdict(),
+    }
 
 
 def _finite(value: Any) -> float | None:
@@ -205,11 +239,12 @@ def _how_many(found: dict[str, Any]) -> str:
     return f"{data}: most probably {_components(number['mode'])} ({_how_sure(number)})."
 
 
-def _shared(found: dict[str, Any]) -> str:
-    number = found["shared_components"]
+def _kinds(found: dict[str, Any]) -> str:
+    shared, matter = found["shared_components"], found["components_that_matter"]
     return (
-        f"Counting only components that two or more rows have: {_components(number['mode'])} "
-        f"({_how_sure(number)})."
+        f"Counting only components that two or more rows have: {_components(shared['mode'])} "
+        f"({_how_sure(shared)}); only those without which a prediction would change: "
+        f"{matter['mode']} ({_how_sure(matter)})."
     )
 
 
@@ -220,7 +255,38 @@ def _errors(found: dict[str, Any]) -> str:
         quantity.name: _rate(noise[quantity.name], has_interval=kind.has_interval)
         for quantity in kind.quantities
     }
-    return kind.sentence.format(**rates)
+    is_empty = found["n_components"]["mode"] == 0
+    sentence = kind.without if is_empty and kind.without else kind.sentence
+    return f"{sentence.format(**rates)} {spreads_in_words(noise)}".rstrip()
+
+
+def spreads_in_words(noise: dict[str, Any]) -> str:
+    """Say by how much rows and columns differ; nothing if the model has no effects.
+
+    A sixth of a normal distribution lies more than one standard deviation above its mean.
+
+    Parameters
+    ----------
+    noise
+        The noise in what :func:`answer` returned.
+    """
+    if not NOISE_KINDS[noise["kind"]].spreads:
+        return ""
+    spreads = {lines: noise[f"{lines}_spread"]["mean"] for lines in ("row", "column")}
+    same = [f"{lines}s hardly differ" for lines, spread in spreads.items() if spread < _HARDLY]
+    told = [
+        f"{lines}s differ by a spread of {spread:.2f} in log odds (one in six has odds of a one "
+        f"more than {exp(spread):.1f} times the average)"
+        if at == 0
+        else f"{lines}s by {spread:.2f} ({exp(spread):.1f} times)"
+        for at, (lines, spread) in enumerate(
+            (lines, spread) for lines, spread in spreads.items() if spread >= _HARDLY
+        )
+    ]
+    jump = noise["jump_spread"]["mean"]
+    if jump >= _HARDLY:
+        same.append(f"what cover adds to the log odds differs between columns by {jump:.2f}")
+    return " ".join(f"{capitalized(part)}." for part in (", ".join(told), "; ".join(same)) if part)
 
 
 def _wrong(found: dict[str, Any]) -> str:
@@ -228,6 +294,9 @@ def _wrong(found: dict[str, Any]) -> str:
     low, high = (f"{end:.0f}" for end in wrong["interval"])
     spread = "" if low == high else f" (90% between {low} and {high})"
     n_wrong = f"{wrong['mean']:.0f}"
+    if NOISE_KINDS[found["noise"]["kind"]].spreads:  # an entry outside need not be an error
+        entries = f"known entries ({wrong['share']:.2%})"
+        return f"{n_wrong} {entries} are ones outside all components, or zeros inside one{spread}."
     entries = "known entry" if n_wrong == "1" else "known entries"
     contradict = "contradicts" if n_wrong == "1" else "contradict"
     return f"{n_wrong} {entries} ({wrong['share']:.2%}) {contradict} the components{spread}."

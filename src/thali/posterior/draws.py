@@ -140,10 +140,13 @@ class Draws:
         A stage is ``"grown"`` (a start of its own), ``"pooled"`` (another start was added to the
         best) or ``"regrown"`` (some components were removed and others grown in their place); it
         has the number of components, and the log evidence for them: the log joint density of the
-        data and one side of the components, the other side summed out. The last stage is what the
-        chain began with. Evidence can be compared between chains only if they grew their
-        components on the same rows (:class:`~thali.sampler.Schedule`). Empty for chains that did
-        not grow components, and for runs of earlier versions.
+        data and one side of the components, the other side summed out. With row and column
+        effects, a start without components, one that fitted effects first and one that grew
+        components first are ``"tried"`` on hidden entries, and one of them is ``"chosen"``. The
+        last stage is what the chain began with. Evidence can be compared between chains only if
+        they grew their components on the same rows and entries
+        (:class:`~thali.sampler.Schedule`). Empty for chains that did not grow components, and for
+        runs of earlier versions.
 
         Examples
         --------

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from thali.bits import Index
     from thali.posterior.align import Alignment
+    from thali.posterior.beyond import Beyond
     from thali.posterior.estimate import PointEstimate
 
 
@@ -80,7 +81,7 @@ class Posterior(Predictions, Trust):
         >>> int(posterior.n_components_table(least_users=2).idxmax())
         3
         """
-        import pandas as pd  # noqa: PLC0415 - slow to import
+        from thali.posterior.tables import probabilities  # noqa: PLC0415
 
         self._need_draws()
         count("least_users", least_users, least=1)
@@ -88,9 +89,50 @@ class Posterior(Predictions, Trust):
         if least_users > 1:
             sizes = (draw.state.factors[0].sizes() for draw in self)
             numbers = np.array([np.count_nonzero(s >= least_users) for s in sizes])
-        values, counts = np.unique(numbers, return_counts=True)
-        index = pd.Index(values, name="n_components")
-        return pd.Series(counts / counts.sum(), index=index, name="probability")
+        return probabilities(numbers)
+
+    @cached_property
+    def n_that_matter(self) -> NDArray[np.int64]:
+        """Number of components that matter in every draw.
+
+        A component does not matter if other components cover all of its entries, so that no
+        prediction would change without it. Components are left out one after another, those that
+        cover the fewest entries first; what remains matters. Of very large runs (factors of
+        more than a billion words of 64 entries in all), only every second, third, ... draw is
+        looked at, and the array is shorter.
+
+        Examples
+        --------
+        >>> int(posterior.n_that_matter.max())
+        3
+        """
+        from thali.posterior.matter import numbers_that_matter  # noqa: PLC0415
+
+        self._need_draws()
+        return numbers_that_matter(self)
+
+    def beyond_rates(self) -> Beyond | None:
+        """Return what the components explain beyond row and column rates.
+
+        With row and column effects, every chain hides some entries while it grows its components,
+        and predicts them twice: with the components it begins with, and with row and column rates
+        alone. Their difference is what components add, on entries that they have not seen.
+
+        Returns
+        -------
+        beyond
+            Gain in the log score of a hidden entry, with its standard error, on average over the
+            chains. None if the model has no row and column effects, or if components were not
+            grown.
+
+        Examples
+        --------
+        >>> posterior.beyond_rates() is None  # this model has two error rates
+        True
+        """
+        from thali.posterior.beyond import beyond_rates  # noqa: PLC0415
+
+        return beyond_rates(self)
 
     def point_estimate(
         self, *, missed: float = 1.0, false: float = 1.0, modal: bool = True

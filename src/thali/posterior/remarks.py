@@ -30,9 +30,9 @@ def start_in_words(found: dict[str, Any]) -> str | None:
     Examples
     --------
     >>> start = [
-    ...     {"stage": "grown", "n_components": 12, "evidence": -1259.1},
-    ...     {"stage": "grown", "n_components": 9, "evidence": -1304.2},
-    ...     {"stage": "pooled", "n_components": 13, "evidence": -1246.1},
+    ...     {"stage": "grown", "n_components": 12, "evidence": -1259.1, "hidden": None},
+    ...     {"stage": "grown", "n_components": 9, "evidence": -1304.2, "hidden": None},
+    ...     {"stage": "pooled", "n_components": 13, "evidence": -1246.1, "hidden": None},
     ... ]
     >>> words = start_in_words({"chains": 1, "starts": [start]})
     >>> words.partition(", and ")[2]
@@ -46,13 +46,20 @@ def start_in_words(found: dict[str, Any]) -> str | None:
         who = f"each of {len(grown)} chains" if len(grown) > 1 else "one chain"
     n_starts = max(sum(part["stage"] == "grown" for part in stages) for stages in grown)
     starts = f"{n_starts} start{'s' * (n_starts > 1)}"
-    numbers = _span([stages[-1]["n_components"] for stages in grown], "d")
-    values = [stages[-1]["evidence"] for stages in grown if stages[-1]["evidence"] is not None]
+    ends = [stages[-1] for stages in grown]
+    numbers = _span([end["n_components"] for end in ends], "d")
+    grew = f"Before its first sweep, {who} grew components on the data, in {starts}"
+    tried = [end["hidden"] for end in ends if end["hidden"] is not None]
+    if tried:
+        scores = _span([part["score"] for part in tried], ".4f")
+        alone = _span([part["score"] - part["gain"] for part in tried], ".4f")
+        return (
+            f"{grew}, compared them with none at all on hidden entries, and kept {numbers} (log "
+            f"score of a hidden entry {scores}; by row and column rates alone {alone})."
+        )
+    values = [end["evidence"] for end in ends if end["evidence"] is not None]
     evidence = f" (log evidence {_span(values, ',.1f')})" if values else ""
-    return (
-        f"Before its first sweep, {who} grew components on the data, in {starts}, and kept "
-        f"{numbers}{evidence}."
-    )
+    return f"{grew}, and kept {numbers}{evidence}."
 
 
 def same_rows(posterior: Posterior) -> float | None:

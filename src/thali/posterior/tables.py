@@ -8,8 +8,25 @@ import numpy as np
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
     from thali.posterior.posterior import Posterior
+
+
+def probabilities(numbers: NDArray[np.int64]) -> pd.Series[float]:
+    """Return the share of draws with every number of components.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> probabilities(np.array([[3, 3], [4, 3]])).to_dict()
+    {3: 0.75, 4: 0.25}
+    """
+    import pandas as pd  # noqa: PLC0415 - slow to import
+
+    values, counts = np.unique(numbers, return_counts=True)
+    index = pd.Index(values, name="n_components")
+    return pd.Series(counts / counts.sum(), index=index, name="probability")
 
 
 def tables(posterior: Posterior) -> dict[str, pd.DataFrame]:

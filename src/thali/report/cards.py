@@ -1,10 +1,11 @@
-"""Cards that describe the components, as HTML."""
+"""Cards that describe the components, and tiles with a number, as HTML."""
 
 from __future__ import annotations
 
 from html import escape
 from typing import TYPE_CHECKING
 
+from thali.model import Effects
 from thali.report.facts import BY, n_of, percent, plural
 from thali.views import cards
 
@@ -38,7 +39,10 @@ def cards_html(posterior: Posterior, words: list[str]) -> str:
     n_names = _N_NAMES if posterior.point_estimate().factors[0].n_components < _MANY else _N_BARS
     described = sorted(cards(posterior, n_names), key=lambda card: -card["size"])
     if not described:
-        return "<p>There are no components: every one in the data is explained as an error.</p>"
+        why = "explained as an error"
+        if isinstance(posterior.settings.model.priors(len(words)).noise, Effects):
+            why = "explained by the rates of its row and column"
+        return f"<p>There are no components: every one in the data is {why}.</p>"
     shown = [_card(card, words) for card in described]
     html = f'<div class="cards">{"".join(shown[:_N_OPEN])}</div>'
     if len(shown) > _N_OPEN:
@@ -118,3 +122,9 @@ def _overlaps(card: Card, words: list[str]) -> str:
 def _meter(share: float) -> str:
     """Draw a share as a bar; it is hidden from screen readers, which read the number beside it."""
     return f'<i class="meter" style="--share:{100 * share:.0f}%" aria-hidden="true"></i>'
+
+
+def tile(name: str, value: str, of: str, between: str) -> str:
+    """Show a number in large type, with what it is of, and the interval of its draws."""
+    most = f"; 90% of the draws lie between {between}" if between else ""
+    return f"<div><dt>{name}</dt><dd>{value}<small>{of}{most}</small></dd></div>"

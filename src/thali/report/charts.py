@@ -1,10 +1,10 @@
-"""Charts as SVG: lines and bars, whose colours are defined in the style sheet."""
+"""Charts as SVG: lines, bars and dots, whose colours are defined in the style sheet."""
 
 from __future__ import annotations
 
 from html import escape
-from math import ceil
-from typing import TYPE_CHECKING
+from math import ceil, floor
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _MOST_BARS = 24
 _ROOM = 32.0  # width that a number such as 0.98 needs, including the space around it
 _MOST_POINTS = 240  # points per line; more could not be distinguished
+_SHARES = (0.0001, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.25)  # steps of an axis
 
 
 def bars(every: dict[int, float], shared: dict[int, float] | None = None) -> str:
@@ -139,3 +140,71 @@ def _numbers(series: list[dict[int, float]]) -> list[int]:
     best = max(series[0], key=series[0].__getitem__)
     first = min(max(best - _MOST_BARS // 2, run[0]), run[-1] - _MOST_BARS + 1)
     return list(range(first, first + _MOST_BARS))
+
+
+class Dot(NamedTuple):
+    """A point with an interval, and the text that is shown where somebody points at it."""
+
+    x: float  # a share, from 0 to 1
+    y: float
+    low: float
+    high: float
+    words: str
+
+
+def dots(name: str, drawn: list[Dot], values: NDArray[np.float64]) -> str:
+    """Draw values against shares, and the distribution of all values beside them.
+
+    Parameters
+    ----------
+    name
+        What is drawn, for readers who cannot see it.
+    drawn
+        The points to draw.
+    values
+        All values, of which the points may be a part.
+    """
+    width, height, left, bottom, beside = 420.0, 220.0, 34.0, 20.0, 70.0
+    lowest = floor(min([float(values.min()), *(dot.low for dot in drawn)]))
+    highest = max(ceil(max([float(values.max()), *(dot.high for dot in drawn)])), lowest + 1)
+    most = max([dot.x for dot in drawn], default=1.0) or 1.0
+    step = next(s for s in _SHARES if most / s <= 5)
+    most = ceil(most / step - 1e-9) * step
+    right = width - beside - 8.0
+
+    def across(share: float) -> float:
+        return left + share / most * (right - left)
+
+    def down(value: float) -> float:
+        return 6.0 + (highest - value) / (highest - lowest) * (height - 12.0)
+
+    every = -(-(highest - lowest) // 6)
+    parts = [
+        f'<line class="axis" x1="{left}" x2="{width:.0f}" y1="{down(tick):.1f}" '
+        f'y2="{down(tick):.1f}"/>'
+        f'<text class="end" x="{left - 6}" y="{down(tick) + 4:.1f}">{tick}</text>'
+        for tick in range(lowest, highest + 1, every)
+    ]
+    parts += [
+        f'<text x="{across(k * step):.1f}" y="{height + 14:.0f}">{k * step:.3g}</text>'
+        for k in range(round(most / step) + 1)
+    ]
+    for dot in drawn:
+        x = f"{across(dot.x):.1f}"
+        parts.append(
+            f'<g class="dot"><title>{escape(dot.words)}</title>'
+            f'<line x1="{x}" x2="{x}" y1="{down(dot.high):.1f}" y2="{down(dot.low):.1f}"/>'
+            f'<circle cx="{x}" cy="{down(dot.y):.1f}" r="3"/></g>'
+        )
+    counts, edges = np.histogram(values, bins=4 * (highest - lowest), range=(lowest, highest))
+    for count, low, high in zip(counts, edges[:-1], edges[1:], strict=True):
+        long = beside * count / counts.max()
+        parts.append(
+            f'<rect class="bar series-0" x="{width - beside:.0f}" y="{down(high):.1f}" '
+            f'width="{long:.1f}" height="{down(low) - down(high) - 0.5:.1f}"/>'
+        )
+    return (
+        f'<svg class="chart" viewBox="0 0 {width:.0f} {height + bottom:.0f}" role="img" '
+        f'aria-label="{escape(name)}, from {values.min():.2f} to {values.max():.2f}">'
+        f"{''.join(parts)}</svg>"
+    )

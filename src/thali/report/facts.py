@@ -6,7 +6,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from thali.model.noise_kinds import NOISE_KINDS
-from thali.posterior.answer import answer
+from thali.posterior.answer import answer, spreads_in_words
+from thali.posterior.beyond import NOTHING, beyond_in_words
 from thali.posterior.diagnostics import WORDS
 from thali.sentences import Face
 
@@ -54,8 +55,12 @@ class Facts(NamedTuple):
     high: int
     every: dict[int, float]  # probability of each number of components
     shared: dict[int, float]  # the same, counting only components that at least two rows have
+    matter: dict[int, float]  # and only components without which some prediction would change
+    beyond: str | None  # what the components explain beyond row and column rates, in words
     noise: NoiseKind
     rates: dict[str, Range]  # quantities of the noise, by name
+    spreads: dict[str, Range]  # the same of the effects of rows and columns, if there are any
+    effects: str  # these in words
     wrong: Range  # number of known entries that contradict the components of a draw
     share_wrong: float  # mean share of these among the known entries
     point_error: float  # share of known entries that contradict the point estimate
@@ -71,7 +76,10 @@ def facts(posterior: Posterior) -> Facts:
     found = answer(posterior, PAGE, quantity_words(posterior))
     number, noise, wrong = found["n_components"], found["noise"], found["wrong_entries"]
     kind = NOISE_KINDS[noise["kind"]]
-    every, shared = (_plain(found[name]["pmf"]) for name in ("n_components", "shared_components"))
+    every, shared, matter = (
+        _plain(found[name]["pmf"])
+        for name in ("n_components", "shared_components", "components_that_matter")
+    )
     low, high = number["interval"]
     return Facts(
         number["mode"],
@@ -80,8 +88,12 @@ def facts(posterior: Posterior) -> Facts:
         high,
         every,
         shared,
+        matter,
+        beyond_in_words(found["beyond_rates"]),
         kind,
         {quantity.name: _range(noise[quantity.name]) for quantity in kind.quantities},
+        {quantity.name: _range(noise[quantity.name]) for quantity in kind.spreads},
+        spreads_in_words(noise),
         _range(wrong),
         wrong["share"],
         posterior.point_estimate().error,
@@ -101,6 +113,8 @@ def headline(known: Facts) -> str:
     the chains cannot be trusted, the headline says "perhaps".
     """
     told = n_of(known.number, "component")
+    if known.beyond == NOTHING:
+        return f"Perhaps n{NOTHING[1:]}" if known.verdict else NOTHING
     if known.is_fixed:
         return f"{told}, as asked for."
     how = next((words for least, words in _HOW_SURE if known.probability >= least), "most likely")
@@ -125,6 +139,24 @@ def details(known: Facts) -> list[str]:
                 "Counting only components that at least two rows share, the most frequent number "
                 f"is {often} ({percent(known.shared[often])})."
             )
+        often = max(known.matter, key=known.matter.__getitem__)
+        if known.matter != known.every:
+            told.append(
+                "Counting only components that matter, without which some prediction would "
+                f"change, it is {often} ({percent(known.matter[often])})."
+            )
+    if known.beyond is not None and known.beyond != NOTHING:  # which the headline says
+        told.append(known.beyond)
+    if known.effects:
+        told.append(known.effects)
+    if known.beyond == NOTHING:
+        return told
+    if known.noise.spreads:  # a one that no component covers need not be an error
+        told.append(
+            f"On average over the draws, {n_of(round(known.wrong.mean), 'known entry')} "
+            f"({known.share_wrong:.2%}) read one outside all components, or zero inside one."
+        )
+        return told
     told.append(
         f"On average over the draws, {n_of(round(known.wrong.mean), 'known entry')} "
         f"({known.share_wrong:.2%}) contradict{'s' * (round(known.wrong.mean) == 1)} the "

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import thali
 from thali.report import sections
+from thali.report.effects import effects_link, effects_section
 from thali.report.facts import BY, facts, headline
 from thali.report.table import table
 
@@ -24,8 +25,8 @@ def write(posterior: Posterior, path: str | os.PathLike[str], *, title: str | No
     """Write a page about a posterior: one HTML file to open, print and share.
 
     The page states the answer in words and shows the table with its reconstruction and errors, a
-    card for every component, the traces and diagnostics of the chains, and the call that
-    reproduces the draws. It needs no network.
+    card for every component, the effects of rows and columns if the model has any, the traces and
+    diagnostics of the chains, and the call that reproduces the draws. It needs no network.
 
     Parameters
     ----------
@@ -100,6 +101,8 @@ def page(posterior: Posterior, title: str | None = None) -> str:
         canvas_label=escape(f"The table of {size} entries"),
         table_words=escape(sections.table_words(posterior, known, shown["kind"], shown["shape"])),
         components=sections.components(posterior, known),
+        effects=effects_section(posterior, known),
+        effects_link=effects_link(posterior),
         chains=sections.chains(posterior),
         repeat=sections.repeat(posterior),
         # A name such as "</script>" would end the script element, so every "<" is escaped.

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import platform
 from html import escape
-from math import isfinite
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 import thali
+from thali.posterior.beyond import NOTHING
 from thali.posterior.diagnostics import MAX_R_HAT, MIN_ESS_PER_CHAIN
 from thali.posterior.remarks import same_rows, same_rows_in_words
-from thali.report.cards import cards_html
+from thali.report.cards import cards_html, tile
 from thali.report.charts import bars, trace
 from thali.report.facts import BY, agreement, details, mode_words, n_of, percent, quantity_words
 from thali.report.reproduce import command, python_call
+from thali.report.starts import number as _number
+from thali.report.starts import starts_html
 from thali.sentences import capitalized
 from thali.trace.run import digest
 
 if TYPE_CHECKING:
     from thali.posterior import Posterior
-    from thali.report.facts import Facts, Range
+    from thali.report.facts import Facts
 
 _LEGEND = (
     ("ink", "data reconstruction", "one"),
@@ -77,7 +79,7 @@ def answer(posterior: Posterior, known: Facts) -> str:
         f"<figure><figcaption>Number of components: probability</figcaption>"
         f"{bars(known.every, shared)}{legend}</figure>"
         '<dl class="tiles">'
-        f"{_rates(known)}{_wrong(known.wrong, known.share_wrong)}</dl></div>"
+        f"{_rates(known)}{_wrong(known)}</dl></div>"
     )
 
 
@@ -91,21 +93,25 @@ def _rates(known: Facts) -> str:
     """Show the error rates with two decimals, as the command line does."""
     tiles = []
     for quantity in known.noise.quantities:
+        if known.beyond == NOTHING and quantity.name == "dropped":
+            continue  # nothing is covered, so only the prior speaks
         rate = known.rates[quantity.name]
         between = f"{rate.low:.2%} and {rate.high:.2%}" if known.noise.has_interval else ""
-        tiles.append(_tile(quantity.title, rate.mean, quantity.base, between))
+        tiles.append(tile(quantity.title, f"{rate.mean:.2%}", quantity.base, between))
     return "".join(tiles)
 
 
-def _wrong(wrong: Range, share: float) -> str:
+def _wrong(known: Facts) -> str:
+    if known.beyond == NOTHING:
+        return ""
+    wrong = known.wrong
     low, high = (f"{end:,.0f}" for end in wrong[1:])
     of = f"of the known entries: {wrong.mean:,.0f} on average over the draws"
-    return _tile("Contradicting entries", share, of, "" if low == high else f"{low} and {high}")
-
-
-def _tile(name: str, share: float, of: str, between: str) -> str:
-    most = f"; 90% of the draws lie between {between}" if between else ""
-    return f"<div><dt>{name}</dt><dd>{share:.2%}<small>{of}{most}</small></dd></div>"
+    title = "Contradicting entries"
+    if known.noise.spreads:
+        title = "Ones outside, zeros inside components"
+    between = "" if low == high else f"{low} and {high}"
+    return tile(title, f"{known.share_wrong:.2%}", of, between)
 
 
 def legend(*, has_unknown: bool) -> str:
@@ -180,44 +186,8 @@ def chains(posterior: Posterior) -> str:
         "</caption><thead><tr>"
         "<th scope=col>quantity</th><th scope=col>mean</th><th scope=col>sd</th>"
         "<th scope=col>R-hat</th><th scope=col>ESS, bulk</th><th scope=col>ESS, tails</th></tr>"
-        f"</thead><tbody>{rows}</tbody></table></div>{_starts(posterior)}{_moves(posterior)}"
+        f"</thead><tbody>{rows}</tbody></table></div>{starts_html(posterior)}{_moves(posterior)}"
         f"{_same_rows(posterior)}"
-    )
-
-
-_STAGES = {
-    "grown": "best of {}",
-    "pooled": "all together",
-    "regrown": "after {} of removing and regrowing",
-}
-_TIMES = {"grown": "start", "pooled": "start", "regrown": "round"}
-
-
-def _starts(posterior: Posterior) -> str:
-    """Show what every chain reached before its first sweep: a line per chain and kind of stage."""
-    if not any(posterior.starts):
-        return ""
-    rows = []
-    for chain, history in enumerate(posterior.starts):
-        for stage, words in _STAGES.items():
-            reached = [part for part in history if part.stage == stage]
-            if not reached:
-                continue
-            best = max(reached, key=lambda part: part.evidence)
-            rows.append(
-                f"<tr><th scope=row>{chain}</th>"
-                f"<td class=left>{words.format(n_of(len(reached), _TIMES[stage]))}</td>"
-                f"<td>{best.n_components:,}</td><td>{_number(best.evidence, ',.1f')}</td></tr>"
-            )
-    return (
-        '<p class="help">Before its first sweep, each chain grew components on the data in '
-        "several starts, put these together, and removed and regrew some. A higher log evidence "
-        "is better. The last line of a chain is what it began with. If the chains agree, the "
-        "answer does not depend on it.</p>"
-        '<div class="scroll" tabindex="0" role="region" aria-label="Starts"><table>'
-        "<caption>What the chains began with</caption><thead><tr>"
-        "<th scope=col>chain</th><th scope=col class=left>stage</th><th scope=col>components</th>"
-        f"<th scope=col>log evidence</th></tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
 
 
@@ -256,12 +226,6 @@ def _flagged(value: float, digits: str, *, is_bad: bool) -> str:
     if not is_bad:
         return f"<td>{_number(value, digits)}</td>"
     return f'<td class="bad">{_number(value, digits)}<span class="unseen"> (poor)</span></td>'
-
-
-def _number(value: float, digits: str = ".4g") -> str:
-    if isfinite(value):
-        return f"{value:{digits}}"
-    return "infinite" if value == np.inf else "\N{EN DASH}"
 
 
 # --- repeat ----------------------------------------------------------------------------------

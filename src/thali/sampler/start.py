@@ -23,7 +23,8 @@ from thali.bits import Factor
 from thali.model import Effects, Levels
 from thali.sampler.grow.growth import Growth
 from thali.sampler.grow.search import grow, improve, is_same, judged, pool
-from thali.sampler.grow.trial import choose, hide, on_trial
+from thali.sampler.grow.sides import log_evidence
+from thali.sampler.grow.trial import Tried, choose, hide, on_trial, rates_alone
 from thali.sampler.levels import draw_levels
 from thali.sampler.step import update_memberships
 from thali.sites import Site
@@ -53,17 +54,19 @@ another: where rows are short, evidence says less."""
 
 _GIVEN_UP = "given up"
 
-_HIDING, _NONE, _LAST, _TRIALS = 101, 102, 103, 110
+_HIDING, _NONE, _LAST, _RATES, _TRIALS = 101, 102, 103, 104, 110
 """Numbers of the keys of what comes beside the starts themselves, which have small numbers."""
 
 
 class Attempted(NamedTuple):
     """One stage of a start, and what it reached."""
 
-    stage: str  # "grown", "pooled", "regrown" or "tried"
+    stage: str  # "grown", "pooled", "regrown", "tried" or "chosen"
     n_components: int
-    evidence: float  # log joint density of data and one side of the components; if tried, the
-    # mean log probability of a hidden entry
+    evidence: float  # log joint density of data and one side of the components; if tried or
+    # chosen, before the sweeps of the trial
+    kind: str = ""  # with effects: "none" (no component), "fitted" or "flat"
+    tried: Tried | None = None  # how it predicted hidden entries, if tried or chosen
 
 
 class Starting(NamedTuple):
@@ -127,28 +130,33 @@ def _search(key: np.uint64, host: Target) -> Iterator[Starting]:
     trained, hidden = hide(start_key(np.uint64(0), _HIDING), host)
     history: list[Attempted] = []
     none = Growth(start_key(key, _NONE), trained, is_flat=False)
-    candidates = [none.result()]
+    empty = none.result()
+    candidates = [("none", empty, log_evidence(none))]
     half, beaten = max(1, host.n_starts // 2), -inf
     for number, kind in enumerate(("fitted", "flat")):
         numbers = range(half * number, half * (number + 1))
-        for now in _family(key, trained, numbers, history, kind == "flat", beaten):
+        for now in _family(key, trained, numbers, history, kind, beaten):
             yield now._replace(stage=f"{kind}, {now.stage}")
         history = list(now.history)
         if now.stage == _GIVEN_UP:
             continue
-        candidates.append(now.state)
+        evidence = now.history[-1].evidence
+        candidates.append((kind, now.state, evidence))
         if host.shape[1] >= _LONG:
-            beaten = now.history[-1].evidence - _HOPELESS
-    trials = []
-    for number, state in enumerate(candidates):
+            beaten = evidence - _HOPELESS
+    baseline = rates_alone(start_key(key, _RATES), trained, empty, hidden)
+    trials, tried = [], []
+    for number, (kind, state, evidence) in enumerate(candidates):
         trial = on_trial(start_key(key, _TRIALS + number), trained, state, hidden)
         trials.append(trial)
-        history.append(Attempted("tried", trial.state.n_components, trial.score))
-        yield Starting(trial.state, tuple(history), "on trial")
-    chosen = trials[choose(trials)].state
+        reached = trial.state.n_components, evidence, kind, trial.against(baseline)
+        tried.append(Attempted("tried", *reached))
+        yield Starting(trial.state, (*history, *tried), "on trial")
+    best = choose(trials)
     growth = Growth(start_key(key, _LAST), host, is_flat=False)
-    growth.state = host.recount(chosen)
-    yield Starting(growth.result(), tuple(history), "done")
+    growth.state = host.recount(trials[best].state)
+    chosen = tried[best]._replace(stage="chosen")
+    yield Starting(growth.result(), (*history, *tried, chosen), "done")
 
 
 def _family(
@@ -156,7 +164,7 @@ def _family(
     host: Target,
     numbers: range,
     history: list[Attempted],
-    is_flat: bool = True,  # noqa: FBT001, FBT002
+    kind: str = "",
     beaten: float = -inf,
 ) -> Iterator[Starting]:
     """Grow several starts, pool them and improve the result.
@@ -168,14 +176,14 @@ def _family(
     agree = False
     for number in numbers:
         growth = Growth(
-            start_key(key, 1 + number), host, is_strict=number % 2 == 0, is_flat=is_flat
+            start_key(key, 1 + number), host, is_strict=number % 2 == 0, is_flat=kind != "fitted"
         )
         for _ in grow(growth):
             yield Starting(growth.state, tuple(history), f"start {number + 1} of {host.n_starts}")
         growth.release()
         now = judged(growth)
         grown.append((growth, now))
-        history.append(Attempted("grown", now.state.n_components, now.value))
+        history.append(Attempted("grown", now.state.n_components, now.value, kind))
         if agree := len(grown) == 2 and is_same(grown[0][1].state, now.state):
             break
     grown.sort(key=lambda both: -both[1].value)
@@ -185,7 +193,7 @@ def _family(
         return
     for _, other in [] if agree else grown[1:]:
         best = pool(growth, best, other.state)
-        history.append(Attempted("pooled", best.state.n_components, best.value))
+        history.append(Attempted("pooled", best.state.n_components, best.value, kind))
         yield Starting(best.state, tuple(history), "pooling")
     for number in range(0 if agree else host.schedule.regrow):
         growth.state = best.state
@@ -194,7 +202,7 @@ def _family(
         for now in improve(growth, best):
             best = now
             yield Starting(best.state, tuple(history), f"regrowing, round {number + 1}")
-        history.append(Attempted("regrown", best.state.n_components, best.value))
+        history.append(Attempted("regrown", best.state.n_components, best.value, kind))
         if best.value < before.value + max(_LITTLE, noise):
             break
     growth.state = best.state

@@ -3,8 +3,9 @@
 Nothing is drawn here, and no array is larger than the picture that it is for.
 """
 
-from thali.views.aligned import Components, components
+from thali.views.aligned import Components, components, names
 from thali.views.describe import Card, Member, Neighbour, Overlap, cards, overlap, titles
+from thali.views.line_levels import LineLevels, has_effects, levels
 from thali.views.numbers import Numbers, Quantity, numbers, quantities
 from thali.views.order import component_order, seriate
 from thali.views.raster import Blocks, blocks
@@ -13,6 +14,7 @@ __all__ = [
     "Blocks",
     "Card",
     "Components",
+    "LineLevels",
     "Member",
     "Neighbour",
     "Numbers",
@@ -22,6 +24,9 @@ __all__ = [
     "cards",
     "component_order",
     "components",
+    "has_effects",
+    "levels",
+    "names",
     "numbers",
     "overlap",
     "quantities",

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+from support.mutants import mutate
 from thali.engines.base import Hidden
 from thali.model import Effects, Model
 from thali.sampler import Schedule, Target
-from thali.sampler.grow.trial import Trial, _log_scores, choose, hide, on_trial
+from thali.sampler.grow.trial import Trial, _log_scores, choose, hide, on_trial, rates_alone
 from thali.streams import chain_key
 
 KEY = chain_key(2)
@@ -83,3 +84,79 @@ def test_the_fewest_components_win_what_prediction_leaves_open():
     assert choose([better, few]) == 0
     assert choose([trial(noise, 2.0), trial(noise, 2.0)]) == 0
     assert choose([trial([], 2.0), trial([], 0.0)]) == 1
+
+
+# --- row and column rates alone --------------------------------------------------------------
+
+
+def far_from_exact(predict):
+    """Return by how many standard errors a prediction by rates alone misses the exact one.
+
+    Without spreads there is one unknown, the level of all columns, which every sweep draws
+    independently of the last; its posterior is a sum over the grid (eq. 25, 26).
+    """
+    data, _, _ = table(seed=4, shape=(12, 10))
+    noise = Effects(rows=False, columns=False)
+    target = Target.prepare(data, Model(noise=noise), Schedule(), threads=1)
+    grid = np.array(noise.column_levels)
+    n_ones, n_known = np.nansum(data), np.isfinite(data).sum()
+    log_posterior = n_ones * np.log(expit(grid)) + (n_known - n_ones) * np.log(expit(-grid))
+    weights = np.exp(log_posterior - log_posterior.max())
+    weights /= weights.sum()
+    exact = weights @ expit(grid)
+    sd = np.sqrt(weights @ (expit(grid) - exact) ** 2)
+    hidden = Hidden(np.array([0, 3]), np.array([2, 2]), np.array([True, False]))
+    one, zero = np.exp(predict(KEY, target, target.initial(KEY), hidden))
+    return max(abs(one - exact), abs(1.0 - zero - exact)) / (sd / np.sqrt(40))
+
+
+def test_rates_alone_are_exact():
+    """The mean of 40 independent draws is within four standard errors of the exact one."""
+    assert far_from_exact(rates_alone) < 4.0
+
+
+USED = "chance += np.exp(_log_scores(state, hidden)) / _USED\n    return np.log"
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        ("        state = state._replace(noise=noise)\n", ""),  # levels never change
+        (USED, USED.replace("_USED", "_SWEEPS")),  # a sum over some, divided by all
+    ],
+)
+def test_mistakes_in_rates_alone_are_noticed(edit):
+    """The same comparison refuses them."""
+    assert far_from_exact(mutate("thali.sampler.grow.trial", [edit]).rates_alone) > 4.0
+
+
+def test_rates_alone_know_no_component():
+    """Sweeps from nothing find the components of clear data; rates alone never do."""
+    rng = np.random.default_rng(0)
+    users, codes = rng.random((80, 2)) < 0.5, rng.random((60, 2)) < 0.5
+    data = ((users @ codes.T) ^ (rng.random((80, 60)) < 0.02)).astype(float)
+    trained, hidden = hide(KEY, target_of(data))
+    nothing = trained.initial(KEY)
+    alone = rates_alone(KEY, trained, nothing, hidden)
+    trial = on_trial(KEY, trained, nothing, hidden)
+    assert trial.state.n_components > 0
+    tried = trial.against(alone)
+    assert tried.gain > 0.1
+    assert tried.score - tried.gain == pytest.approx(alone.mean())
+    # As by the shares of ones of rows and columns, which are hidden from nobody here.
+    margins = np.nanmean(data, axis=1)[hidden.rows], np.nanmean(data, axis=0)[hidden.columns]
+    odds = sum(np.log(m.clip(0.02, 0.98) / (1 - m.clip(0.02, 0.98))) for m in margins)
+    odds -= np.log(data.mean() / (1 - data.mean()))
+    by_margins = np.log(expit(np.where(hidden.values, odds, -odds))).mean()
+    assert alone.mean() == pytest.approx(by_margins, abs=0.05)
+
+
+def test_a_trial_against_others():
+    """The mean difference and its standard error, by hand; nothing hidden says nothing."""
+    found = trial([-0.1, -0.5, -0.3], 2.0).against(np.array([-0.2, -0.4, -0.9]))
+    gains = np.array([0.1, -0.1, 0.6])
+    assert found.score == pytest.approx(-0.3)
+    assert found.gain == pytest.approx(gains.mean())
+    assert found.standard_error == pytest.approx(gains.std() / np.sqrt(3))
+    assert found.n_hidden == 3
+    assert trial([], 2.0).against(np.zeros(0)) == (0.0, 0.0, 0.0, 0)

@@ -6,7 +6,8 @@ Components and effects of rows and columns can each explain what the other does,
 way later. The log evidence of one state does not always tell which is right: where rows are short,
 one state stands for few of the many that matter. So a few entries are hidden, every start is
 followed for some sweeps, and their predictions are compared. Of starts that predict about equally
-well, the one with the fewest components goes on.
+well, the one with the fewest components goes on. The same entries, predicted by the rates of rows
+and columns alone, tell what components add.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from scipy.special import log_expit
 
 from thali._jit import jit
-from thali.sampler.step import step
+from thali.sampler.step import draw_noise, step
 from thali.streams import Stream
 
 if TYPE_CHECKING:
@@ -41,6 +42,15 @@ _MARGIN = 1.0
 _ONE = np.uint64(1)
 
 
+class Tried(NamedTuple):
+    """How well a start predicts entries that it has not seen."""
+
+    score: float  # mean log probability of a hidden entry
+    gain: float  # by how much this is higher than with row and column rates alone
+    standard_error: float  # of the gain, from its variation between entries
+    n_hidden: int
+
+
 class Trial(NamedTuple):
     """What a start has shown."""
 
@@ -52,6 +62,15 @@ class Trial(NamedTuple):
     def score(self) -> float:
         """Mean log probability of a hidden entry."""
         return float(self.scores.sum()) / max(1, len(self.scores))
+
+    def against(self, baseline: NDArray[np.float64]) -> Tried:
+        """Compare the scores of the hidden entries, one by one, with others."""
+        n_hidden = len(self.scores)
+        if n_hidden == 0:
+            return Tried(0.0, 0.0, 0.0, 0)
+        gains = self.scores - baseline
+        error = float(gains.std()) / n_hidden**0.5
+        return Tried(self.score, float(gains.mean()), error, n_hidden)
 
 
 def hide(key: np.uint64, target: Target) -> tuple[Target, Hidden]:
@@ -73,6 +92,25 @@ def on_trial(key: np.uint64, target: Target, state: State, hidden: Hidden) -> Tr
             chance += np.exp(_log_scores(state, hidden)) / _USED
             n_components += float((state.factors[0].sizes() > 1).sum()) / _USED
     return Trial(state, np.log(np.maximum(chance, 1e-300)), n_components)
+
+
+def rates_alone(
+    key: np.uint64, target: Target, state: State, hidden: Hidden
+) -> NDArray[np.float64]:
+    """Return the log probability of every hidden entry by row and column rates alone.
+
+    Levels are drawn as often as on trial, but no component is ever born: sweeps from a start
+    without components may find some.
+    """
+    assert state.n_components == 0
+    chance = np.zeros(len(hidden.rows))
+    for number in range(_SWEEPS):
+        state = state._replace(sweep=number)
+        noise = draw_noise(Stream(key, np.uint64(number)), state, target)
+        state = state._replace(noise=noise)
+        if number >= _SWEEPS - _USED:
+            chance += np.exp(_log_scores(state, hidden)) / _USED
+    return np.log(np.maximum(chance, 1e-300))
 
 
 def choose(trials: list[Trial]) -> int:

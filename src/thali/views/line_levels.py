@@ -1,0 +1,87 @@
+"""Levels of rows and columns, beside how full they are."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from thali.bits.words import count_ones
+from thali.model import Effects
+from thali.posterior.levels import level_summary
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thali.bits import Index
+    from thali.posterior import Posterior
+
+_MOST = 1 << 27
+"""Number of levels of all draws beyond which only every second, third, ... draw is used."""
+
+_NORMAL_90 = 1.6449
+"""Standard deviations on either side of the mean that contain 90% of a normal distribution."""
+
+
+class LineLevels(NamedTuple):
+    """Levels of the rows of one mode, in log odds: how full they are for other reasons than
+    components.
+    """  # noqa: D205
+
+    share: NDArray[np.float64]  # (n_rows,): share of ones among the known entries; NaN without any
+    mean: NDArray[np.float64]  # (n_rows,): posterior mean
+    sd: NDArray[np.float64]  # (n_rows,): posterior standard deviation
+
+    @property
+    def low(self) -> NDArray[np.float64]:
+        """Lower end of an interval with 90% of the probability, as of a normal distribution."""
+        return self.mean - _NORMAL_90 * self.sd
+
+    @property
+    def high(self) -> NDArray[np.float64]:
+        """Upper end of that interval."""
+        return self.mean + _NORMAL_90 * self.sd
+
+
+def has_effects(posterior: Posterior) -> bool:
+    """Return whether the model has levels of rows and columns."""
+    return isinstance(posterior.settings.model.priors(len(posterior.shape)).noise, Effects)
+
+
+def levels(posterior: Posterior) -> tuple[LineLevels, LineLevels]:
+    """Return the levels of rows and of columns, with the share of ones of each.
+
+    Parameters
+    ----------
+    posterior
+        A :class:`~thali.Posterior` with row and column effects. If its draws have more than 134
+        million levels in all, only some draws are used.
+
+    Examples
+    --------
+    >>> import thali
+    >>> from thali import views
+    >>> data = thali.simulate((30, 40), 1, spurious=0.05, seed=1)
+    >>> few = {"n_components": 1, "chains": 2, "warmup": 50, "draws": 100, "seed": 1}
+    >>> posterior = thali.sample(data.tensor, noise="effects", **few)
+    >>> rows, columns = views.levels(posterior)
+    >>> rows.mean.shape, columns.share.shape
+    ((30,), (40,))
+    """
+    step = max(1, -(-len(posterior) * sum(posterior.shape) // _MOST))
+    found = level_summary(islice(posterior, 0, None, step))
+    return (
+        LineLevels(_share_of_ones(posterior, 0), found.rows_mean, found.rows_sd),
+        LineLevels(_share_of_ones(posterior, 1), found.columns_mean, found.columns_sd),
+    )
+
+
+def _share_of_ones(posterior: Posterior, mode: int) -> NDArray[np.float64]:
+    ones, known = posterior.tensor.unfoldings[mode]
+    n_ones: Index = count_ones(ones)
+    if known is None:
+        return n_ones / posterior.shape[1 - mode]
+    n_known: Index = count_ones(known)
+    share: NDArray[np.float64] = np.where(n_known > 0, n_ones / np.maximum(n_known, 1), np.nan)
+    return share
