@@ -76,6 +76,7 @@ class Site(IntEnum):
     JUMPS = 50  # jumps of columns
     LEVEL_PRIORS = 51  # means and spreads of levels and jumps
     HIDDEN = 52  # entries that starts on trial do not know
+    TRUE_LEVELS = 53  # simulated: levels of rows and columns, jumps of columns
 
 
 class BirthDeathIndex(IntEnum):
