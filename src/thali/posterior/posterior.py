@@ -202,13 +202,6 @@ class Posterior(Predictions, Trust):
         table
             For every row, ``mean`` and ``sd`` over the draws of its level in log odds; zero is an
             average row.
-
-        Examples
-        --------
-        >>> few = {"chains": 2, "warmup": 20, "draws": 20, "seed": 1}
-        >>> effects = thali.sample(data.tensor, noise="effects", **few)
-        >>> effects.row_levels().columns.to_list()
-        ['mean', 'sd']
         """
         rows_mean, rows_sd, *_ = self._levels
         return self._by_name(0, {"mean": rows_mean, "sd": rows_sd})
@@ -222,11 +215,6 @@ class Posterior(Predictions, Trust):
             For every column, ``mean`` and ``sd`` over the draws of its level, that is of the log
             odds of a one in an average row if no component covers the entry; ``jump_mean`` and
             ``jump_sd`` of its jump, by which cover raises them.
-
-        Examples
-        --------
-        >>> effects.column_levels().shape
-        (80, 4)
         """
         names = ("mean", "sd", "jump_mean", "jump_sd")
         return self._by_name(1, dict(zip(names, self._levels[2:], strict=True)))
