@@ -12,7 +12,7 @@ from thali.bits import Unfolding, pack
 from thali.data import BinaryTensor
 from thali.model import Effects, Levels
 from thali.model.effects import Hyper
-from thali.posterior import new_row_level_plan, new_row_plan, new_rows
+from thali.posterior import new_row_level_chain, new_row_level_plan, new_row_plan, new_rows
 from thali.posterior.new_rows import Components, log_scores, memberships, predictive
 
 METHODS = ["enumeration", "gibbs"]
@@ -169,21 +169,48 @@ def test_wrong_levels_of_a_chain_are_noticed(broken):
     assert rms(error_of_chain(broken)) > 0.03
 
 
+FORGOTTEN = ("    both[n_levels:] += prior\n", "")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "edit",
-    [
-        ("                both[n_levels:] += prior[component]\n", ""),
-        pytest.param(
-            ("            if drawn != level:", "            if False:"), marks=pytest.mark.slow
-        ),
-    ],
-    ids=["no prior of memberships", "no draws of levels"],
+    "edit", [FORGOTTEN, ("            if drawn != level:", "            if False:")]
 )
 def test_broken_chains_are_noticed(edit, monkeypatch):
     """Memberships drawn with the level but without their prior; levels that never change."""
     mutant = mutate("thali.posterior.new_row_level_chain", [edit])
     monkeypatch.setattr(new_row_level_plan, "sample_levels", mutant.sample_levels)
     assert rms(error_of_chain()) > 0.03
+
+
+def scores_are_exact(score_both):
+    """Whether scores of a level and a membership differ as the log joint density does."""
+    rng = np.random.default_rng(6)
+    codes = rng.random((12, 3)) < 0.5
+    gains = rng.integers(-99, 99, (2, 12, 4))
+    bare = rng.integers(-99, 99, 4)
+    values = rng.integers(-1, 2, 12)
+
+    def plain(has):
+        covered = (codes & has).any(axis=1) & (values >= 0)
+        return bare + sum(gains[values[d], d] for d in np.flatnonzero(covered))
+
+    both = np.empty(8, np.int64)
+    found = []
+    for state in itertools.product((False, True), repeat=3):
+        has, without = np.array(state), np.array([False, *state[1:]])
+        now, n_covers, columns = plain(has), codes @ has.astype(int), np.flatnonzero(codes[:, 0])
+        score_both(columns, state[0], np.int64(7), values, gains, n_covers, now, both)
+        expected = [plain(without), plain(without | [True, False, False]) + 7]
+        found.append(np.array_equal(both, np.concatenate(expected)))
+    return all(found)
+
+
+def test_scores_of_levels_and_a_membership():
+    """With and without a component, at every level; without the prior they are wrong."""
+    assert scores_are_exact(new_row_level_chain.score_both)
+    mutant = mutate("thali.posterior.new_row_level_chain", [FORGOTTEN])
+    assert not scores_are_exact(mutant.score_both)
 
 
 def test_gibbs_starts_at_the_best_level():

@@ -63,6 +63,20 @@ def switch(
 
 
 @jit
+def score_both(
+    columns: Index, is_on: bool, prior: np.int64, values: Index, gains: _Scores, n_covers: Index,
+    scores: _Scores, both: _Scores,
+) -> None:  # fmt: skip
+    """Write the scores of all levels without a component, and then of all levels with it."""
+    n_levels = scores.shape[0]
+    both[:n_levels] = scores
+    both[n_levels:] = scores
+    changed = both[:n_levels] if is_on else both[n_levels:]
+    add_gains(columns, is_on, values, gains, n_covers, changed)
+    both[n_levels:] += prior
+
+
+@jit
 def weigh_entries(values: Index, gains: _Scores, level: int, weights: _Scores) -> None:
     """Write the gain by covering each entry of a row of some level; unknown entries gain none."""
     for column in range(values.shape[0]):
@@ -237,11 +251,8 @@ def sample_levels(
                 component = sweep % n_components
                 was_on = active[component]
                 columns = listed[starts[component] : starts[component + 1]]
-                both[:n_levels] = scores
-                both[n_levels:] = scores
-                changed = both[:n_levels] if was_on else both[n_levels:]
-                add_gains(columns, was_on, values, gains, n_covers, changed)
-                both[n_levels:] += prior[component]
+                own = prior[component]
+                score_both(columns, was_on, own, values, gains, n_covers, scores, both)
                 drawn = categorical(both, 2 * n_levels, level_uniforms[sweep])
                 is_on = drawn >= n_levels
                 drawn %= n_levels
