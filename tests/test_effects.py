@@ -1,19 +1,21 @@
 """Row and column effects through the public calls: draws, storage, predictions, and refusals."""
 
+import pickle
+
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import expit
 
 import thali
 from support.host_device import HostDevice
-from thali.data import BinaryTensor
+from thali import inference
 from thali.engines.cpu.engine import CpuEngine
 from thali.engines.gpu.engine import GpuEngine
 from thali.errors import NotConverged
 from thali.model import Effects, Levels, Model
 from thali.posterior.answer import answer, in_words
 from thali.posterior.beyond import NOTHING
-from thali.posterior.new_rows import Components, memberships
 from thali.sampler import Schedule, Target, chain
 from thali.streams import chain_key
 
@@ -157,13 +159,91 @@ def test_checks_and_reports(posterior, tmp_path):
     assert "average row and column" in (tmp_path / "report.html").read_text()
 
 
-def test_what_is_refused(posterior):
-    """New rows, estimators, tensors and other engines: one sentence each."""
-    components = Components(np.ones((40, 1), bool), np.zeros(1), posterior.draw(0, 0).state.noise)
-    with pytest.raises(NotImplementedError, match="level of a new row is unknown"):
-        memberships(BinaryTensor.from_any(DATA[:2]), components)
-    with pytest.raises(NotImplementedError, match="an estimator must transform new rows"):
-        thali.BooleanFactorization(noise="effects").fit(DATA)
+def test_levels_by_name(posterior):
+    """Means and deviations over the draws; without effects there are none."""
+    states = [draw.state.noise for draw in posterior]
+    rows = np.array(Effects().row_levels)[[noise.rows for noise in states]]
+    columns = np.array(Effects().column_levels)[[noise.columns for noise in states]]
+    table = posterior.row_levels()
+    np.testing.assert_allclose(table["mean"], rows.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(table["sd"], rows.std(axis=0), atol=1e-12)
+    np.testing.assert_allclose(posterior.column_levels()["mean"], columns.mean(axis=0), atol=1e-12)
+    assert np.ptp(posterior.column_levels()["jump_mean"]) == 0.0  # all columns have the same
+    named = thali.sample(
+        pd.DataFrame(DATA[:9, :4], list("abcdefghi"), list("wxyz")),
+        n_components=1, noise="effects", **SHORT | {"warmup": 2, "draws": 2},
+    )  # fmt: skip
+    assert named.row_levels().index.to_list() == list("abcdefghi")
+    assert named.column_levels().index.to_list() == list("wxyz")
+    with pytest.raises(ValueError, match="without row and column effects was given"):
+        thali.sample(DATA, n_components=1, **SHORT | {"draws": 2}).row_levels()
+
+
+def test_levels_are_exported(posterior):
+    """Spreads are quantities of the posterior; levels have a group of their own."""
+    tree = posterior.to_datatree()
+    assert {"row_spread", "column_spread", "jump_spread"} <= set(tree["posterior"].data_vars)
+    levels = tree["levels"]
+    assert levels["row_level"].dims == ("chain", "draw", posterior.mode_names[0])
+    noise = posterior.draw(1, 3).state.noise
+    for name, grid, own in (
+        ("row_level", Effects().row_levels, noise.rows),
+        ("column_level", Effects().column_levels, noise.columns),
+        ("jump", Effects().jump_sizes, noise.jumps),
+    ):
+        np.testing.assert_array_equal(levels[name].sel(chain=1, draw=3), np.array(grid)[own])
+    assert "levels" not in posterior.to_datatree(factors=False).children
+
+
+def test_levels_of_cells_and_genes(posterior, tmp_path):
+    """They are columns of obs and var, and can be written; a later call removes what is old."""
+    adata = thali.tl.to_anndata(posterior)
+    rows, columns = posterior.row_levels(), posterior.column_levels()
+    assert adata.obs.columns.to_list() == adata.var.columns.to_list()
+    assert adata.obs.columns.to_list() == ["thali_level", "thali_level_sd"]
+    np.testing.assert_allclose(adata.obs["thali_level"], rows["mean"], rtol=1e-6)
+    np.testing.assert_allclose(adata.var["thali_level_sd"], columns["sd"], rtol=1e-6)
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    short = SHORT | {"warmup": 2, "draws": 2, "binarize": None, "n_components": 1}
+    used = np.arange(40) % 2 == 0
+    thali.tl.factorize(adata, noise=Effects(jumps=True), mask_var=used, **short)
+    assert {"thali_jump", "thali_jump_sd"} <= set(adata.var)
+    assert "thali_jump" not in adata.obs
+    np.testing.assert_array_equal(np.isnan(adata.var["thali_jump"]), ~used)
+    thali.tl.factorize(adata, **short)
+    assert not [*adata.obs, *adata.var]
+
+
+def test_estimator(posterior, monkeypatch):
+    """It places fitted rows and new ones, with levels that it does not know."""
+    monkeypatch.setattr(inference, "sample", lambda *_, **__: posterior)  # saves the time
+    model = thali.BooleanFactorization(noise="effects")
+    has = model.fit_transform(DATA)
+    users = posterior.point_estimate().factors[0].dense()
+    assert ((has > 0.5) == users).mean() > 0.9
+    columns = posterior.column_levels()
+    np.testing.assert_array_equal(model.noise_.columns, columns["mean"])
+    np.testing.assert_array_equal(model.noise_.jumps, columns["jump_mean"])
+    spreads = posterior.noise["row_spread"].ravel()
+    grid = np.array(Effects().row_levels)
+    densities = np.array([np.exp(-(grid**2) / (2.0 * spread**2)) for spread in spreads])
+    expected = (densities / densities.sum(axis=1, keepdims=True)).mean(axis=0)
+    np.testing.assert_allclose(np.exp(model.noise_.log_prior), expected, rtol=1e-9, atol=1e-300)
+
+    blank = np.full((1, 40), np.nan)
+    np.testing.assert_allclose(model.transform(blank)[0], expit(model.prior_odds_), rtol=1e-9)
+    chance = model.predict_proba(DATA)
+    known = ~np.isnan(DATA)
+    own = np.log(np.where(DATA == 1.0, chance, 1.0 - chance))[known].mean()
+    assert own > model.score(DATA) > np.log(0.5)  # other entries say less than the entry itself
+    covered = model.inverse_transform(users.astype(float))
+    np.testing.assert_array_equal(covered, users @ model.components_)
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.transform(DATA), has)
+
+
+def test_what_is_refused():
+    """Tensors and other engines: one sentence each."""
     with pytest.raises(NotImplementedError, match="implemented for matrices only"):
         thali.sample(np.ones((2, 2, 2)), n_components=1, noise="effects", **SHORT)
     with pytest.raises(NotImplementedError, match="use engine='cpu'"):

@@ -53,6 +53,8 @@ KERNEL_FILES = (
     "posterior/matter.py",
     "posterior/new_row_chain.py",
     "posterior/new_row_enumeration.py",
+    "posterior/new_row_level_chain.py",
+    "posterior/new_row_level_enumeration.py",
 )
 """Every file whose text goes into compiled code; tests/test_layers.py checks the list."""
 

@@ -13,8 +13,7 @@ from thali import inference
 from thali.data import BinaryTensor
 from thali.data.binary import own_names
 from thali.defaults import CHAINS, DRAWS, WARMUP
-from thali.estimator_rows import new_rows, prior_odds, read_rows, seed_of
-from thali.model import Effects, Noise
+from thali.estimator_rows import new_rows, noise_of, prior_odds, read_rows, seed_of
 from thali.posterior.new_rows import log_scores, memberships, predictive
 
 if TYPE_CHECKING:
@@ -67,8 +66,11 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         Columns of each component in the point estimate.
     n_components_ : int
         Number of components in the point estimate; it can be 0.
-    noise_ : Noise
-        Posterior means of the error rates.
+    noise_ : Noise or NewRowLevels
+        Posterior means of the error rates. With ``noise="effects"``: posterior means of the levels
+        and jumps of columns (``columns``, ``jumps``), and the levels that a row may have, with
+        their log prior (``rows``, ``log_prior``), in log odds. The level of a row to be
+        transformed is unknown, even if the row was fitted, and is averaged over.
     prior_odds_ : ndarray, (n_components_,)
         Prior log odds that a new row has each component.
     n_features_in_ : int
@@ -137,12 +139,6 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         y
             Ignored.
         """
-        if self.noise == "effects" or isinstance(self.noise, Effects):
-            msg = (
-                f"noise={self.noise!r:.40} was given; an estimator must transform new rows, which "
-                "is implemented for common error rates only; use thali.sample, or another noise."
-            )
-            raise NotImplementedError(msg)
         values = read_rows(self, X, reset=True)
         _, (rows, columns) = own_names(X, 2)
         names = (rows, getattr(self, "feature_names_in_", columns))
@@ -156,7 +152,7 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self.posterior_ = posterior
         self.components_ = np.ascontiguousarray(codes.T)
         self.n_components_ = len(self.components_)
-        self.noise_ = Noise(float(posterior.spurious.mean()), float(posterior.dropped.mean()))
+        self.noise_ = noise_of(posterior)
         self.prior_odds_ = prior_odds(posterior, users)
         return self
 

@@ -13,6 +13,8 @@ from sklearn.utils.validation import check_is_fitted, check_random_state, valida
 from thali.bits import Unfolding, pack
 from thali.data import BinaryTensor
 from thali.data.binarize import binarize, unmask
+from thali.model import Effects, Noise
+from thali.posterior.new_row_levels import NewRowLevels
 from thali.posterior.new_rows import Components
 
 if TYPE_CHECKING:
@@ -50,6 +52,13 @@ def read_rows(estimator: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
         estimator, unmask(X), reset=reset, accept_sparse="csr", ensure_all_finite="allow-nan"
     )
     return binarize(values, estimator.binarize)
+
+
+def noise_of(posterior: Posterior) -> Noise | NewRowLevels:
+    """Return the noise that new rows are compared with: posterior means."""
+    if isinstance(posterior.settings.model.priors(len(posterior.shape)).noise, Effects):
+        return NewRowLevels.mean(posterior)
+    return Noise(float(posterior.spurious.mean()), float(posterior.dropped.mean()))
 
 
 def prior_odds(posterior: Posterior, users: NDArray[np.bool_]) -> NDArray[np.float64]:

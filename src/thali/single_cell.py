@@ -1,4 +1,4 @@
-"""Factorization of AnnData, ``thali.tl``: results are stored in ``obsm``, ``varm`` and ``uns``."""
+"""Factorization of AnnData, ``thali.tl``: results are stored in its own fields."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from thali.bits import unpack
 from thali.data.entries import row_blocks
 from thali.data.readers.cells import read_anndata
 from thali.errors import InvalidValue, require
+from thali.model import Effects
 from thali.sentences import ExportTree
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from thali.posterior import Posterior
 
 __all__ = ["factorize", "to_anndata"]
+
+_LEVELS = {"level": "mean", "level_sd": "sd", "jump": "jump_mean", "jump_sd": "jump_sd"}
+"""Columns of ``obs`` and ``var``, and the columns of the tables of levels that they hold."""
 
 _QUANTILES = {"q05": 0.05, "median": 0.5, "q95": 0.95}
 
@@ -76,6 +80,16 @@ def factorize(
         ``varm["thali"]``
             Genes x components, float32: the probability that the component contains the gene; NaN
             for genes that ``mask_var`` leaves out.
+        ``obs["thali_level"]``, ``obs["thali_level_sd"]``
+            With ``noise="effects"``: how many genes of the cell are on for other reasons than its
+            components, such as its depth; mean and standard deviation over the draws of the
+            cell's level in log odds, in which zero is an average cell.
+        ``var["thali_level"]``, ``var["thali_level_sd"]``
+            With ``noise="effects"``: the same of genes; the mean is the log odds that the gene is
+            on in an average cell without its components. NaN for genes that ``mask_var`` leaves
+            out. If genes have jumps of their own (``Effects(jumps=True)``), also
+            ``var["thali_jump"]`` and ``var["thali_jump_sd"]``: by how much its components raise
+            the log odds that the gene is on.
         ``uns["thali"]``
             ``params`` of this call, ``settings`` (all settings as JSON), ``version``;
             ``n_components``, the posterior of the number of components; ``components``, the share
@@ -232,6 +246,29 @@ def _write(
     adata.obsm[f"X_{key}"] = cells  # first, because it turns a view into a copy
     adata.varm[key] = codes
     adata.uns[key] = results
+    _write_levels(adata, posterior, key, genes)
+
+
+def _write_levels(
+    adata: AnnData, posterior: Posterior, key: str, genes: NDArray[np.bool_] | None
+) -> None:
+    """Add the levels of cells and genes; remove those of an earlier call of the same name."""
+    for frame in (adata.obs, adata.var):
+        for name in _LEVELS:
+            if f"{key}_{name}" in frame:
+                del frame[f"{key}_{name}"]
+    prior = posterior.settings.model.priors(2).noise
+    if not isinstance(prior, Effects):
+        return
+    cells, columns = posterior.row_levels(), posterior.column_levels()
+    used = slice(None) if genes is None else genes
+    for name, source in _LEVELS.items():
+        if source in cells:
+            adata.obs[f"{key}_{name}"] = cells[source].to_numpy(np.float32)
+        if source in ("mean", "sd") or prior.jumps:
+            values = np.full(adata.n_vars, np.nan, np.float32)
+            values[used] = columns[source]
+            adata.var[f"{key}_{name}"] = values
 
 
 def _matrix(tensor: PackedTensor) -> Any:

@@ -39,7 +39,7 @@ class Site(IntEnum):
     NEW_DISHES = 17  # simulated: how many new dishes a customer takes
     FLIPS = 18  # simulated: the data given the factors
     UNKNOWN = 19  # simulated: which entries are unknown
-    MEMBERSHIP = 20  # memberships of new rows, given components
+    MEMBERSHIP = 20  # memberships and levels of new rows, given components
     REPLICATE = 21  # replicated data, given a draw
 
     SPLIT = 22  # split or merge of components: proposal and acceptance
@@ -76,6 +76,7 @@ class Site(IntEnum):
     JUMPS = 50  # jumps of columns
     LEVEL_PRIORS = 51  # means and spreads of levels and jumps
     HIDDEN = 52  # entries that starts on trial do not know
+    TRUE_LEVELS = 53  # simulated: levels of rows and columns, jumps of columns
 
 
 class BirthDeathIndex(IntEnum):

@@ -60,6 +60,24 @@ def test_truth(run, tmp_path):
             np.testing.assert_array_equal(truth[f"factor_{mode}"], factor)
 
 
+def test_effects(run, tmp_path):
+    """Spreads of rows, columns and jumps; the truth has the levels."""
+    words = "--shape 9x8 --components 2 --row-spread 1 --column-spread 0.5 --jump-spread 0.2"
+    assert run("simulate", "data.npy", *words.split(), "--truth", "truth.npz")[0] == 0
+    spreads = {"row_spread": 1.0, "column_spread": 0.5, "jump_spread": 0.2}
+    expected = thali.simulate((9, 8), 2, **spreads)
+    np.testing.assert_array_equal(np.load(tmp_path / "data.npy"), expected.tensor)
+    with np.load(tmp_path / "truth.npz") as truth:
+        for name, levels in zip(
+            ("row_levels", "column_levels", "jumps"), expected.levels, strict=True
+        ):
+            np.testing.assert_array_equal(truth[name], levels)
+    words = "--components 2 --flip 0 --row-spread 1"
+    code, _, err = run("simulate", "x.npy", *words.split())
+    assert code == 2
+    assert "--spurious 0.0 and --dropped 0.0 were given; with row and column effects" in err
+
+
 def test_files_are_replaced_on_demand(run, tmp_path):
     """--force, and nothing else, replaces them."""
     (tmp_path / "data.csv").write_text("mine")

@@ -1,7 +1,11 @@
 """Simulated data have the distribution that they are said to have."""
 
+import hashlib
+
 import numpy as np
 import pytest
+from scipy.special import expit, logit
+from scipy.stats import kstest, norm, truncnorm
 
 from thali.model.priors import harmonic
 from thali.model.simulate import balanced_density, boolean_product, simulate
@@ -65,6 +69,54 @@ def test_dropped_defaults_to_spurious():
     assert np.array_equal(clean.tensor, clean.noise_free)
 
 
+def test_levels():
+    """Levels are normal with the spreads given; rows, columns and jumps differ."""
+    n = 2000
+    made = {"row_spread": 1.0, "column_spread": 0.5, "jump_spread": 0.2, "spurious": 0.1}
+    levels = simulate((n, n), 1, **made).levels
+    odds = logit(0.1)
+    for part, mean, spread in zip(levels, (0.0, odds, -2 * odds), (1.0, 0.5, 0.2), strict=True):
+        # The cut at zero is 22 standard deviations away from the mean of the jumps.
+        assert kstest(part, norm(mean, spread).cdf).pvalue > 1e-6
+    assert abs(np.corrcoef(levels)[np.triu_indices(3, 1)]).max() < 5 / n**0.5
+
+
+def test_jumps_are_positive():
+    """They are normal above zero."""
+    jumps = simulate((1, 4000), 1, spurious=0.3, jump_spread=2.0).levels.jumps
+    mean = -2 * logit(0.3)
+    assert jumps.min() > 0.0
+    assert kstest(jumps, truncnorm(-mean / 2.0, np.inf, mean, 2.0).cdf).pvalue > 1e-6
+
+
+def test_data_follow_levels():
+    """Ones are as frequent as the levels say, row by row and column by column."""
+    made = {"row_spread": 1.0, "column_spread": 1.0, "jump_spread": 0.5}
+    data = simulate((200, 300), 3, spurious=0.1, dropped=0.2, **made)
+    rows, columns, jumps = data.levels
+    chance = expit(rows[:, None] + columns + jumps * data.noise_free)
+    for axis in (0, 1):
+        z = (data.tensor - chance).sum(axis=axis) / (chance * (1 - chance)).sum(axis=axis) ** 0.5
+        assert abs(z).max() < 6
+    plain = simulate((200, 300), 3, spurious=0.1, dropped=0.2)
+    assert plain.levels is None
+    assert all(map(np.array_equal, plain.factors, data.factors))
+
+
+@pytest.mark.parametrize(
+    ("settings", "digest"),
+    [
+        ({"n_components": 3, "spurious": 0.1, "seed": 1}, "cbf9720536d9e7bb"),
+        ({"alpha": 2.0, "dropped": 0.3, "unknown": 0.2, "seed": 5}, "a2510723959ee2b8"),
+    ],
+)
+def test_seeds_give_the_data_of_earlier_versions(settings, digest):
+    """Data without effects stay as they were, bit for bit."""
+    data = simulate((30, 40), **settings)
+    bits = np.nan_to_num(data.tensor, nan=2.0).astype(np.uint8)
+    assert hashlib.sha256(bits.tobytes()).hexdigest()[:16] == digest
+
+
 def test_unknown():
     """Unknown entries are NaN at the rate given, whatever their value; the others stay."""
     full, part = (simulate((100, 300), 3, unknown=u) for u in (0.0, 0.25))
@@ -125,6 +177,20 @@ def test_draws_are_independent():
         ({"n_components": 2, "dropped": -0.1}, r"^dropped=-0.1 was given"),
         ({"n_components": 2, "unknown": float("nan")}, r"^unknown=nan was given"),
         ({"n_components": 2, "seed": -1}, r"^seed=-1 was given"),
+        ({"n_components": 2, "row_spread": -1.0}, r"^row_spread=-1.0 was given; .* from 0 on"),
+        ({"n_components": 2, "jump_spread": float("nan")}, r"^jump_spread=nan was given"),
+        (
+            {"shape": (3, 2, 2), "n_components": 2, "column_spread": 1.0},
+            r"^column_spread=1.0 was given; .* those of a matrix; leave it at 0 for 3 modes\.$",
+        ),
+        (
+            {"n_components": 2, "spurious": 0.0, "row_spread": 1.0},
+            r"^spurious=0.0 and dropped=0.0 were given; .*; choose such rates\.$",
+        ),
+        (
+            {"n_components": 2, "spurious": 0.5, "row_spread": 1.0},
+            r"^spurious=0.5 and dropped=0.5 were given; .* sum below 1",
+        ),
     ],
     ids=str,
 )

@@ -33,8 +33,9 @@ def answer(shape, **settings):
     posterior.align()
 
 
-def transform(n_components):
-    model = thali.BooleanFactorization(n_components, chains=1, warmup=10, draws=10, random_state=0)
+def transform(n_components, noise="unequal"):
+    settings = {"noise": noise, "chains": 1, "warmup": 10, "draws": 10, "random_state": 0}
+    model = thali.BooleanFactorization(n_components, **settings)
     model.fit_transform(data((40, 20), unknown=0.0))
 
 
@@ -47,6 +48,7 @@ JOBS = [
     lambda: transform(None),
     lambda: answer((40, 20), schedule="serial-integrated"),
     lambda: answer((40, 20), noise="effects"),
+    lambda: transform(3, noise="effects"),
     lambda: answer((400, 40)),
 ]
 

@@ -65,6 +65,9 @@ OPTIONS = {
     "spurious": "--spurious RATE",
     "dropped": "--dropped RATE",
     "unknown": "--missing-rate RATE",
+    "row_spread": "--row-spread SD",
+    "column_spread": "--column-spread SD",
+    "jump_spread": "--jump-spread SD",
 }
 """Options of the command line, by the names of the arguments in Python."""
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _ENDINGS = (".csv", ".tsv", ".npy", ".npz")
 _RATE = click.FloatRange(0, 1, max_open=True)
+_SPREAD = click.FloatRange(0)
 
 
 def _lengths(_ctx: click.Context, _option: click.Parameter, value: str) -> tuple[int, ...]:
@@ -52,6 +53,30 @@ def _lengths(_ctx: click.Context, _option: click.Parameter, value: str) -> tuple
     "--dropped", type=_RATE, help="Instead of --flip: probability that a one is observed as zero."
 )
 @click.option(
+    "--row-spread",
+    type=_SPREAD,
+    metavar="SD",
+    default=0.0,
+    show_default=True,
+    help="How much rows differ in how full they are: standard deviation of their log odds.",
+)
+@click.option(
+    "--column-spread",
+    type=_SPREAD,
+    metavar="SD",
+    default=0.0,
+    show_default=True,
+    help="The same for columns.",
+)
+@click.option(
+    "--jump-spread",
+    type=_SPREAD,
+    metavar="SD",
+    default=0.0,
+    show_default=True,
+    help="How much columns differ in how far a component raises their log odds.",
+)
+@click.option(
     "--missing-rate",
     type=_RATE,
     default=0.0,
@@ -63,7 +88,7 @@ def _lengths(_ctx: click.Context, _option: click.Parameter, value: str) -> tuple
     "--truth",
     metavar="FILE.npz",
     type=click.Path(path_type=Path),
-    help="Also write the factors and the noise-free entries.",
+    help="Also write the factors, the noise-free entries and, if there are any, the levels.",
 )
 @click.option("--force", is_flag=True, help="Replace files that exist.")
 def simulate(
@@ -74,6 +99,9 @@ def simulate(
     flip: float | None,
     spurious: float | None,
     dropped: float | None,
+    row_spread: float,
+    column_spread: float,
+    jump_spread: float,
     missing_rate: float,
     seed: int,
     truth: Path | None,
@@ -109,6 +137,9 @@ def simulate(
         alpha=alpha,
         spurious=spurious,
         dropped=dropped,
+        row_spread=row_spread,
+        column_spread=column_spread,
+        jump_spread=jump_spread,
         unknown=missing_rate,
         seed=seed,
     )
@@ -164,4 +195,8 @@ def _write_truth(path: Path, drawn: Any) -> None:
     import numpy as np  # noqa: PLC0415
 
     factors = {f"factor_{mode}": factor for mode, factor in enumerate(drawn.factors)}
-    np.savez_compressed(path, noise_free=drawn.noise_free, **factors)
+    levels = {}
+    if drawn.levels is not None:
+        rows, columns, jumps = drawn.levels
+        levels = {"row_levels": rows, "column_levels": columns, "jumps": jumps}
+    np.savez_compressed(path, noise_free=drawn.noise_free, **factors, **levels)

@@ -7,11 +7,13 @@ from numbers import Real
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.special import pdtr, pdtrik
+from scipy.special import expit, logit, ndtr, ndtri, pdtr, pdtrik
 
 from thali.bits import Factor, khatri_rao
 from thali.bits.tensor import unfold_back
 from thali.checks import count, positive, probability
+from thali.errors import InvalidValue
+from thali.sentences import Setting, was_given
 from thali.sites import Site, site_of
 from thali.streams import Stream, simulation_key
 
@@ -21,12 +23,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+class TrueLevels(NamedTuple):
+    """Levels of rows and columns and jumps of columns of simulated data, in log odds (eq. 25)."""
+
+    rows: NDArray[np.float64]
+    columns: NDArray[np.float64]
+    jumps: NDArray[np.float64]
+
+
 class Simulated(NamedTuple):
     """Simulated data, and the factors from which they were drawn."""
 
     tensor: NDArray[np.bool_] | NDArray[np.float64]  # Boolean; with NaN if entries are unknown
     factors: tuple[NDArray[np.bool_], ...]  # one per mode, (n_rows, n_components)
     noise_free: NDArray[np.bool_]
+    levels: TrueLevels | None = None  # if rows or columns have effects
 
 
 def balanced_density(n_components: int, arity: int = 2) -> float:
@@ -47,6 +58,9 @@ def simulate(
     density: float | str | Sequence[float] | None = None,
     spurious: float = 0.1,
     dropped: float | None = None,
+    row_spread: float = 0.0,
+    column_spread: float = 0.0,
+    jump_spread: float = 0.0,
     unknown: float = 0.0,
     seed: int = 0,
 ) -> Simulated:
@@ -67,7 +81,13 @@ def simulate(
         ``n_components`` is given, else one half.
     spurious, dropped
         Probability that an uncovered entry reads one, and probability that a covered entry reads
-        zero; ``dropped`` equals ``spurious`` by default.
+        zero; ``dropped`` equals ``spurious`` by default. With effects, these are the rates of an
+        average row and column.
+    row_spread, column_spread, jump_spread
+        Row and column effects of a matrix: standard deviations of normal distributions, on the
+        scale of log odds, of the levels of rows, the levels of columns, and the jumps of columns,
+        by which cover raises the log odds of a one. Only positive jumps are drawn. A row of level
+        1 has more ones than an average row, covered or not: their odds are multiplied by e.
     unknown
         Fraction of entries that are unknown (NaN).
     seed
@@ -76,7 +96,8 @@ def simulate(
     Returns
     -------
     simulated
-        Data, factors and the noise-free tensor.
+        Data, factors and the noise-free tensor; with effects, also the ``levels`` of rows and
+        columns and the jumps of columns.
 
     Examples
     --------
@@ -84,6 +105,9 @@ def simulate(
     >>> data = simulate((200, 500), 5, spurious=0.1, seed=0)
     >>> data.tensor.shape, len(data.factors)
     ((200, 500), 2)
+    >>> data = simulate((200, 500), 5, spurious=0.1, row_spread=1.0, column_spread=0.5, seed=0)
+    >>> data.levels.rows.shape, data.levels.columns.shape
+    ((200,), (500,))
     """
     if not isinstance(shape, Iterable) or isinstance(shape, str):
         msg = (
@@ -105,6 +129,9 @@ def simulate(
     if density is None:
         density = 0.5 if n_components is None else "balanced"
     stream = Stream(simulation_key(seed), np.uint64(0))
+    levels = _draw_levels(
+        stream, lengths, (spurious, dropped), (row_spread, column_spread, jump_spread)
+    )
     factors = _draw_factors(stream, lengths, n_components, alpha, density)
     noise_free = boolean_product(factors)
     rows, columns = lengths[0], int(np.prod(lengths[1:]))
@@ -113,13 +140,70 @@ def simulate(
     for row in range(rows):
         covered = noise_free[row].reshape(-1)
         uniforms = stream.uniforms(Site.FLIPS, columns, row=row)
-        values[row] = uniforms < np.where(covered, 1.0 - dropped, spurious)
+        values[row] = uniforms < _chances(row, covered, spurious, dropped, levels)
         if unknown > 0.0:
             known[row] = stream.uniforms(Site.UNKNOWN, columns, row=row) >= unknown
     tensor = values.reshape(lengths)
     if unknown > 0.0:
         tensor = np.where(known.reshape(lengths), tensor, np.nan)
-    return Simulated(tensor, factors, noise_free)
+    return Simulated(tensor, factors, noise_free, levels)
+
+
+def _chances(
+    row: int,
+    covered: NDArray[np.bool_],
+    spurious: float,
+    dropped: float,
+    levels: TrueLevels | None,
+) -> NDArray[np.float64]:
+    """Return the probability of a one at every entry of a row."""
+    if levels is None:
+        return np.where(covered, 1.0 - dropped, spurious)
+    chances: NDArray[np.float64] = expit(
+        levels.rows[row] + levels.columns + levels.jumps * covered
+    )
+    return chances
+
+
+def _draw_levels(
+    stream: Stream,
+    shape: list[int],
+    rates: tuple[float, float],
+    spreads: tuple[float, float, float],
+) -> TrueLevels | None:
+    """Draw levels of rows and columns and jumps of columns; None without effects."""
+    names = ("row_spread", "column_spread", "jump_spread")
+    for name, spread in zip(names, spreads, strict=True):
+        if not isinstance(spread, Real) or not 0.0 <= float(spread) < np.inf:
+            msg = f"{name}={spread!r} was given; allowed are numbers from 0 on; choose one."
+            raise ValueError(msg)
+    if not any(spreads):
+        return None
+    if len(shape) != 2:
+        given = max(zip(spreads, names, strict=True))
+        raise InvalidValue(
+            was_given(given[1], given[0]),
+            "row and column effects are those of a matrix",
+            f"leave it at 0 for {len(shape)} modes",
+        )
+    spurious, dropped = rates
+    if not 0.0 < spurious < 1.0 - dropped < 1.0:
+        raise InvalidValue(
+            (Setting("spurious", spurious), " and ", Setting("dropped", dropped), " were given"),
+            "with row and column effects, both must be above 0, with a sum below 1",
+            "choose such rates",
+        )
+    means = 0.0, logit(spurious), logit(1.0 - dropped) - logit(spurious)
+    parts = []
+    for part, (n, mean, spread) in enumerate(
+        zip((shape[0], shape[1], shape[1]), means, spreads, strict=True)
+    ):
+        uniforms = stream.uniforms(Site.TRUE_LEVELS, n, row=part)
+        if part == 2 and spread > 0.0:  # only jumps above zero
+            below = ndtr(-mean / spread)
+            uniforms = below + uniforms * (1.0 - below)
+        parts.append(mean + spread * ndtri(uniforms))
+    return TrueLevels(*parts)
 
 
 def boolean_product(factors: Sequence[NDArray[np.bool_]]) -> NDArray[np.bool_]:

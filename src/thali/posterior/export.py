@@ -18,6 +18,8 @@ import numpy as np
 import thali
 from thali.bits.tensor import unfold_back
 from thali.errors import EngineUnavailable, require
+from thali.model import Effects
+from thali.posterior.levels import in_log_odds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,7 +34,8 @@ MOST_DENSE = 1 << 22
 """Entries up to which data are exported dense (1 byte per entry, 4 if some are unknown)."""
 
 _DRAW = ("chain", "draw")
-_TAKEN = (*_DRAW, "component", "byte", "tensor", "ones_bits", "known_bits")
+_LEVELS = ("row_level", "column_level", "jump")
+_TAKEN = (*_DRAW, *_LEVELS, "component", "byte", "tensor", "ones_bits", "known_bits")
 
 
 def to_datatree(posterior: Posterior, *, factors: bool = True, data: bool = True) -> xr.DataTree:
@@ -43,8 +46,9 @@ def to_datatree(posterior: Posterior, *, factors: bool = True, data: bool = True
     posterior
         A :class:`~thali.posterior.Posterior`.
     factors
-        Whether to include the factors, one bit per entry. They take ``n_chains * n_draws *
-        n_components * n_rows / 8`` bytes of memory per mode.
+        Whether to include the factors, one bit per entry, and levels of rows and columns. Factors
+        take ``n_chains * n_draws * n_components * n_rows / 8`` bytes of memory per mode, levels
+        four bytes for every row, and eight for every column, of each draw.
     data
         Whether to include the data.
 
@@ -55,7 +59,8 @@ def to_datatree(posterior: Posterior, *, factors: bool = True, data: bool = True
 
         ``posterior``
             ``(chain, draw)``: ``n_components``, the quantities of the noise (``spurious`` and
-            ``dropped``), ``alpha`` if the number of components is inferred, and
+            ``dropped``, under row and column effects also ``row_spread``, ``column_spread`` and
+            ``jump_spread``), ``alpha`` if the number of components is inferred, and
             ``density_<mode>`` for modes that have a density.
         ``sample_stats``
             ``(chain, draw)``: ``lp`` (log joint density), ``log_likelihood_total`` and ``sweep``.
@@ -64,6 +69,10 @@ def to_datatree(posterior: Posterior, *, factors: bool = True, data: bool = True
             ``factor_<mode>_bits``, ``(chain, draw, component, byte_<mode>)``: eight rows per byte,
             the lowest bit first, padded with zeros to the largest number of components. Read them
             with :func:`factors_of`.
+        ``levels``
+            Under row and column effects, in log odds: ``row_level``, ``(chain, draw, <first
+            mode>)``, ``column_level`` and ``jump``, ``(chain, draw, <second mode>)``, float32. It
+            is not in ``posterior``, so that summaries of that group need not list every row.
         ``observed_data``
             ``tensor``, one axis per mode, NaN where unknown. More than four million entries are
             packed: ``ones_bits`` and, if some entries are unknown, ``known_bits`` hold the rows
@@ -108,6 +117,9 @@ def to_datatree(posterior: Posterior, *, factors: bool = True, data: bool = True
     }
     if factors:
         groups["factors"] = (bits, coordinates)
+        if isinstance(posterior.settings.model.priors(len(labels)).noise, Effects):
+            names = dict(_row_names(posterior, labels))
+            groups["levels"] = (_levels(posterior, labels), coordinates | names)
     if data:
         groups["observed_data"] = _observed(posterior, labels)
         names = _names(posterior, labels)
@@ -238,6 +250,20 @@ def _factors(posterior: Posterior, labels: list[str]) -> tuple[dict[str, Any], N
         dims = (*_DRAW, "component", f"byte_{label}")
         variables[f"factor_{label}_bits"] = (dims, part, attributes)
     return variables, sweeps
+
+
+def _levels(posterior: Posterior, labels: list[str]) -> dict[str, Any]:
+    """Gather the levels of rows and columns and the jumps of columns."""
+    modes = (0, 1, 1)
+    shape = (posterior.n_chains, posterior.n_draws)
+    arrays = [np.zeros((*shape, posterior.shape[mode]), np.float32) for mode in modes]
+    for at, draw in zip(np.ndindex(shape), posterior, strict=True):
+        for array, values in zip(arrays, in_log_odds(draw), strict=True):
+            array[at] = values
+    return {
+        name: ((*_DRAW, labels[mode]), array)
+        for name, mode, array in zip(_LEVELS, modes, arrays, strict=True)
+    }
 
 
 def _observed(posterior: Posterior, labels: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:

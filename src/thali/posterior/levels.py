@@ -47,9 +47,9 @@ def level_summary(draws: Iterable[Draw]) -> LevelSummary:
     """
     n_draws = 0
     for draw in draws:
-        values = np.concatenate(_in_log_odds(draw))
+        values = np.concatenate(in_log_odds(draw))
         if n_draws == 0:
-            sizes = [len(part) for part in _in_log_odds(draw)]
+            sizes = [len(part) for part in in_log_odds(draw)]
             means, squares = np.zeros_like(values), np.zeros_like(values)
         n_draws += 1
         before = values - means
@@ -63,7 +63,7 @@ def level_summary(draws: Iterable[Draw]) -> LevelSummary:
     return LevelSummary(*(part for pair in both for part in pair))
 
 
-def _in_log_odds(draw: Draw) -> tuple[NDArray[np.float64], ...]:
+def in_log_odds(draw: Draw) -> tuple[NDArray[np.float64], ...]:
     """Return the levels of rows and columns and the jumps of columns."""
     noise = draw.state.noise
     if not isinstance(noise, Levels):

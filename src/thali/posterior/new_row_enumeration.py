@@ -1,6 +1,5 @@
 # Compiled: Numba's types count, calls cost, keywords do not exist (settings of lint and types).
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
-# ruff: noqa: C901
 """The exact posterior of a row's memberships, summed over all of its states.
 
 Parallel decomposition: a call handles the rows it is given one after another; threads get
@@ -59,6 +58,53 @@ def sum_subsets(values: NDArray[np.float64]) -> None:
 
 
 @jit
+def weigh_states(
+    prior: NDArray[np.float64], scores: NDArray[np.float64], chances: NDArray[np.float64]
+) -> float:
+    """Write the probability of every state; return the log of the sum of their weights.
+
+    Parameters
+    ----------
+    prior
+        Log prior weight of every state.
+    scores
+        For every set of components, the gain by covering all columns that have no others.
+    chances
+        Result.
+
+    Notes
+    -----
+    A state z covers all columns but those whose components are within its complement. Its weight
+    here leaves out the gain by covering everything, which is the same for all states.
+    """
+    size = prior.shape[0]
+    best = -np.inf
+    for z in range(size):
+        chances[z] = prior[z] - scores[size - 1 - z]
+        best = max(best, chances[z])
+    total = 0.0
+    for z in range(size):
+        chances[z] = np.exp(chances[z] - best)
+        total += chances[z]
+    for z in range(size):
+        chances[z] /= total
+    return best + np.log(total)
+
+
+@jit
+def sum_out_states(chances: NDArray[np.float64], members: NDArray[np.float64]) -> None:
+    """Write the probability of every component, given those of all states, which are changed."""
+    half = chances.shape[0] // 2
+    for component in range(members.shape[0] - 1, -1, -1):  # the highest is summed out first
+        on = 0.0
+        for z in range(half):
+            on += chances[half + z]
+            chances[z] += chances[half + z]
+        members[component] = min(on, 1.0)
+        half //= 2
+
+
+@jit
 def enumerate_rows(
     ones: Words,
     known: Words,
@@ -95,7 +141,6 @@ def enumerate_rows(
     all states, however many columns there are.
     """
     size = prior.shape[0]
-    n_components = members.shape[1]
     n_known = np.empty(size, np.int64)
     n_ones = np.empty(size, np.int64)
     scores = np.empty(size, np.float64)
@@ -114,28 +159,11 @@ def enumerate_rows(
             n_zeros = n_known[p] - n_ones[p]
             scores[p] = log_odds(0.0, one_weight, zero_weight, n_ones[p], n_zeros)
         sum_subsets(scores)
-        best = -np.inf
-        for z in range(size):
-            chances[z] = prior[z] - scores[size - 1 - z]  # the total is the same for all states
-            best = max(best, chances[z])
-        total = 0.0
-        for z in range(size):
-            chances[z] = np.exp(chances[z] - best)
-            total += chances[z]
-        for z in range(size):
-            chances[z] /= total
+        weigh_states(prior, scores, chances)
         if covered.shape[1] > 0:
             scores[:] = chances
             sum_subsets(scores)
             for column in range(covered.shape[1]):
                 outside = scores[size - 1 - classes[column]]
                 covered[row, column] = min(max(1.0 - outside, 0.0), 1.0)
-        # Sum out one component after another, the highest first.
-        half = size // 2
-        for component in range(n_components - 1, -1, -1):
-            on = 0.0
-            for z in range(half):
-                on += chances[half + z]
-                chances[z] += chances[half + z]
-            members[row, component] = min(on, 1.0)
-            half //= 2
+        sum_out_states(chances, members[row])

@@ -9,7 +9,7 @@ import numpy as np
 
 from thali.bits import pack
 from thali.decide import fixed
-from thali.model import Levels
+from thali.model import Noise
 from thali.posterior.new_row_chain import sample_rows
 from thali.posterior.new_row_enumeration import enumerate_rows
 from thali.sites import Site
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Index, Unfolding, Words
-    from thali.model import Noise
     from thali.posterior.new_rows import Components
 
     _Reals: TypeAlias = NDArray[np.float64]
@@ -38,7 +37,7 @@ GIBBS_SWEEPS = 1000
 averaged. With 12 components, the root mean square error was 0.006 if half of the memberships are
 uncertain and 0.001 if few are; the largest error of all was 0.09."""
 
-_NOTHING = np.zeros((0, 0), np.uint64)
+NOTHING = np.zeros((0, 0), np.uint64)
 
 
 class Plan(NamedTuple):
@@ -56,57 +55,71 @@ class Plan(NamedTuple):
     def prepare(cls, components: Components, method: str) -> Plan:
         """Check the components, choose the method and lay out what it needs."""
         codes, odds, noise = components
-        if method not in METHODS:
-            msg = f"method={method!r} was given; allowed are {', '.join(map(repr, METHODS))}."
-            raise ValueError(msg)
-        if isinstance(noise, Levels):
-            msg = (
-                "a posterior with row and column effects was given; the level of a new row is "
-                "unknown, and new rows are implemented for common error rates only; sample with "
-                "another noise."
-            )
-            raise NotImplementedError(msg)
-        if codes.ndim != 2 or odds.shape != codes.shape[1:] or not np.isfinite(odds).all():
-            msg = (
-                f"codes of shape {codes.shape} and odds of shape {odds.shape} were given; codes "
-                "are (n_columns, n_components) and odds one finite number per component."
-            )
-            raise ValueError(msg)
+        assert isinstance(noise, Noise)
+        is_enumerated = choose_method(codes, odds, method)
         n_columns, n_components = codes.shape
-        is_enumerated = n_components <= MOST_ENUMERATED if method == "auto" else method[0] == "e"
-        if is_enumerated and n_components > 24:
-            msg = (
-                f"method='enumeration' was given for {n_components} components; it takes at most "
-                "24, as it holds 2**n_components numbers; use method='gibbs'."
-            )
-            raise ValueError(msg)
         words = pack(np.ascontiguousarray(codes.T))
         if not is_enumerated:
-            bits, choices, swaps = _numbers(n_components)
-            numbers = bits, _partners(codes, choices), swaps
+            numbers = numbers_of_chain(codes)
             return cls(noise, n_columns, n_components, None, words, fixed(odds), numbers)
         # Columns in the same components are alike; the number of a class is that set.
-        of_column = codes @ (1 << np.arange(n_components, dtype=np.int64))
-        prior = np.zeros(1)
-        for each in odds:
-            prior = np.concatenate([prior, prior + each])
+        of_column, prior = states_of(codes, odds)
         classes = of_column, np.bincount(of_column, minlength=len(prior)), prior
         return cls(noise, n_columns, n_components, classes, words, fixed(odds), ())
 
-    def infer(self, block: Unfolding, members: _Reals, covered: _Reals) -> None:
-        """Fill in the probabilities of memberships; of coverage, too, if it has columns."""
-        known = _NOTHING if block.known is None else block.known
+    def infer(self, block: Unfolding, members: _Reals, reads: _Reals) -> None:
+        """Fill in the probabilities of memberships; of reading one, too, if it has columns."""
+        known = NOTHING if block.known is None else block.known
         if self.classes is not None:
             weights = self.noise.weights().pair()
-            enumerate_rows(block.ones, known, *self.classes, *weights, members, covered)
+            enumerate_rows(block.ones, known, *self.classes, *weights, members, reads)
         else:
             weights = self.noise.weights().fixed().of_one_class()[0]
             chain = (self.codes, self.prior, *weights, *self.numbers, GIBBS_WARMUP)
-            sample_rows(block.ones, known, *chain, members, covered)
+            sample_rows(block.ones, known, *chain, members, reads)
+        reads[...] = self.noise.reads_one(reads)  # so far, the probability of being covered
 
-    def observe(self, covered: _Reals) -> None:
-        """Turn probabilities of coverage into those of reading one, in place."""
-        covered[...] = self.noise.reads_one(covered)
+
+def choose_method(codes: NDArray[np.bool_], odds: _Reals, method: str) -> bool:
+    """Check the components, and return whether all states of a row are summed."""
+    if method not in METHODS:
+        msg = f"method={method!r} was given; allowed are {', '.join(map(repr, METHODS))}."
+        raise ValueError(msg)
+    if codes.ndim != 2 or odds.shape != codes.shape[1:] or not np.isfinite(odds).all():
+        msg = (
+            f"codes of shape {codes.shape} and odds of shape {odds.shape} were given; codes "
+            "are (n_columns, n_components) and odds one finite number per component."
+        )
+        raise ValueError(msg)
+    n_components = codes.shape[1]
+    is_enumerated = n_components <= MOST_ENUMERATED if method == "auto" else method[0] == "e"
+    if is_enumerated and n_components > 24:
+        msg = (
+            f"method='enumeration' was given for {n_components} components; it takes at most "
+            "24, as it holds 2**n_components numbers; use method='gibbs'."
+        )
+        raise ValueError(msg)
+    return is_enumerated
+
+
+def states_of(codes: NDArray[np.bool_], odds: _Reals) -> tuple[Index, _Reals]:
+    """Return the set of components of every column, and the log prior weight of every state.
+
+    Sets and states are numbers whose bit l is component l.
+    """
+    of_column: Index = codes @ (1 << np.arange(codes.shape[1], dtype=np.int64))
+    prior = np.zeros(1)
+    for each in odds:
+        prior = np.concatenate([prior, prior + each])
+    return of_column, prior
+
+
+def numbers_of_chain(
+    codes: NDArray[np.bool_],
+) -> tuple[NDArray[np.uint64], Index, NDArray[np.uint64]]:
+    """Return random numbers for bits, partners of components, and random numbers for exchanges."""
+    bits, choices, swaps = _numbers(codes.shape[1])
+    return bits, _partners(codes, choices), swaps
 
 
 @lru_cache(maxsize=8)

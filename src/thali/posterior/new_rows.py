@@ -1,8 +1,9 @@
 """Memberships of new rows in learned components of a matrix.
 
-A row's posterior has ``2**n_components`` states. With few components all of them are summed
-exactly; otherwise a short Gibbs chain is run. In both cases the result for a row depends on its
-entries alone, not on other rows, their order, blocks or threads.
+A row's posterior has ``2**n_components`` states, for every level of the row if rows and columns
+have effects. With few components all of them are summed exactly; otherwise a short Gibbs chain is
+run. In both cases the result for a row depends on its entries alone, not on other rows, their
+order, blocks or threads.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import numpy as np
 from thali.bits import PackedTensor, Unfolding, pack, unpack
 from thali.bits.words import n_words, set_bits
 from thali.data import BinaryTensor, Entries, Packed, Pattern
+from thali.model import Noise
+from thali.posterior.new_row_level_plan import LevelPlan
 from thali.posterior.new_row_plan import Plan
 from thali.threads import n_threads, parallel_for
 
@@ -24,7 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Words
-    from thali.model import Noise
+    from thali.model import Levels
+    from thali.posterior.new_row_levels import NewRowLevels
 
     Rows: TypeAlias = BinaryTensor | PackedTensor | Unfolding
 
@@ -40,7 +44,7 @@ class Components(NamedTuple):
 
     codes: NDArray[np.bool_]  # (n_columns, n_components): the columns of each component
     odds: NDArray[np.float64]  # (n_components,): prior log odds that a new row has the component
-    noise: Noise
+    noise: Noise | Levels | NewRowLevels  # with effects, those of a draw or of all draws
 
 
 class LogScores(NamedTuple):
@@ -78,7 +82,9 @@ def memberships(
     Notes
     -----
     The posterior of a row's memberships z is proportional to the exponential of ``z @ odds`` plus
-    the weights (eq. 4) of all known entries in columns that the components of z cover.
+    the weights (eq. 4) of all known entries in columns that the components of z cover. With row
+    and column effects the weights are those of the row's level (eq. 27), which is unknown: its
+    prior is that of the draw, and it is summed out together with z, or drawn in the chain.
 
     Examples
     --------
@@ -92,7 +98,7 @@ def memberships(
     array([[0.988, 0.012],
            [0.988, 0.5  ]])
     """
-    plan = Plan.prepare(components, method)
+    plan = _prepare(components, method)
     out = np.empty((_n_rows(rows, plan), plan.n_components))
 
     def fill(lo: int, hi: int) -> None:
@@ -118,7 +124,7 @@ def predictive(
     Notes
     -----
     The probability that an entry is covered is turned into that of reading one by the noise
-    (:meth:`thali.model.Noise.reads_one`).
+    (:meth:`thali.model.Noise.reads_one`); with row and column effects, given every level.
 
     Examples
     --------
@@ -130,13 +136,11 @@ def predictive(
     >>> predictive(BinaryTensor.from_any([[1, 1, 1, None]]), components).round(3)
     array([[0.799, 0.799, 0.799, 0.799]])
     """
-    plan = Plan.prepare(components, method)
+    plan = _prepare(components, method)
     out = np.empty((_n_rows(rows, plan), plan.n_columns))
 
     def fill(lo: int, hi: int) -> None:
-        part = out[lo:hi]
-        plan.infer(_block(rows, lo, hi), np.empty((hi - lo, plan.n_components)), part)
-        plan.observe(part)
+        plan.infer(_block(rows, lo, hi), np.empty((hi - lo, plan.n_components)), out[lo:hi])
 
     _share(fill, len(out), plan, threads)
     return out
@@ -166,7 +170,7 @@ def log_scores(
     >>> (total / n_known).round(3), n_known
     (array([-0.116]), array([3]))
     """
-    plan = Plan.prepare(components, method)
+    plan = _prepare(components, method)
     n_rows = _n_rows(rows, plan)
     scores = LogScores(np.zeros(n_rows), np.zeros(n_rows, np.int64))
     parts = [pack(np.arange(plan.n_columns) % N_FOLDS == f) for f in range(N_FOLDS)]
@@ -177,12 +181,11 @@ def log_scores(
             known = np.repeat(pack(np.ones((1, plan.n_columns), np.bool_)), hi - lo, axis=0)
         is_one, is_known = unpack(ones, plan.n_columns), unpack(known, plan.n_columns)
         scores.n_known[lo:hi] = is_known.sum(axis=1)
-        covered = np.empty((hi - lo, plan.n_columns))
+        reads = np.empty((hi - lo, plan.n_columns))
         for fold, part in enumerate(parts[: plan.n_columns]):
             given = Unfolding(ones & ~part, known & ~part)
-            plan.infer(given, np.empty((hi - lo, plan.n_components)), covered)
-            chance = covered[:, fold::N_FOLDS]
-            plan.observe(chance)
+            plan.infer(given, np.empty((hi - lo, plan.n_components)), reads)
+            chance = reads[:, fold::N_FOLDS]
             hit = np.where(is_one[:, fold::N_FOLDS], chance, 1.0 - chance)
             logs = np.log(hit, where=is_known[:, fold::N_FOLDS], out=np.zeros_like(hit))
             scores.total[lo:hi] += logs.sum(axis=1)
@@ -191,10 +194,15 @@ def log_scores(
     return scores
 
 
+def _prepare(components: Components, method: str) -> Plan | LevelPlan:
+    is_plain = isinstance(components.noise, Noise)
+    return (Plan if is_plain else LevelPlan).prepare(components, method)
+
+
 # --- rows in blocks --------------------------------------------------------------------------
 
 
-def _n_rows(rows: Rows, plan: Plan) -> int:
+def _n_rows(rows: Rows, plan: Plan | LevelPlan) -> int:
     """Return the number of rows, and refuse rows that do not fit the components."""
     if isinstance(rows, Unfolding):
         if rows.ones.shape[1] == n_words(plan.n_columns):
@@ -234,7 +242,9 @@ def _pack_rows(bits: Entries, lo: int, hi: int) -> Words:
     return words
 
 
-def _share(fill: Callable[[int, int], None], n_rows: int, plan: Plan, threads: int | None) -> None:
+def _share(
+    fill: Callable[[int, int], None], n_rows: int, plan: Plan | LevelPlan, threads: int | None
+) -> None:
     """Process all rows on threads, each of which handles one block at a time."""
     step = max(1, _BLOCK_ENTRIES // max(1, plan.n_columns))
 

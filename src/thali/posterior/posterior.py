@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from thali.posterior.align import Alignment
     from thali.posterior.beyond import Beyond
     from thali.posterior.estimate import PointEstimate
+    from thali.posterior.levels import LevelSummary
 
 
 class Posterior(Predictions, Trust):
@@ -232,6 +233,47 @@ class Posterior(Predictions, Trust):
         out = np.empty((len(picked), len(picked)))
         out[left, right] = out[right, left] = (shared > 0).mean(axis=0)
         return out
+
+    # --- row and column effects ----------------------------------------------------------------
+
+    def row_levels(self) -> pd.DataFrame:
+        """Return how full every row is beyond its components, under row and column effects.
+
+        Returns
+        -------
+        table
+            For every row, ``mean`` and ``sd`` over the draws of its level in log odds; zero is an
+            average row.
+        """
+        rows_mean, rows_sd, *_ = self._levels
+        return self._by_name(0, {"mean": rows_mean, "sd": rows_sd})
+
+    def column_levels(self) -> pd.DataFrame:
+        """Return how full every column is outside its components, under row and column effects.
+
+        Returns
+        -------
+        table
+            For every column, ``mean`` and ``sd`` over the draws of its level, that is of the log
+            odds of a one in an average row if no component covers the entry; ``jump_mean`` and
+            ``jump_sd`` of its jump, by which cover raises them.
+        """
+        names = ("mean", "sd", "jump_mean", "jump_sd")
+        return self._by_name(1, dict(zip(names, self._levels[2:], strict=True)))
+
+    @cached_property
+    def _levels(self) -> LevelSummary:
+        from thali.posterior.levels import level_summary  # noqa: PLC0415
+
+        self._need_draws()
+        return level_summary(self)
+
+    def _by_name(self, mode: int, columns: dict[str, NDArray[np.float64]]) -> pd.DataFrame:
+        import pandas as pd  # noqa: PLC0415 - slow to import
+
+        names = self.row_names[mode]
+        index = range(self.shape[mode]) if names is None else list(names)
+        return pd.DataFrame(columns, index=pd.Index(index, name=self.mode_names[mode]))
 
     # --- other libraries -----------------------------------------------------------------------
 
