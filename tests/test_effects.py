@@ -5,10 +5,9 @@ import pytest
 from scipy.special import expit
 
 import thali
-from support.host_device import HostDevice
+from support.places import GPU, place
 from thali.data import BinaryTensor
 from thali.engines.cpu.engine import CpuEngine
-from thali.engines.gpu.engine import GpuEngine
 from thali.errors import NotConverged
 from thali.model import Effects, Levels, Model
 from thali.posterior.answer import answer
@@ -113,6 +112,15 @@ def test_chains_do_not_depend_on_threads():
     assert chains[0] == chains[1]
 
 
+@pytest.mark.parametrize("engine", GPU)
+def test_the_same_draws_on_a_gpu(engine, posterior):
+    """Through the public call, start included; the GPU has the levels of all draws, too."""
+    found = thali.sample(DATA, noise="effects", **SHORT, engine=place(engine))
+    np.testing.assert_array_equal(found.log_joint, posterior.log_joint)
+    for name in posterior.noise:
+        np.testing.assert_array_equal(found.noise[name], posterior.noise[name])
+
+
 def test_many_rows_start_on_some_of_them():
     """Levels of all rows are drawn before their memberships."""
     schedule = Schedule(first_rows=200)
@@ -129,7 +137,7 @@ def test_checks_and_reports(posterior, tmp_path):
 
 
 def test_what_is_refused(posterior):
-    """New rows, estimators, tensors and other engines: one sentence each."""
+    """New rows, estimators and tensors: one sentence each."""
     components = Components(np.ones((40, 1), bool), np.zeros(1), posterior.draw(0, 0).state.noise)
     with pytest.raises(NotImplementedError, match="level of a new row is unknown"):
         memberships(BinaryTensor.from_any(DATA[:2]), components)
@@ -137,5 +145,3 @@ def test_what_is_refused(posterior):
         thali.BooleanFactorization(noise="effects").fit(DATA)
     with pytest.raises(NotImplementedError, match="implemented for matrices only"):
         thali.sample(np.ones((2, 2, 2)), n_components=1, noise="effects", **SHORT)
-    with pytest.raises(NotImplementedError, match="use engine='cpu'"):
-        Target.prepare(DATA, Model(noise="effects"), engine=GpuEngine(HostDevice()))

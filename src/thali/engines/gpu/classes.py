@@ -7,10 +7,10 @@ column, and every class has counters of its own: *slots* that no two classes sha
 read as often as without classes. A row's score is the sum, over classes of columns, of the weights
 of the row's class times two counts.
 
-The alternatives were to sort the columns of the data by class, as the CPU does, which needs a third
-copy of the data; or population counts with a mask per class, which look at every row as often as
-there are classes. Counters take 20 bits per row and slot instead, are written and read once, and
-exist for so many rows at a time that they take a sixteenth of the data.
+One alternative was to sort the columns of the data by class, which is what the CPU does and needs
+a third copy of the data. Another was to count with a mask per class, which looks at every row as
+often as there are classes. Counters take 20 bits per row and slot instead, are written and read
+once, and are kept for so many rows at a time that they take a sixteenth of the data.
 
 Births and draws of levels need the free entries of every row by class. They are counted in the
 same way, as for a component that has all columns and covers nothing.

@@ -98,15 +98,12 @@ class VerticalUpdate:
         if job.rows is None and then is None and is_matrix:  # it is transposed already
             ones, known = engine.on_device(1 - job.mode)
             words = engine.with_room(lines.words)
-            self._draw_all(
-                ones.words, None if known is None else known.words, words, factor.n_rows
-            )
+            data = ones.words, None if known is None else known.words
+            self._draw_all(Rows(*data, words, factor.n_rows), self._singles())
             return lines._replace(words=words[:n]), self.gained
         lines = lines._replace(words=lines.words.copy())
         block = engine.block_of(job)
-        singles = None
-        if job.singles is not None:
-            singles = self.xp.asarray(job.singles).astype(u32, copy=False)
+        singles = self._singles()
         step = engine.rows_at_once(job.mode, len(block))
         if self.classes is not None:
             bits_per_row = max(bits_per_row, self._bits_per_row())
@@ -122,27 +119,34 @@ class VerticalUpdate:
                 "gather_bits", (n + 2, -(-stride // warps)), self.device.lanes * warps,
                 [lines.words, lines.stride, u32(n), part.rows, i64(len(part)), bits, i64(stride)],
             )  # fmt: skip
-            own = NULL if singles is None else singles[start : start + step]
             rows = Rows(ones, known, bits, len(part))
-            self._draw_rows(rows, Place(part.rows, own, lines))
+            self._draw_rows(rows, Place(part.rows, _some(singles, start, start + step), lines))
             if then is not None:
                 then(rows, part.rows, start)
         return lines, self.gained
 
-    def _draw_all(self, ones: Any, known: Any, words: Any, n_rows: int) -> None:
+    def _singles(self) -> Any:
+        """Return the numbers of integrated single-row components on the device, or None."""
+        singles = self.job.singles
+        return None if singles is None else self.xp.asarray(singles).astype(u32, copy=False)
+
+    def _draw_all(self, rows: Rows, singles: Any) -> None:
         """Draw the entries of all rows; with classes, as many at a time as there is room for."""
         if self.classes is None:
-            self._draw_rows(Rows(ones, known, words, n_rows), Place(NULL, NULL, None))
+            self._draw_rows(rows, Place(NULL, _some(singles), None))
             return
-        step = self.engine.rows_to_count(self._bits_per_row(), n_rows)
-        for start in range(0, n_rows, step):
-            stop = min(start + step, n_rows)
-            part = slice(start // 32, None if stop == n_rows else stop // 32)
-            bits = self.xp.ascontiguousarray(words[:, part])
-            data = (ones[:, part], None if known is None else known[:, part])
+        step = self.engine.rows_to_count(self._bits_per_row(), rows.n)
+        for start in range(0, rows.n, step):
+            stop = min(start + step, rows.n)
+            words = slice(start // 32, None if stop == rows.n else stop // 32)
+            known = None if rows.known is None else rows.known[:, words]
+            bits = self.xp.ascontiguousarray(rows.bits[:, words])
             numbers = self.xp.arange(start, stop, dtype=i64)
-            self._draw_rows(Rows(*data, bits, stop - start), Place(numbers, NULL, None))
-            words[:, part] = bits
+            self._draw_rows(
+                Rows(rows.ones[:, words], known, bits, stop - start),
+                Place(numbers, _some(singles, start, stop), None),
+            )
+            rows.bits[:, words] = bits
 
     def _bits_per_row(self) -> int:
         """Return the memory that counters by class take, in bits per row."""
@@ -217,3 +221,7 @@ class VerticalUpdate:
              self.engine.exp, *whole, self.gained],
             shared,
         )  # fmt: skip
+
+
+def _some(singles: Any, start: int = 0, stop: int | None = None) -> Any:
+    return NULL if singles is None else singles[start:stop]

@@ -12,6 +12,7 @@ struct Ranges {
     const u32* ranges;
     u32 n_ranges, size;  // the number of ranges, and of the warps of a team
 
+    DEVICE_MEMBER u32 n_teams() const { return n_warps() / size; }
     DEVICE_MEMBER u32 team() const { return size; }
     DEVICE_MEMBER const u32* at(const Counting& job, u32 team) const {
         const u32 place = job.slot * (n_warps() / size) + team;

@@ -125,6 +125,7 @@ struct Share {
 // Shares of one class of columns: a slot is counted by all warps of a block. (by_class.cu has those
 // of several classes.)
 struct Slots {
+    DEVICE_MEMBER u32 n_teams() const { return 1; }
     DEVICE_MEMBER u32 team() const { return n_warps(); }
     DEVICE_MEMBER u32 of_team(const Counting& job, u32) const { return job.slot; }
     DEVICE_MEMBER Share share(const Counting& job) const {
@@ -206,15 +207,15 @@ DEVICE void count_tile(
         store(stage + warp * part + (PART_PLANES + p) * words + lane * VECTOR, o);
     }
     BARRIER();
-    const u32 team = shares.team(), n_sums = n_warps() / team * 2 * words;
+    const u32 n_sums = shares.n_teams() * 2 * words;
     for (u32 k = threadIdx.x; k < n_sums; k += blockDim.x) {
-        const u32 first = k / (2 * words) * team, kind = k / words % 2, w = k % words;
-        const u32 slot = shares.of_team(job, first / team);
+        const u32 team = k / (2 * words), kind = k / words % 2, w = k % words;
+        const u32 slot = shares.of_team(job, team), first = team * shares.team();
         if (start + w >= job.n_words || slot == NONE) continue;
         u32 sum[SLOT_PLANES];
         UNROLL for (u32 p = 0; p < SLOT_PLANES; p++) sum[p] = 0;
-        for (u32 other = first; other < first + team; other++) {
-            const u32* from = stage + other * part + kind * PART_PLANES * words + w;
+        for (u32 other = 0; other < shares.team(); other++) {
+            const u32* from = stage + (first + other) * part + kind * PART_PLANES * words + w;
             u32 carry = 0, up;
             UNROLL for (u32 p = 0; p < SLOT_PLANES; p++) {
                 full_add(sum[p], p < PART_PLANES ? from[p * words] : 0, carry, up);
