@@ -1,5 +1,8 @@
 """Classes of rows and columns, each pair with its own weights: all engines draw the same bits."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -249,6 +252,19 @@ def test_births_and_deaths_one_at_a_time(share, engine):
                         found.has_died.tolist()))  # fmt: skip
     assert results[0] == results[1]
     assert len(results[0][2]) > 5
+
+
+@pytest.mark.parametrize("engine", GPU)
+def test_data_on_a_device_are_freed_at_once(engine):
+    """What an engine keeps about classes does not keep the engine."""
+    case = Case((9, 70))
+    loaded = case.loaded(place(engine))
+    loaded.update(case.order(0), case.factors[0])
+    reference = weakref.ref(loaded)
+    gc.disable()
+    del loaded
+    gc.enable()
+    assert reference() is None
 
 
 @pytest.mark.parametrize("engine", ["1 thread", GPU[1]])

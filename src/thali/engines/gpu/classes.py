@@ -10,7 +10,7 @@ of the row's class times two counts.
 One alternative was to sort the columns of the data by class, which is what the CPU does and needs
 a third copy of the data. Another was to count with a mask per class, which looks at every row as
 often as there are classes. Counters take 20 bits per row and slot instead, are written and read
-once, and are kept for so many rows at a time that they take a sixteenth of the data.
+once, and are kept for so many rows at a time that they take a thirty-second part of the data.
 
 Births and draws of levels need the free entries of every row by class. They are counted in the
 same way, as for a component that has all columns and covers nothing.
@@ -18,7 +18,6 @@ same way, as for a component that has all columns and covers nothing.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,43 +36,29 @@ class Classes:
     """The classes of the lines of a mode, on the device."""
 
     def __init__(self, engine: DeviceMemory, classes: Index) -> None:
-        self._engine, self._classes = engine, classes
-        self.of_lines = engine.xp.asarray(classes.astype(np.uint32))
         sizes = np.bincount(classes)
         self.n = len(sizes)
-        self._edges = np.concatenate([[0], np.cumsum(sizes)])
+        self.n_lines = len(classes)
+        self.of_lines = engine.xp.asarray(classes.astype(np.uint32))
+        # If lines are sorted by class: the first place of every class, and the line at every place
+        self.edges = engine.xp.asarray(np.concatenate([[0], np.cumsum(sizes)]))
+        self.places = engine.xp.argsort(self.of_lines, kind="stable")
 
-    @cached_property
-    def edges(self) -> Any:
-        """The first place of every class if lines are sorted by class, and the end."""
-        return self._engine.xp.asarray(self._edges)
-
-    @cached_property
-    def places(self) -> Any:
-        """The line at every place."""
-        return self._engine.xp.argsort(self.of_lines, kind="stable")
-
-    @cached_property
-    def masks(self) -> Lines:
-        """The lines of every class, packed."""
-        return self._engine.upload(pack(np.arange(self.n)[:, None] == self._classes))
-
-    def in_order(self, lines: Lines) -> Lines:
+    def in_order(self, engine: DeviceMemory, lines: Lines) -> Lines:
         """Return packed sets of these lines with the lines sorted by class."""
-        engine, n = self._engine, lines.n_lines
+        n, warps = lines.n_lines, engine.device.warps
         words = engine.xp.zeros((n, lines.words.shape[1]), u32)
-        warps = engine.device.warps
         if n:
             engine.device.launch(
                 "gather_bits", (n, -(-lines.n_words // warps)), engine.device.lanes * warps,
-                [lines.words, lines.stride, u32(n), self.places, i64(len(self._classes)), words,
+                [lines.words, lines.stride, u32(n), self.places, i64(self.n_lines), words,
                  lines.stride],
             )  # fmt: skip
         return lines._replace(words=words)
 
-    def sizes(self, in_order: Lines) -> Index:
+    def sizes(self, engine: DeviceMemory, in_order: Lines) -> Index:
         """Count the ones of every line by class: ``(n_lines, n_classes)``."""
-        engine, n = self._engine, in_order.n_lines
+        n = in_order.n_lines
         counts = engine.xp.zeros((n, self.n), i64)
         if n:
             engine.device.launch(
@@ -89,6 +74,13 @@ def classes_of(engine: DeviceMemory, mode: int, classes: Index | None) -> Classe
         return None
     made: Classes = engine.kept(f"classes {mode}", classes, lambda: Classes(engine, classes))
     return made
+
+
+def masks_of(engine: DeviceMemory, classes: Index) -> Lines:
+    """Return the lines of every class, packed."""
+    numbers = np.arange(classes.max() + 1)[:, None]
+    masks: Lines = engine.kept("masks", classes, lambda: engine.upload(pack(numbers == classes)))
+    return masks
 
 
 def by_class(table: NDArray[Any]) -> NDArray[Any]:

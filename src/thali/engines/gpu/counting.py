@@ -204,8 +204,8 @@ class FreeCounts:
         self, engine: DeviceMemory, sets: Lines, covering: Lines, classes: Classes, n_others: float
     ) -> None:
         self.engine = engine
-        in_order = classes.in_order(sets)
-        sizes = classes.sizes(in_order)
+        in_order = classes.in_order(engine, sets)
+        sizes = classes.sizes(engine, in_order)
         self._starts = first_records(sizes)
         self._largest = int(sizes.max(initial=0))
         self.n_lists = sizes.size

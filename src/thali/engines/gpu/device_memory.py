@@ -282,10 +282,10 @@ class DeviceMemory(HostRows):
     def rows_to_count(self, bits_per_row: int, n_rows: int) -> int:
         """Return how many rows are counted at a time if that takes so many bits per row.
 
-        Counters take a sixteenth of the data.
+        Counters take a thirty-second part of the data.
         """
         room = sum(part.words.nbytes for u in self._unfoldings for part in u if part)
-        most = 8 * max(room // 16, 1 << 26) // max(1, bits_per_row)
+        most = 8 * max(room // 32, 1 << 26) // max(1, bits_per_row)
         return min(n_rows, max(128, int(most) // 128 * 128))
 
     def block_of(self, job: RowUpdate) -> RowBlock:

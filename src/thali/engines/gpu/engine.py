@@ -15,7 +15,7 @@ from thali.bits.words import n_words
 from thali.engines.base import BirthDeaths, Births, Block
 from thali.engines.cpu.engine import CpuEngine
 from thali.engines.gpu.births import BirthsByClass
-from thali.engines.gpu.classes import classes_of
+from thali.engines.gpu.classes import classes_of, masks_of
 from thali.engines.gpu.counting import FreeCounts, Rows
 from thali.engines.gpu.device_memory import GB, NULL, DeviceMemory, Lines, RowBlock, i64, u32, u64
 from thali.engines.gpu.vertical import VerticalUpdate
@@ -115,8 +115,9 @@ class GpuEngine(DeviceMemory):
         ending, n_classes = "", 0
         factors = [np.column_stack([tables.prior, tables.factors[:, 0, 0]])]
         more: list[Any] = []
-        if of_rows is not None and of_columns is not None:
-            ending, n_classes, masks = "_by_class", of_columns.n, of_columns.masks
+        if of_rows is not None and of_columns is not None and weights.columns is not None:
+            ending, n_classes = "_by_class", of_columns.n
+            masks = masks_of(self, weights.columns)
             factors = [tables.prior, np.ascontiguousarray(tables.factors.swapaxes(1, 2))]
             more = [of_rows.of_lines, masks.words, masks.stride, u32(n_classes), u32(of_rows.n)]
         self._launch_rows(

@@ -58,8 +58,8 @@ class VerticalUpdate:
             return
         in_order = self.codes
         if self.classes is not None:
-            in_order = self.classes.in_order(self.codes)
-            self.sizes = self.classes.sizes(in_order)
+            in_order = self.classes.in_order(engine, self.codes)
+            self.sizes = self.classes.sizes(engine, in_order)
             table = self.weights.table  # the same in all blocks of a sweep
             self.table = engine.kept("weights", table, lambda: self.xp.asarray(by_class(table)))
             (self.prior,) = engine.sent(job.prior)
