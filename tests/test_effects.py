@@ -13,6 +13,7 @@ from thali.model import Effects, Levels, Model
 from thali.posterior.answer import answer
 from thali.posterior.new_rows import Components, memberships
 from thali.sampler import Schedule, Target, chain
+from thali.sampler.levels import CHUNK
 from thali.streams import chain_key
 
 pytestmark = pytest.mark.filterwarnings(f"ignore::{NotConverged.__module__}.NotConverged")
@@ -102,23 +103,32 @@ def test_stored_runs_go_on_exactly(posterior, tmp_path):
     assert kept.hyper == drawn.hyper
 
 
-def test_chains_do_not_depend_on_threads():
+@pytest.mark.parametrize(
+    ("shape", "n_components", "starts"), [((300, 90), None, 1), ((3 * CHUNK, 12), 2, 0)]
+)
+def test_chains_do_not_depend_on_threads(shape, n_components, starts):
     """Any number of threads draws the same bits; rows are enough to be shared."""
-    data, model = table(300, 90), Model(noise=Effects(jumps=True))
+    data, model = table(*shape), Model(n_components, noise=Effects(jumps=True))
     chains = []
     for threads in (1, 2):
-        target = Target.prepare(data, model, Schedule(starts=1), engine=CpuEngine(threads))
-        chains.append([info for _, info in chain(chain_key(5), target, 8)])
+        target = Target.prepare(data, model, Schedule(starts=starts), engine=CpuEngine(threads))
+        sweeps = chain(chain_key(5), target, 8)
+        chains.append([(info, state.noise.rows.tolist()) for state, info in sweeps])
     assert chains[0] == chains[1]
 
 
 @pytest.mark.parametrize("engine", GPU)
-def test_the_same_draws_on_a_gpu(engine, posterior):
-    """Through the public call, start included; the GPU has the levels of all draws, too."""
-    found = thali.sample(DATA, noise="effects", **SHORT, engine=place(engine))
-    np.testing.assert_array_equal(found.log_joint, posterior.log_joint)
-    for name in posterior.noise:
-        np.testing.assert_array_equal(found.noise[name], posterior.noise[name])
+def test_the_same_draws_on_a_gpu(engine):
+    """Through the public call, with a start, missing entries and single-row components."""
+    few = {"chains": 1, "warmup": 4, "draws": 4, "seed": 3, "progress": False}
+    few["schedule"] = Schedule(starts=1, regrow=1)
+    here, there = (
+        thali.sample(table(40, 30), noise="effects", **few, engine=place(name))
+        for name in ("1 thread", engine)
+    )
+    np.testing.assert_array_equal(here.log_joint, there.log_joint)
+    for name in here.noise:
+        np.testing.assert_array_equal(here.noise[name], there.noise[name])
 
 
 def test_many_rows_start_on_some_of_them():

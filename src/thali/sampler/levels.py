@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Index
+    from thali.engines.base import Engine
     from thali.model.effects import Effects, Levels
     from thali.sampler.state import State
     from thali.sampler.target import Target
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 _LEAST = -690.0
 """Logarithm of likelihoods, relative to the largest, that are as good as zero: 1e-300."""
+
+CHUNK = 1 << 11
+"""Lines that one thread does at a time, and that are added up together."""
 
 _SMALL = 1e-30
 """Smaller probabilities are not multiplied with those of seven other lines."""
@@ -52,7 +56,7 @@ def draw_levels(
     """
     noise: Levels = state.noise
     prior = noise.prior if prior is None else prior
-    grids = noise.prior.grids
+    engine, grids = target.engine, noise.prior.grids
     uniforms = stream.uniforms(Site.LEVEL_PRIORS, len(LevelIndex)).tolist()
     hyper, columns, jumps = noise.hyper, noise.columns, noise.jumps
 
@@ -61,10 +65,10 @@ def draw_levels(
         counts = count_lines(state, target, 0, pairs[2])
         odds = grids.columns[pairs[0]]
         softplus = _softplus(grids.rows, odds, odds + grids.jumps[pairs[1]])
-        table = _table(counts, softplus) + counts.n_ones.sum(axis=1)[:, None] * grids.rows
-        relative = _relative(table)
-        spread = _pick(sum_out(relative, grids.of_rows), uniforms[LevelIndex.ROW_SPREAD])
-        rows = _draw(stream, site_of(Site.LEVELS, 0), relative, grids.of_rows[spread])
+        table = _table(engine, counts, softplus, counts.n_ones.sum(axis=1), grids.rows)
+        relative = _relative(engine, table)
+        spread = _pick(sum_out(engine, relative, grids.of_rows), uniforms[LevelIndex.ROW_SPREAD])
+        rows = _draw(engine, stream, site_of(Site.LEVELS, 0), relative, grids.of_rows[spread])
         hyper = hyper._replace(row_spread=spread)
         noise = noise.with_rows(rows, hyper)
 
@@ -78,16 +82,17 @@ def draw_levels(
     softplus = np.stack(
         [_softplus(grids.columns, of_rows, of_rows + jump)[0] for jump in grids.jumps[occurring]]
     )
-    table = _table(counts, softplus, of_jumps)
-    table += counts.n_ones.sum(axis=1)[:, None] * grids.columns
-    relative = _relative(table)
-    log_sums = sum_out(relative, grids.of_columns[:, hyper.column_spread])
+    table = _table(engine, counts, softplus, counts.n_ones.sum(axis=1), grids.columns, of_jumps)
+    relative = _relative(engine, table)
+    log_sums = sum_out(engine, relative, grids.of_columns[:, hyper.column_spread])
     mean = _pick(log_sums, uniforms[LevelIndex.COLUMN_MEAN])
     spread = hyper.column_spread
     if prior.columns:
-        log_sums = sum_out(relative, grids.of_columns[mean])
+        log_sums = sum_out(engine, relative, grids.of_columns[mean])
         spread = _pick(log_sums, uniforms[LevelIndex.COLUMN_SPREAD])
-    columns = _draw(stream, site_of(Site.LEVELS, 1), relative, grids.of_columns[mean, spread])
+    columns = _draw(
+        engine, stream, site_of(Site.LEVELS, 1), relative, grids.of_columns[mean, spread]
+    )
     hyper = hyper._replace(column_mean=mean, column_spread=spread)
     if is_jump_held:
         return _shifted(noise.with_columns(columns, jumps, hyper), uniforms)
@@ -96,14 +101,18 @@ def draw_levels(
     softplus = np.stack(
         [_softplus(grids.jumps, None, of_rows + level)[0] for level in grids.columns[occurring]]
     )
-    table = _table(counts, softplus, of_columns) + counts.n_ones[:, 1:] * grids.jumps
+    table = _table(engine, counts, softplus, counts.n_ones[:, 1], grids.jumps, of_columns)
     spread = hyper.jump_spread
     if prior.jumps or spread:
-        relative = _relative(table)
-        log_sums = sum_out(relative, grids.of_jumps[:, spread])
+        relative = _relative(engine, table)
+        log_sums = sum_out(engine, relative, grids.of_jumps[:, spread])
         mean = _pick(log_sums, uniforms[LevelIndex.JUMP_MEAN])
-        spread = _pick(sum_out(relative, grids.of_jumps[mean]), uniforms[LevelIndex.JUMP_SPREAD])
-        jumps = _draw(stream, site_of(Site.JUMPS, 1), relative, grids.of_jumps[mean, spread])
+        spread = _pick(
+            sum_out(engine, relative, grids.of_jumps[mean]), uniforms[LevelIndex.JUMP_SPREAD]
+        )
+        jumps = _draw(
+            engine, stream, site_of(Site.JUMPS, 1), relative, grids.of_jumps[mean, spread]
+        )
     else:  # one jump for all columns
         mean = _pick(table.sum(axis=0), uniforms[LevelIndex.JUMP_MEAN])
         jumps = np.full(len(columns), mean)
@@ -192,24 +201,35 @@ def _softplus(
 
 
 def _table(
-    counts: LineCounts, softplus: NDArray[np.float64], which: Index | None = None
+    engine: Engine,
+    counts: LineCounts,
+    softplus: NDArray[np.float64],
+    n_ones: Index,
+    grid: NDArray[np.float64],
+    which: Index | None = None,
 ) -> NDArray[np.float64]:
-    """Return minus the sum of counts times softplus, for every line and level."""
+    """Return ones times level minus the sum of counts times softplus, for every line and level."""
+    n_lines = len(counts.free)
     if which is None:
-        which = np.zeros(len(counts.free), np.int64)
-    table: NDArray[np.float64] = _fill_table(counts.free, counts.known, softplus, which)
+        which = np.zeros(n_lines, np.int64)
+    table = np.empty((n_lines, len(grid)))
+    engine.over_rows(
+        _fill_table, n_lines, counts.free, counts.known, softplus, n_ones, grid, which, table,
+        step=CHUNK,
+    )  # fmt: skip
     return table
 
 
 @jit
 def _fill_table(
-    free: Index, known: Index, softplus: NDArray[np.float64], which: Index
-) -> NDArray[np.float64]:
-    n_lines, n_classes, _ = free.shape
-    n_levels = softplus.shape[3]
-    table = np.zeros((n_lines, n_levels))
-    for i in range(n_lines):
+    lo: int, hi: int, free: Index, known: Index, softplus: NDArray[np.float64], n_ones: Index,
+    grid: NDArray[np.float64], which: Index, table: NDArray[np.float64],
+) -> None:  # fmt: skip
+    n_classes = free.shape[1]
+    n_levels = grid.shape[0]
+    for i in range(lo, hi):
         out = table[i]
+        out[:] = 0.0
         for c in range(n_classes):
             n_known = known[i, c, 0] + known[i, c, 1]
             if n_known == 0:
@@ -223,7 +243,8 @@ def _fill_table(
             else:
                 for level in range(n_levels):
                     out[level] -= n_uncovered * uncovered[level] + n_covered * covered[level]
-    return table
+        for level in range(n_levels):
+            out[level] += n_ones[i] * grid[level]
 
 
 class Likelihoods(NamedTuple):
@@ -233,63 +254,78 @@ class Likelihoods(NamedTuple):
     relative: NDArray[np.float64]  # with impossible levels, to a multiple of four
 
 
-def _relative(table: NDArray[np.float64]) -> Likelihoods:
+def _relative(engine: Engine, table: NDArray[np.float64]) -> Likelihoods:
     """Return likelihoods given log likelihoods, which are changed in place."""
-    return Likelihoods(table, _exponentials(table))
+    n_lines, n_levels = table.shape
+    relative = np.empty((n_lines, (n_levels + 3) // 4 * 4))
+    engine.over_rows(_exponentials, n_lines, table, relative, step=CHUNK)
+    return Likelihoods(table, relative)
 
 
 @jit
-def _exponentials(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    n_lines, n_levels = table.shape
-    relative = np.zeros((n_lines, (n_levels + 3) // 4 * 4))
-    for i in range(n_lines):
+def _exponentials(
+    lo: int, hi: int, table: NDArray[np.float64], relative: NDArray[np.float64]
+) -> None:
+    for i in range(lo, hi):
         largest = table[i].max()
-        for level in range(n_levels):
+        relative[i] = 0.0
+        for level in range(table.shape[1]):
             table[i, level] -= largest
             if table[i, level] > _LEAST:
                 relative[i, level] = exp(table[i, level])
-    return relative
 
 
-def sum_out(given: Likelihoods, log_prior: NDArray[np.float64]) -> NDArray[np.float64]:
+def sum_out(
+    engine: Engine, given: Likelihoods, log_prior: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Return the log probability of every prior, with the levels of all lines summed out (eq. 30).
 
     ``log_prior`` is ``(n_priors, n_levels)``. What all priors have in common is left out.
     """
     prior = np.zeros((given.relative.shape[1], len(log_prior)))
     prior[: log_prior.shape[1]] = np.exp(log_prior).T
-    sums: NDArray[np.float64] = _sum_out(given.relative, prior)
+    n_lines = len(given.logs)
+    parts = np.zeros((-(-n_lines // CHUNK), len(log_prior)))  # whatever the number of threads
+    engine.over_rows(_sum_out, n_lines, given.relative, prior, parts, step=CHUNK)
+    sums: NDArray[np.float64] = parts.sum(axis=0)
     for k in np.flatnonzero(np.isinf(sums)):  # too small for these numbers, but not impossible
         level = log_prior[k].argmax()
         if np.isinf(log_prior[k]).sum() == log_prior.shape[1] - 1:
             sums[k] = given.logs[:, level].sum()
         else:
-            sums[k] = _log_sum_out(given.logs, log_prior[k])
+            own = np.zeros(len(parts))
+            engine.over_rows(_log_sum_out, n_lines, given.logs, log_prior[k], own, step=CHUNK)
+            sums[k] = own.sum()
     return sums
 
 
 @jit
-def _log_sum_out(logs: NDArray[np.float64], log_prior: NDArray[np.float64]) -> float:
+def _log_sum_out(
+    lo: int, hi: int, logs: NDArray[np.float64], log_prior: NDArray[np.float64],
+    parts: NDArray[np.float64],
+) -> None:  # fmt: skip
     """Compute the same for one prior, so that nothing is too small."""
-    total = 0.0
-    for i in range(logs.shape[0]):
+    for i in range(lo, hi):
         largest = -np.inf
         for level in range(logs.shape[1]):
             largest = max(largest, logs[i, level] + log_prior[level])
         sum_ = 0.0
         for level in range(logs.shape[1]):
             sum_ += exp(logs[i, level] + log_prior[level] - largest)
-        total += largest + log(sum_)
-    return total
+        parts[i // CHUNK] += largest + log(sum_)
 
 
 @jit
-def _sum_out(relative: NDArray[np.float64], prior: NDArray[np.float64]) -> NDArray[np.float64]:
+def _sum_out(
+    lo: int, hi: int, relative: NDArray[np.float64], prior: NDArray[np.float64],
+    parts: NDArray[np.float64],
+) -> None:  # fmt: skip
+    """Sum out some lines; every part is the sum of so many lines, ``(n_parts, n_priors)``."""
     n_levels, n = prior.shape
-    sums = np.zeros(n)
     totals = np.empty(n)
     products = np.ones(n)  # of some lines, so that few logarithms are needed
-    for i in range(relative.shape[0]):
+    for i in range(lo, hi):
+        sums = parts[i // CHUNK]
         totals[:] = 0.0
         for level in range(0, n_levels, 4):  # four at a time take half the time
             some, of_some = relative[i, level : level + 4], prior[level : level + 4]
@@ -304,13 +340,10 @@ def _sum_out(relative: NDArray[np.float64], prior: NDArray[np.float64]) -> NDArr
                 sums[k] += log(totals[k]) if totals[k] > 0.0 else -np.inf
             else:
                 products[k] *= totals[k]
-        if i & 7 == 7:
+        if i & 7 == 7 or i == hi - 1:
             for k in range(n):
                 sums[k] += log(products[k])
                 products[k] = 1.0
-    for k in range(n):
-        sums[k] += log(products[k])
-    return sums
 
 
 def _pick(log_weights: NDArray[np.float64], u: float) -> int:
@@ -319,23 +352,30 @@ def _pick(log_weights: NDArray[np.float64], u: float) -> int:
     return int(min(np.searchsorted(cumulated, u * cumulated[-1], "right"), len(cumulated) - 1))
 
 
-def _draw(stream: Stream, site: int, given: Likelihoods, log_prior: NDArray[np.float64]) -> Index:
+def _draw(
+    engine: Engine, stream: Stream, site: int, given: Likelihoods, log_prior: NDArray[np.float64]
+) -> Index:
     """Draw the level of every line (eq. 28 and 29)."""
+    n_lines = len(given.logs)
     if np.isinf(log_prior).sum() == len(log_prior) - 1:  # no spread: all lines have one level
-        return np.full(len(given.logs), log_prior.argmax())
-    levels: Index = _draw_lines(*stream, np.uint64(site), *given, log_prior, np.exp(log_prior))
+        return np.full(n_lines, log_prior.argmax())
+    levels = np.empty(n_lines, np.int64)
+    engine.over_rows(
+        _draw_lines, n_lines, *stream, np.uint64(site), *given, log_prior, np.exp(log_prior),
+        levels, step=CHUNK,
+    )  # fmt: skip
     return levels
 
 
 @jit
 def _draw_lines(
-    key: np.uint64, sweep: np.uint64, site: np.uint64, logs: NDArray[np.float64],
-    relative: NDArray[np.float64], log_prior: NDArray[np.float64], prior: NDArray[np.float64],
-) -> Index:  # fmt: skip
-    n_lines, n_levels = logs.shape
-    levels = np.empty(n_lines, np.int64)
+    lo: int, hi: int, key: np.uint64, sweep: np.uint64, site: np.uint64,
+    logs: NDArray[np.float64], relative: NDArray[np.float64], log_prior: NDArray[np.float64],
+    prior: NDArray[np.float64], levels: Index,
+) -> None:  # fmt: skip
+    n_levels = logs.shape[1]
     weights = np.empty(n_levels)
-    for i in range(n_lines):
+    for i in range(lo, hi):
         total = 0.0
         for level in range(n_levels):
             weights[level] = relative[i, level] * prior[level]
@@ -354,4 +394,3 @@ def _draw_lines(
                 chosen = level
                 break
         levels[i] = chosen
-    return levels

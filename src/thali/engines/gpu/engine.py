@@ -22,6 +22,7 @@ from thali.engines.gpu.vertical import VerticalUpdate
 from thali.engines.host import lines_of_births
 from thali.errors import EngineUnavailable
 from thali.sites import Site
+from thali.threads import parallel_for
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,6 +38,10 @@ _LONG_ROW = 2048
 
 _SMALL = 1 << 20
 """Number of bytes up to which reordered lines are also kept on the host."""
+
+
+_ROWS = 1 << 14
+"""Least number of rows of counts that pays for a thread."""
 
 
 class GpuEngine(DeviceMemory):
@@ -257,7 +262,11 @@ class GpuEngine(DeviceMemory):
             found = counting.count(
                 Rows(ones.words[:, part], mask, bits, stop - start), max(0, lo - start)
             )
-            counts[max(lo, start) - lo : stop - lo] = self.device.to_host(found.transpose(2, 0, 1))
+            into = counts[max(lo, start) - lo : stop - lo]
+            parallel_for(
+                _take, len(into), self.threads, into,
+                self.device.to_host(found.transpose(2, 0, 1)), step=_ROWS,
+            )  # fmt: skip
         return counts
 
     # --- births -----------------------------------------------------------------------------
@@ -350,3 +359,8 @@ class GpuEngine(DeviceMemory):
 
     def _mask_bytes(self, n_components: int) -> int:
         return 4 * -(-max(1, n_components) // 32)
+
+
+def _take(lo: int, hi: int, into: Index, counts: NDArray[Any]) -> None:
+    """Copy some rows of counts, which are made longer integers."""
+    into[lo:hi] = counts[lo:hi]
