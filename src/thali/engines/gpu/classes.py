@@ -48,11 +48,13 @@ class Classes:
         """Return packed sets of these lines with the lines sorted by class."""
         n, warps = lines.n_lines, engine.device.warps
         words = engine.xp.zeros((n, lines.words.shape[1]), u32)
-        if n:
+        step = 60_000 * warps  # most words that one grid can do
+        for start in range(0, lines.n_words if n else 0, step):
+            n_words = min(step, lines.n_words - start)
             engine.device.launch(
-                "gather_bits", (n, -(-lines.n_words // warps)), engine.device.lanes * warps,
-                [lines.words, lines.stride, u32(n), self.places, i64(self.n_lines), words,
-                 lines.stride],
+                "gather_bits", (n, -(-n_words // warps)), engine.device.lanes * warps,
+                [lines.words, lines.stride, u32(n), self.places[32 * start :],
+                 i64(self.n_lines - 32 * start), words[:, start:], lines.stride],
             )  # fmt: skip
         return lines._replace(words=words)
 

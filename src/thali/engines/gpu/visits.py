@@ -75,7 +75,7 @@ class Visits:
         )  # fmt: skip
         self.room = _pairs_of(n - is_own, n_others)
         self.records = xp.empty((n_visits // EIGHT, HEAD + 2 * EIGHT * self.room), u32)
-        windows = max(1, min(64, n_columns // 8192 // per_line))
+        windows = max(1, min(64, n_columns // (8192 if classes is None else 2048 * per_line)))
         device.launch(
             "list_visits", (n_lines * per_line, windows), threads,
             [columns, starts, self.masks, u32(self.n_masks), u32(n),

@@ -55,7 +55,7 @@ KERNEL BOUNDED(32 * COUNT_WARPS, 2) count_component_by_class_of_many(COUNTING, R
 // so that neighbouring threads store them without conflicts.
 template <u32 PLANES>
 struct Staged {
-    static const u32 CLASSES = PLANES > SUM_PLANES ? (MOST_WARPS + 1) / 2 : MOST_WARPS;
+    static const u32 AT_ONCE = PLANES > SUM_PLANES ? (MOST_WARPS + 1) / 2 : MOST_WARPS;
     static const u32 WIDTH = ((2 * PLANES + VECTOR - 1) / VECTOR | 1) * VECTOR;
 };
 
@@ -68,7 +68,7 @@ DEVICE void add_slots(
     const u32 width = Staged<PLANES>::WIDTH;
     const i64 w = (i64)blockIdx.x * LANES + lane_of();
     BARRIER();
-    for (u32 k = warp_of(); k < Staged<PLANES>::CLASSES && first + k < n_classes; k += n_warps()) {
+    for (u32 k = warp_of(); k < Staged<PLANES>::AT_ONCE && first + k < n_classes; k += n_warps()) {
         const u32 end = slots[first + k + 1];
         if (w >= n_words || slots[first + k] == end) continue;
         u32 sum[Staged<PLANES>::WIDTH];
@@ -147,9 +147,9 @@ DEVICE void draw_rows_by_class(DRAWING_BY_CLASS) {
             score[j][b] = prior[component];
             c1[j][b] = c0[j][b] = 0;
         }
-    for (u32 first = 0; first < n_classes; first += Staged<PLANES>::CLASSES) {
+    for (u32 first = 0; first < n_classes; first += Staged<PLANES>::AT_ONCE) {
         add_slots<PLANES>(counters, slots, first, n_classes, n_words, stage);
-        for (u32 k = 0; k < Staged<PLANES>::CLASSES && first + k < n_classes; k++) {
+        for (u32 k = 0; k < Staged<PLANES>::AT_ONCE && first + k < n_classes; k++) {
             if (slots[first + k] == slots[first + k + 1]) continue;
             const i64* of_class = weights + 2 * (i64)(first + k) * n_row_classes;
             UNROLL for (u32 j = 0; j < PLACES; j++) {
@@ -210,9 +210,9 @@ template <u32 PLANES>
 DEVICE void unpack_rows(UNPACKING) {
     SHARED_ARRAY(stage);
     const u32 width = Staged<PLANES>::WIDTH;
-    for (u32 first = 0; first < n_classes; first += Staged<PLANES>::CLASSES) {
+    for (u32 first = 0; first < n_classes; first += Staged<PLANES>::AT_ONCE) {
         add_slots<PLANES>(counters, slots, first, n_classes, n_words, stage);
-        for (u32 k = 0; k < Staged<PLANES>::CLASSES && first + k < n_classes; k++) {
+        for (u32 k = 0; k < Staged<PLANES>::AT_ONCE && first + k < n_classes; k++) {
             const bool has_any = slots[first + k] < slots[first + k + 1];
             u32* to = out + (i64)(first + k) * 2 * n_rows;
             for (u32 place = warp_of(); place < LANES; place += n_warps())
