@@ -2,6 +2,7 @@
 
     python benchmarks/gpu.py                # everything, on a machine with a CUDA device
     python benchmarks/gpu.py --rows 130000  # smaller
+    python benchmarks/gpu.py --effects      # only this: row and column effects against none
 
 Data are made on the device, fresh random bits; medians of several rounds; nothing is timed before
 it ran once.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import cProfile
+import gc
 import platform
 import pstats
 from time import perf_counter
@@ -25,8 +27,10 @@ from thali.engines.cpu.engine import CpuEngine
 from thali.engines.gpu import device
 from thali.engines.gpu.device_memory import Lines, stride_of
 from thali.engines.gpu.engine import GpuEngine
-from thali.model import Model
+from thali.model import Effects, Levels, Model
+from thali.model.effects import Hyper
 from thali.sampler import Schedule, Target, chain, start, step
+from thali.sampler.levels import count_lines, draw_levels
 from thali.sampler.schedule import MOVES
 from thali.sampler.step import update_mode
 from thali.streams import Stream, chain_key
@@ -52,7 +56,7 @@ extern "C" __global__ void bits(unsigned seed, double p, long long n, unsigned* 
 extern "C" __global__ void data(const unsigned* users, long long user_stride,
     const unsigned* codes, long long code_stride, int n_components, long long n_rows,
     long long n_columns, double spurious, double dropped, unsigned seed, unsigned* out,
-    long long stride) {
+    long long stride, const float* rows, const float* columns, float jump) {
     long long w = (long long)blockIdx.x * blockDim.x + threadIdx.x;
     if (32 * w >= n_columns) return;
     unsigned s = (unsigned)(spurious * 4294967296.0), d = (unsigned)(dropped * 4294967296.0);
@@ -64,7 +68,10 @@ extern "C" __global__ void data(const unsigned* users, long long user_stride,
         unsigned word = 0, base = mix((unsigned)row * 0x9e3779b9U + mix((unsigned)w ^ seed));
         for (int b = 0; b < 32 && 32 * w + b < n_columns; b++) {
             unsigned r = mix(base + b * 0x68bc21ebU), on = (covered >> b) & 1;
-            word |= (on ? r >= d : r < s) << b;
+            if (rows) {
+                float odds = rows[row] + columns[32 * w + b] + (on ? jump : 0.0f);
+                word |= (r * 2.3283064e-10f < 1.0f / (1.0f + expf(-odds))) << b;
+            } else word |= (on ? r >= d : r < s) << b;
         }
         out[row * stride + w] = word;
     }
@@ -108,8 +115,13 @@ def random_lines(n, n_bits, density, seed):
     return dense_words
 
 
-def made_on_device(shape, n_components, spurious=0.02, dropped=0.4, seed=1, *, on_host=False):
-    """Return an engine with simulated data, the packed tensor and the true factors."""
+def made_on_device(
+    shape, n_components, spurious=0.02, dropped=0.4, seed=1, *, on_host=False, levels=None
+):
+    """Return an engine with simulated data, the packed tensor and the true factors.
+
+    With levels, these decide instead of the two error rates.
+    """
     factors = [
         Factor(cp.asnumpy(random_lines(n_components, n, DENSITY, seed + i)), n)
         for i, n in enumerate(shape)
@@ -121,7 +133,7 @@ def made_on_device(shape, n_components, spurious=0.02, dropped=0.4, seed=1, *, o
         (-(-out.shape[1] // 256), 65535), (256,),
         (users.words, users.stride, codes.words, codes.stride, np.int32(n_components),
          np.int64(shape[0]), np.int64(shape[1]), spurious, dropped, np.uint32(seed), out,
-         np.int64(out.shape[1])),
+         np.int64(out.shape[1]), *on_device(levels)),
     )  # fmt: skip
     lines = Lines(out, shape[1], engine.device)
     n_ones = int(engine.sizes(lines)[:, 0].sum())
@@ -143,6 +155,35 @@ def made_on_device(shape, n_components, spurious=0.02, dropped=0.4, seed=1, *, o
         ]
         loaded.tensor = tensor = tensor._replace(unfoldings=tuple(unfoldings))
     return loaded, tensor, factors
+
+
+def on_device(levels):
+    """Return what the simulation needs to know about levels."""
+    if levels is None:
+        return np.uint64(0), np.uint64(0), np.float32(0)
+    grids = levels.prior.grids
+    rows, columns = grids.rows[levels.rows], grids.columns[levels.columns]
+    jump = grids.jumps[levels.jumps[0]]
+    return cp.asarray(rows, cp.float32), cp.asarray(columns, cp.float32), np.float32(jump)
+
+
+def levels_of(shape, seed=3):
+    """Return levels with spreads 1 (rows) and 1.5 (columns, around -4), and one jump of 4."""
+    prior, rng = Effects(), np.random.default_rng(seed)
+    grids = prior.grids
+    mean, spread, jump = (
+        int(np.abs(grid - value).argmin())
+        for grid, value in ((grids.columns, -4.0), (grids.spreads, 1.5), (grids.jumps, 4.0))
+    )
+    of_rows = int(np.abs(grids.spreads - 1.0).argmin())
+    rows, columns = (
+        rng.choice(len(log_prior), n, p=np.exp(log_prior))
+        for log_prior, n in (
+            (grids.of_rows[of_rows], shape[0]), (grids.of_columns[mean, spread], shape[1]),
+        )
+    )  # fmt: skip
+    hyper = Hyper(of_rows, mean, spread, jump, 0)
+    return Levels(prior, rows, columns, np.full(shape[1], jump), hyper)
 
 
 def from_device(array, step=1 << 28):
@@ -168,14 +209,14 @@ def target_of(engine, tensor, model, schedule):
     return Target(loaded, model, model.priors(2), schedule)
 
 
-def start_of(target, factors):
+def start_of(target, factors, levels=None):
     """Return a state at the truth."""
     state = (
         target.initial(KEY, [np.zeros((f.n_rows, 0), bool) for f in factors])
         if (target.priors.buffet is not None)
         else Target.initial(target, KEY)
     )
-    noise = type(state.noise)(0.02, 0.4)
+    noise = type(state.noise)(0.02, 0.4) if levels is None else levels
     densities = tuple(
         d if p is None else np.array(DENSITY)
         for d, p in zip(state.densities, target.priors.densities, strict=True)
@@ -243,6 +284,84 @@ def updates(shape, n_components, rounds):
     return engine, tensor, factors, (a, b, c), sweep, (finite, state), (buffet, first)
 
 
+def bits_of(shape):
+    """Return the bits of device memory per entry that were taken."""
+    return 8 * cp.get_default_memory_pool().total_bytes() / np.prod(shape, dtype=float)
+
+
+def effects(shape, n_components, rounds, *, with_cpu, is_profiled):
+    """Compare sweeps with and without row and column effects, each on data of its own kind."""
+    times = []
+    for levels in (None, levels_of(shape)):
+        times.append(one_kind(shape, n_components, levels, rounds, is_profiled=is_profiled))
+        gc.collect()
+        cp.get_default_memory_pool().free_all_blocks()
+    (device, wall), (with_effects, also) = times
+    print(f"a sweep with effects takes {with_effects / device:.2f} times that without, in wall "
+          f"time {also / wall:.2f} times, draws of levels apart")  # fmt: skip
+    if with_cpu:
+        same_as_cpu((shape[0] // 20, shape[1]), n_components)
+
+
+def one_kind(shape, n_components, levels, rounds, *, is_profiled):
+    """Time updates and sweeps with or without effects; return device and wall time of a sweep."""
+    stream = Stream(KEY, np.uint64(99))
+    engine, tensor, factors = made_on_device(shape, n_components, levels=levels)
+    noise = {} if levels is None else {"noise": "effects"}
+    finite = target_of(engine, tensor, Model(n_components, **noise), QUIET)
+    state = start_of(finite, factors, levels)
+    a, b = (timed(lambda m=m: update_mode(stream, state, finite, m), rounds) for m in (0, 1))
+    buffet = target_of(engine, tensor, Model(**noise), QUIET)
+    now = [start_of(buffet, factors, levels)]
+
+    def sweep():  # levels are drawn in sweeps whose number is a multiple of four
+        now[0], _ = step(KEY, now[0]._replace(sweep=1), buffet)
+
+    whole = timed(sweep, rounds)
+    kind = "two error rates"
+    if levels is not None:
+        kind = f"{len(levels.row_classes[0])} x {len(levels.column_classes[0])} classes"
+    print(f"{kind}: (a) {a[0]:.2f} (b) {b[0]:.2f} (c) {whole[0]:.2f} ms, wall {a[1]:.2f} "
+          f"{b[1]:.2f} {whole[1]:.2f}; {now[0].n_components} components; {bits_of(shape):.2f} "
+          "bits an entry", flush=True)  # fmt: skip
+    if is_profiled:
+        for mode in (0, 1):
+            print(f"  update of mode {mode}")
+            by_kernel(finite.engine, lambda m=mode: update_mode(stream, state, finite, m))
+        print("  sweep")
+        by_kernel(buffet.engine, sweep)
+    if levels is not None:
+        classes = levels.column_classes[2], levels.row_classes[1]
+        rows, columns = (
+            timed(lambda m=m: count_lines(now[0], buffet, m, classes[m]), 2) for m in (0, 1)
+        )
+        drawing = timed(lambda: draw_levels(stream, now[0], buffet), 1, warm=1)
+        print(f"  levels, every fourth sweep: counting rows {rows[1]:.0f} ms, columns "
+              f"{columns[1]:.0f}, the whole draw {drawing[1]:.0f} ms; {bits_of(shape):.2f} bits "
+              "an entry", flush=True)  # fmt: skip
+        if is_profiled:
+            by_kernel(buffet.engine, lambda: draw_levels(stream, now[0], buffet), rounds=1)
+    return whole[:2]
+
+
+def same_as_cpu(shape, n_components):
+    """Say whether the engines draw the same bits with effects, in a sweep that draws levels."""
+    levels, model = levels_of(shape), Model(noise="effects")
+    engine, tensor, factors = made_on_device(shape, n_components, on_host=True, levels=levels)
+    cpu = Target(CpuEngine().load(tensor), model, model.priors(2), QUIET)
+    ends = []
+    for target in (target_of(engine, tensor, model, QUIET), cpu):
+        began = perf_counter()
+        state, _ = step(KEY, start_of(target, factors, levels), target)
+        took, noise = perf_counter() - began, state.noise
+        drawn = [noise.rows, noise.columns, noise.jumps, noise.hyper, state.covered]
+        ends.append((took, [*(f.words for f in state.factors), *drawn]))
+    (gpu_s, one), (cpu_s, other) = ends
+    is_same = all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+    print(f"{shape[0]} x {shape[1]}, a sweep with its draw of levels: GPU {gpu_s:.2f} s, CPU "
+          f"{cpu_s:.2f} s, compiling included; same bits: {is_same}")  # fmt: skip
+
+
 def crossover(rounds, n_columns=2_048):
     """Print what a sweep takes on either engine as data grow, with and without moves."""
     print("entries, then ms a sweep: gpu, cpu; without moves gpu, cpu")
@@ -276,7 +395,7 @@ def wrong_entries(shape, engine, truth, found, n_rows=20_000):
             (-(-out.shape[1] // 256), n_rows), (256,),
             (users.words, users.stride, codes.words, codes.stride,
              np.int32(factors[0].n_components), np.int64(n_rows), np.int64(shape[1]), 0.0, 0.0,
-             np.uint32(1), out, np.int64(out.shape[1])),
+             np.uint32(1), out, np.int64(out.shape[1]), *on_device(None)),
         )  # fmt: skip
         words.append(out)
     different = Lines(words[0] ^ words[1], shape[1], engine.device)
@@ -364,7 +483,7 @@ def on_cpu(shape, n_components, times, part, whole):
               flush=True)  # fmt: skip
 
 
-def main() -> None:  # noqa: C901, PLR0915
+def main() -> None:  # noqa: C901, PLR0912, PLR0915
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_300_000)
     parser.add_argument("--columns", type=int, default=28_000)
@@ -377,6 +496,7 @@ def main() -> None:  # noqa: C901, PLR0915
     parser.add_argument("--moves", nargs="*", default=[m for m in MOVES if m != "residual"])
     parser.add_argument("--seconds", type=float, default=60.0, help="on all rows, at most")
     parser.add_argument("--crossover", action="store_true", help="only this: small data, too")
+    parser.add_argument("--effects", action="store_true", help="only this: effects against none")
     parser.add_argument("--no-cpu", action="store_true")
     parser.add_argument("--blocks", type=int, help="try another number of counting blocks")
     parser.add_argument("--quick", action="store_true", help="one size only")
@@ -400,6 +520,10 @@ def main() -> None:  # noqa: C901, PLR0915
             with cProfile.Profile() as profile:
                 sweep()
             pstats.Stats(profile).sort_stats("tottime").print_stats(25)
+        return
+    if options.effects:
+        effects((options.rows, options.columns), options.components, options.rounds,
+                with_cpu=not options.no_cpu, is_profiled=options.profile)  # fmt: skip
         return
     if options.crossover:
         crossover(4 * options.rounds)

@@ -8,15 +8,15 @@ import pytest
 from scipy.special import expit
 
 import thali
-from support.host_device import HostDevice
+from support.places import GPU, place
 from thali import inference
 from thali.engines.cpu.engine import CpuEngine
-from thali.engines.gpu.engine import GpuEngine
 from thali.errors import NotConverged
 from thali.model import Effects, Levels, Model
 from thali.posterior.answer import answer, in_words
 from thali.posterior.beyond import NOTHING
 from thali.sampler import Schedule, Target, chain
+from thali.sampler.levels import CHUNK
 from thali.streams import chain_key
 
 pytestmark = pytest.mark.filterwarnings(f"ignore::{NotConverged.__module__}.NotConverged")
@@ -134,14 +134,32 @@ def test_stored_runs_go_on_exactly(posterior, tmp_path):
     assert thali.load(run).starts == posterior.starts
 
 
-def test_chains_do_not_depend_on_threads():
+@pytest.mark.parametrize(
+    ("shape", "n_components", "starts"), [((300, 90), None, 1), ((3 * CHUNK, 12), 2, 0)]
+)
+def test_chains_do_not_depend_on_threads(shape, n_components, starts):
     """Any number of threads draws the same bits; rows are enough to be shared."""
-    data, model = table(300, 90), Model(noise=Effects(jumps=True))
+    data, model = table(*shape), Model(n_components, noise=Effects(jumps=True))
     chains = []
     for threads in (1, 2):
-        target = Target.prepare(data, model, Schedule(starts=1), engine=CpuEngine(threads))
-        chains.append([info for _, info in chain(chain_key(5), target, 8)])
+        target = Target.prepare(data, model, Schedule(starts=starts), engine=CpuEngine(threads))
+        sweeps = chain(chain_key(5), target, 8)
+        chains.append([(info, state.noise.rows.tolist()) for state, info in sweeps])
     assert chains[0] == chains[1]
+
+
+@pytest.mark.parametrize("engine", GPU)
+def test_the_same_draws_on_a_gpu(engine):
+    """Through the public call, with a start, missing entries and single-row components."""
+    few = {"chains": 1, "warmup": 4, "draws": 4, "seed": 3, "progress": False}
+    few["schedule"] = Schedule(starts=1, regrow=1)
+    here, there = (
+        thali.sample(table(40, 30), noise="effects", **few, engine=place(name))
+        for name in ("1 thread", engine)
+    )
+    np.testing.assert_array_equal(here.log_joint, there.log_joint)
+    for name in here.noise:
+        np.testing.assert_array_equal(here.noise[name], there.noise[name])
 
 
 def test_many_rows_start_on_some_of_them():
@@ -163,7 +181,7 @@ def test_levels_by_name(posterior):
     """Means and deviations over the draws; without effects there are none."""
     states = [draw.state.noise for draw in posterior]
     rows = np.array(Effects().row_levels)[[noise.rows for noise in states]]
-    columns = np.array(Effects().column_levels)[[noise.columns for noise in states]]
+    columns = np.array([noise.column_odds[noise.columns] for noise in states])
     table = posterior.row_levels()
     np.testing.assert_allclose(table["mean"], rows.mean(axis=0), atol=1e-12)
     np.testing.assert_allclose(table["sd"], rows.std(axis=0), atol=1e-12)
@@ -188,7 +206,7 @@ def test_levels_are_exported(posterior):
     noise = posterior.draw(1, 3).state.noise
     for name, grid, own in (
         ("row_level", Effects().row_levels, noise.rows),
-        ("column_level", Effects().column_levels, noise.columns),
+        ("column_level", noise.column_odds, noise.columns),
         ("jump", Effects().jump_sizes, noise.jumps),
     ):
         np.testing.assert_array_equal(levels[name].sel(chain=1, draw=3), np.array(grid)[own])
@@ -243,8 +261,6 @@ def test_estimator(posterior, monkeypatch):
 
 
 def test_what_is_refused():
-    """Tensors and other engines: one sentence each."""
+    """Tensors: one sentence."""
     with pytest.raises(NotImplementedError, match="implemented for matrices only"):
         thali.sample(np.ones((2, 2, 2)), n_components=1, noise="effects", **SHORT)
-    with pytest.raises(NotImplementedError, match="use engine='cpu'"):
-        Target.prepare(DATA, Model(noise="effects"), engine=GpuEngine(HostDevice()))

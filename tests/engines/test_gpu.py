@@ -15,7 +15,7 @@ from thali.bits import Factor, PackedTensor
 from thali.data import BinaryTensor
 from thali.engines.choose import LARGE, choose
 from thali.engines.cpu.engine import CpuEngine
-from thali.engines.gpu import vertical
+from thali.engines.gpu import counting, visits
 from thali.engines.gpu.device import KERNELS, OPTIONS, n_devices, source
 from thali.engines.gpu.engine import GpuEngine
 from thali.errors import EngineUnavailable
@@ -183,7 +183,9 @@ def test_host_and_kernels_agree_on_the_layout():
         re.findall(r"^#define (\w+) +(\d+|\(2 \* GROUP\))", for_cuda, flags=re.MULTILINE)
     )
     names = ("VECTOR", "PART_PLANES", "SLOT_PLANES", "SHORT_PLANES", "SUM_PLANES", "COUNT_WARPS")
-    for name in (*names, "HEAD", "RECORD"):
-        assert int(defined[name]) == getattr(vertical, name)
+    for name in (*names, "LONG_PLANES"):
+        assert int(defined[name]) == getattr(counting, name)
+    for name in ("HEAD", "RECORD"):
+        assert int(defined[name]) == getattr(visits, name)
     assert defined["EIGHT"] == "(2 * GROUP)"
-    assert 2 * int(defined["GROUP"]) == vertical.EIGHT
+    assert 2 * int(defined["GROUP"]) == visits.EIGHT

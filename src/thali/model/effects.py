@@ -168,10 +168,14 @@ class Levels:
         self.hyper = hyper
 
     @property
+    def offset(self) -> float:
+        """What all log odds have in common."""
+        return float(self.prior.grids.offsets[self.hyper.offset])
+
+    @property
     def column_odds(self) -> NDArray[np.float64]:
         """Log odds of a one at every level of a column, in an average row without cover."""
-        grids = self.prior.grids
-        return grids.columns + grids.offsets[self.hyper.offset]
+        return self.prior.grids.columns + self.offset
 
     def for_rows(self, n_rows: int) -> Levels:
         """Return the same levels of columns for other rows, which are all average at first."""

@@ -73,4 +73,4 @@ def in_log_odds(draw: Draw) -> tuple[NDArray[np.float64], ...]:
         )
         raise ValueError(msg)  # noqa: TRY004 - what was sampled is wrong, not the type
     grids = noise.prior.grids
-    return grids.rows[noise.rows], grids.columns[noise.columns], grids.jumps[noise.jumps]
+    return grids.rows[noise.rows], noise.column_odds[noise.columns], grids.jumps[noise.jumps]

@@ -31,7 +31,7 @@ class NewRowLevels(NamedTuple):
         """Return what a draw says about new rows."""
         grids = noise.prior.grids
         return cls._possible(
-            grids.columns[noise.columns], grids.jumps[noise.jumps], grids.rows,
+            noise.column_odds[noise.columns], grids.jumps[noise.jumps], grids.rows,
             grids.of_rows[noise.hyper.row_spread],
         )  # fmt: skip
 

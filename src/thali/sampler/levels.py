@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Index
+    from thali.engines.base import Engine
     from thali.model.effects import Effects, Grids, Levels
     from thali.sampler.state import State
     from thali.sampler.target import Target
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 _LEAST = -690.0
 """Logarithm of likelihoods, relative to the largest, that are as good as zero: 1e-300."""
+
+CHUNK = 1 << 11
+"""Lines that one thread does at a time, and that are added up together."""
 
 _SMALL = 1e-30
 """Smaller probabilities are not multiplied with those of seven other lines."""
@@ -55,9 +59,10 @@ def draw_levels(
     """
     noise: Levels = state.noise
     prior = noise.prior if prior is None else prior
-    grids = noise.prior.grids
+    engine, grids = target.engine, noise.prior.grids
     uniforms = stream.uniforms(Site.LEVEL_PRIORS, len(LevelIndex)).tolist()
-    noise = _draw_rows(stream, state, target, prior, uniforms[LevelIndex.ROW_SPREAD])
+    if prior.rows:
+        noise = _draw_rows(stream, state, target, uniforms[LevelIndex.ROW_SPREAD])
     if is_column_held:
         return noise
     hyper, jumps = noise.hyper, noise.jumps
@@ -69,19 +74,20 @@ def draw_levels(
     softplus = np.stack(
         [_softplus(grids.columns, of_rows, of_rows + jump)[0] for jump in grids.jumps[occurring]]
     )
-    table = _table(counts, softplus, of_jumps)
-    table += counts.n_ones.sum(axis=1)[:, None] * grids.columns
-    relative = _relative(table)
-    log_sums = sum_out(relative, grids.of_columns[:, hyper.column_spread])
+    table = _table(engine, counts, softplus, counts.n_ones.sum(axis=1), grids.columns, of_jumps)
+    relative = _relative(engine, table)
+    log_sums = sum_out(engine, relative, grids.of_columns[:, hyper.column_spread])
     mean = _pick(log_sums, uniforms[LevelIndex.COLUMN_MEAN])
     spread = hyper.column_spread
     if prior.columns:
-        log_sums = sum_out(relative, grids.of_columns[mean])
+        log_sums = sum_out(engine, relative, grids.of_columns[mean])
         spread = _pick(log_sums, uniforms[LevelIndex.COLUMN_SPREAD])
-    columns = _draw(stream, site_of(Site.LEVELS, 1), relative, grids.of_columns[mean, spread])
+    columns = _draw(
+        engine, stream, site_of(Site.LEVELS, 1), relative, grids.of_columns[mean, spread]
+    )
     hyper = hyper._replace(column_mean=mean, column_spread=spread)
     if is_jump_held:
-        return _moved(noise.with_columns(columns, jumps, hyper), counts, uniforms)
+        return _moved(noise.with_columns(columns, jumps, hyper), counts, prior, uniforms)
 
     occurring, of_columns = np.unique(columns, return_inverse=True)
     spread = hyper.jump_spread
@@ -89,12 +95,16 @@ def draw_levels(
         softplus = np.stack(
             [_softplus(grids.jumps, None, of_rows + b)[0] for b in grids.columns[occurring]]
         )
-        table = _table(counts, softplus, of_columns) + counts.n_ones[:, 1:] * grids.jumps
-        relative = _relative(table)
-        log_sums = sum_out(relative, grids.of_jumps[:, spread])
+        table = _table(engine, counts, softplus, counts.n_ones[:, 1], grids.jumps, of_columns)
+        relative = _relative(engine, table)
+        log_sums = sum_out(engine, relative, grids.of_jumps[:, spread])
         mean = _pick(log_sums, uniforms[LevelIndex.JUMP_MEAN])
-        spread = _pick(sum_out(relative, grids.of_jumps[mean]), uniforms[LevelIndex.JUMP_SPREAD])
-        jumps = _draw(stream, site_of(Site.JUMPS, 1), relative, grids.of_jumps[mean, spread])
+        spread = _pick(
+            sum_out(engine, relative, grids.of_jumps[mean]), uniforms[LevelIndex.JUMP_SPREAD]
+        )
+        jumps = _draw(
+            engine, stream, site_of(Site.JUMPS, 1), relative, grids.of_jumps[mean, spread]
+        )
     else:  # one jump for all columns
         _, covered = _count_groups(counts.free, counts.known, of_columns, len(occurring))
         odds = np.add.outer(grids.columns[occurring], of_rows)
@@ -103,10 +113,10 @@ def draw_levels(
         mean = _pick(log_weights, uniforms[LevelIndex.JUMP_MEAN])
         jumps = np.full(len(columns), mean)
     hyper = hyper._replace(jump_mean=mean, jump_spread=spread)
-    return _moved(noise.with_columns(columns, jumps, hyper), counts, uniforms)
+    return _moved(noise.with_columns(columns, jumps, hyper), counts, prior, uniforms)
 
 
-def _draw_rows(stream: Stream, state: State, target: Target, prior: Effects, u: float) -> Levels:
+def _draw_rows(stream: Stream, state: State, target: Target, u: float) -> Levels:
     """Draw the spread of rows and the offset of all log odds at once, then the levels of rows.
 
     Given the levels, an offset could hardly move. It moves by whole numbers of ``_fine`` steps
@@ -117,53 +127,58 @@ def _draw_rows(stream: Stream, state: State, target: Target, prior: Effects, u: 
     grids, hyper = noise.prior.grids, noise.hyper
     levels, of_jumps, classes = noise.column_classes
     counts = count_lines(state, target, 0, classes)
-    n_ones = counts.n_ones.sum(axis=1)[:, None] * grids.rows
+    engine, n_ones = target.engine, counts.n_ones.sum(axis=1)
     is_offset_held = len(noise.rows) > _MANY_ROWS and int(stream.sweep) % _OFFSET_EVERY
 
     def likelihoods(offset: int) -> Likelihoods:
         odds = grids.columns[levels] + grids.offsets[offset]
         softplus = _softplus(grids.rows, odds, odds + grids.jumps[of_jumps])
-        return _relative(_table(counts, softplus) + n_ones)
+        return _relative(engine, _table(engine, counts, softplus, n_ones, grids.rows))
 
-    spreads = range(len(grids.spreads)) if prior.rows else [hyper.row_spread]
     fine = _fine(grids)
     offsets = range(hyper.offset % fine, len(grids.offsets), fine)
     if is_offset_held:
         offsets = range(hyper.offset, hyper.offset + 1)
     total = int(counts.n_ones.sum())
-    log_sums = np.empty((len(offsets), len(spreads)))
+    log_sums = np.empty((len(offsets), len(grids.spreads)))
     for k, offset in enumerate(offsets):
         given = likelihoods(offset)
-        log_sums[k] = sum_out(given, grids.of_rows[list(spreads)]) + given.largest
+        log_sums[k] = sum_out(engine, given, grids.of_rows) + given.largest
         log_sums[k] += total * grids.offsets[offset]
-    k, chosen = divmod(_pick(log_sums.ravel(), u), len(spreads))
-    spread, offset = spreads[chosen], offsets[k]
+    k, spread = divmod(_pick(log_sums.ravel(), u), len(grids.spreads))
+    offset = offsets[k]
     given = given if len(offsets) == 1 else likelihoods(offset)
-    rows = _draw(stream, site_of(Site.LEVELS, 0), given, grids.of_rows[spread])
+    rows = _draw(engine, stream, site_of(Site.LEVELS, 0), given, grids.of_rows[spread])
     return noise.with_rows(rows, hyper._replace(row_spread=spread, offset=offset))
 
 
-def _moved(noise: Levels, counts: LineCounts, uniforms: list[float]) -> Levels:
-    """Draw the last part of the offset given all levels, and shift rows against columns."""
-    return _shifted(_with_fine_offset(noise, counts, uniforms[LevelIndex.OFFSET]), uniforms)
+def _moved(noise: Levels, counts: LineCounts, prior: Effects, uniforms: list[float]) -> Levels:
+    """Draw the offset given all levels, then shift rows against columns.
 
-
-def _with_fine_offset(noise: Levels, counts: LineCounts, u: float) -> Levels:
-    """Draw the offset given all levels, among those between two coarse ones."""
+    If rows have levels of their own, only offsets between two coarse ones are in question.
+    """
     grids, hyper = noise.prior.grids, noise.hyper
-    fine = _fine(grids)
+    fine = _fine(grids) if prior.rows else len(grids.offsets)
     first = hyper.offset // fine * fine
     some = grids.offsets[first : first + fine]
-    if len(some) == 1:
-        return noise
+    if len(some) > 1:
+        log_weights = _weigh_offsets(noise, counts, some)
+        noise = noise.with_offset(first + _pick(log_weights, uniforms[LevelIndex.OFFSET]))
+    return _shifted(noise, uniforms)
+
+
+def _weigh_offsets(
+    noise: Levels, counts: LineCounts, offsets: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the log likelihood of offsets given all levels, up to a constant."""
+    log_weights: NDArray[np.float64] = counts.n_ones.sum() * offsets
     _, _, of_columns = noise.column_classes
     n_classes = noise.log_odds.shape[1]
     groups = _count_groups(counts.free, counts.known, of_columns, n_classes)
-    log_weights = counts.n_ones.sum() * some
     for covered, n in enumerate(groups):
-        odds = noise.log_odds[:, :, covered].T - grids.offsets[hyper.offset]
-        log_weights -= _sum_softplus(n, np.ascontiguousarray(odds), some)
-    return noise.with_offset(first + _pick(log_weights, u))
+        odds = noise.log_odds[:, :, covered].T - noise.offset
+        log_weights -= _sum_softplus(n, np.ascontiguousarray(odds), offsets)
+    return log_weights
 
 
 def _fine(grids: Grids) -> int:
@@ -270,24 +285,35 @@ def _softplus(
 
 
 def _table(
-    counts: LineCounts, softplus: NDArray[np.float64], which: Index | None = None
+    engine: Engine,
+    counts: LineCounts,
+    softplus: NDArray[np.float64],
+    n_ones: Index,
+    grid: NDArray[np.float64],
+    which: Index | None = None,
 ) -> NDArray[np.float64]:
-    """Return minus the sum of counts times softplus, for every line and level."""
+    """Return ones times level minus the sum of counts times softplus, for every line and level."""
+    n_lines = len(counts.free)
     if which is None:
-        which = np.zeros(len(counts.free), np.int64)
-    table: NDArray[np.float64] = _fill_table(counts.free, counts.known, softplus, which)
+        which = np.zeros(n_lines, np.int64)
+    table = np.empty((n_lines, len(grid)))
+    engine.over_rows(
+        _fill_table, n_lines, counts.free, counts.known, softplus, n_ones, grid, which, table,
+        step=CHUNK,
+    )  # fmt: skip
     return table
 
 
 @jit
 def _fill_table(
-    free: Index, known: Index, softplus: NDArray[np.float64], which: Index
-) -> NDArray[np.float64]:
-    n_lines, n_classes, _ = free.shape
-    n_levels = softplus.shape[3]
-    table = np.zeros((n_lines, n_levels))
-    for i in range(n_lines):
+    lo: int, hi: int, free: Index, known: Index, softplus: NDArray[np.float64], n_ones: Index,
+    grid: NDArray[np.float64], which: Index, table: NDArray[np.float64],
+) -> None:  # fmt: skip
+    n_classes = free.shape[1]
+    n_levels = grid.shape[0]
+    for i in range(lo, hi):
         out = table[i]
+        out[:] = 0.0
         for c in range(n_classes):
             n_known = known[i, c, 0] + known[i, c, 1]
             if n_known == 0:
@@ -301,7 +327,8 @@ def _fill_table(
             else:
                 for level in range(n_levels):
                     out[level] -= n_uncovered * uncovered[level] + n_covered * covered[level]
-    return table
+        for level in range(n_levels):
+            out[level] += n_ones[i] * grid[level]
 
 
 @jit
@@ -341,64 +368,79 @@ class Likelihoods(NamedTuple):
     relative: NDArray[np.float64]  # with impossible levels, to a multiple of four
 
 
-def _relative(table: NDArray[np.float64]) -> Likelihoods:
+def _relative(engine: Engine, table: NDArray[np.float64]) -> Likelihoods:
     """Return likelihoods given log likelihoods, which are changed in place."""
+    n_lines, n_levels = table.shape
+    relative = np.empty((n_lines, (n_levels + 3) // 4 * 4))
     largest = float(table.max(axis=1).sum())
-    return Likelihoods(largest, table, _exponentials(table))
+    engine.over_rows(_exponentials, n_lines, table, relative, step=CHUNK)
+    return Likelihoods(largest, table, relative)
 
 
 @jit
-def _exponentials(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    n_lines, n_levels = table.shape
-    relative = np.zeros((n_lines, (n_levels + 3) // 4 * 4))
-    for i in range(n_lines):
+def _exponentials(
+    lo: int, hi: int, table: NDArray[np.float64], relative: NDArray[np.float64]
+) -> None:
+    for i in range(lo, hi):
         largest = table[i].max()
-        for level in range(n_levels):
+        relative[i] = 0.0
+        for level in range(table.shape[1]):
             table[i, level] -= largest
             if table[i, level] > _LEAST:
                 relative[i, level] = exp(table[i, level])
-    return relative
 
 
-def sum_out(given: Likelihoods, log_prior: NDArray[np.float64]) -> NDArray[np.float64]:
+def sum_out(
+    engine: Engine, given: Likelihoods, log_prior: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Return the log probability of every prior, with the levels of all lines summed out (eq. 30).
 
     ``log_prior`` is ``(n_priors, n_levels)``. What all priors have in common is left out.
     """
     prior = np.zeros((given.relative.shape[1], len(log_prior)))
     prior[: log_prior.shape[1]] = np.exp(log_prior).T
-    sums: NDArray[np.float64] = _sum_out(given.relative, prior)
+    n_lines = len(given.logs)
+    parts = np.zeros((-(-n_lines // CHUNK), len(log_prior)))  # whatever the number of threads
+    engine.over_rows(_sum_out, n_lines, given.relative, prior, parts, step=CHUNK)
+    sums: NDArray[np.float64] = parts.sum(axis=0)
     for k in np.flatnonzero(np.isinf(sums)):  # too small for these numbers, but not impossible
         level = log_prior[k].argmax()
         if np.isinf(log_prior[k]).sum() == log_prior.shape[1] - 1:
             sums[k] = given.logs[:, level].sum()
         else:
-            sums[k] = _log_sum_out(given.logs, log_prior[k])
+            own = np.zeros(len(parts))
+            engine.over_rows(_log_sum_out, n_lines, given.logs, log_prior[k], own, step=CHUNK)
+            sums[k] = own.sum()
     return sums
 
 
 @jit
-def _log_sum_out(logs: NDArray[np.float64], log_prior: NDArray[np.float64]) -> float:
+def _log_sum_out(
+    lo: int, hi: int, logs: NDArray[np.float64], log_prior: NDArray[np.float64],
+    parts: NDArray[np.float64],
+) -> None:  # fmt: skip
     """Compute the same for one prior, so that nothing is too small."""
-    total = 0.0
-    for i in range(logs.shape[0]):
+    for i in range(lo, hi):
         largest = -np.inf
         for level in range(logs.shape[1]):
             largest = max(largest, logs[i, level] + log_prior[level])
         sum_ = 0.0
         for level in range(logs.shape[1]):
             sum_ += exp(logs[i, level] + log_prior[level] - largest)
-        total += largest + log(sum_)
-    return total
+        parts[i // CHUNK] += largest + log(sum_)
 
 
 @jit
-def _sum_out(relative: NDArray[np.float64], prior: NDArray[np.float64]) -> NDArray[np.float64]:
+def _sum_out(
+    lo: int, hi: int, relative: NDArray[np.float64], prior: NDArray[np.float64],
+    parts: NDArray[np.float64],
+) -> None:  # fmt: skip
+    """Sum out some lines; every part is the sum of so many lines, ``(n_parts, n_priors)``."""
     n_levels, n = prior.shape
-    sums = np.zeros(n)
     totals = np.empty(n)
     products = np.ones(n)  # of some lines, so that few logarithms are needed
-    for i in range(relative.shape[0]):
+    for i in range(lo, hi):
+        sums = parts[i // CHUNK]
         totals[:] = 0.0
         for level in range(0, n_levels, 4):  # four at a time take half the time
             some, of_some = relative[i, level : level + 4], prior[level : level + 4]
@@ -413,13 +455,10 @@ def _sum_out(relative: NDArray[np.float64], prior: NDArray[np.float64]) -> NDArr
                 sums[k] += log(totals[k]) if totals[k] > 0.0 else -np.inf
             else:
                 products[k] *= totals[k]
-        if i & 7 == 7:
+        if i & 7 == 7 or i == hi - 1:
             for k in range(n):
                 sums[k] += log(products[k])
                 products[k] = 1.0
-    for k in range(n):
-        sums[k] += log(products[k])
-    return sums
 
 
 def _pick(log_weights: NDArray[np.float64], u: float) -> int:
@@ -428,23 +467,30 @@ def _pick(log_weights: NDArray[np.float64], u: float) -> int:
     return int(min(np.searchsorted(cumulated, u * cumulated[-1], "right"), len(cumulated) - 1))
 
 
-def _draw(stream: Stream, site: int, given: Likelihoods, log_prior: NDArray[np.float64]) -> Index:
+def _draw(
+    engine: Engine, stream: Stream, site: int, given: Likelihoods, log_prior: NDArray[np.float64]
+) -> Index:
     """Draw the level of every line (eq. 28 and 29)."""
+    n_lines = len(given.logs)
     if np.isinf(log_prior).sum() == len(log_prior) - 1:  # no spread: all lines have one level
-        return np.full(len(given.logs), log_prior.argmax())
-    levels: Index = _draw_lines(*stream, np.uint64(site), *given[1:], log_prior, np.exp(log_prior))
+        return np.full(n_lines, log_prior.argmax())
+    levels = np.empty(n_lines, np.int64)
+    engine.over_rows(
+        _draw_lines, n_lines, *stream, np.uint64(site), *given[1:], log_prior, np.exp(log_prior),
+        levels, step=CHUNK,
+    )  # fmt: skip
     return levels
 
 
 @jit
 def _draw_lines(
-    key: np.uint64, sweep: np.uint64, site: np.uint64, logs: NDArray[np.float64],
-    relative: NDArray[np.float64], log_prior: NDArray[np.float64], prior: NDArray[np.float64],
-) -> Index:  # fmt: skip
-    n_lines, n_levels = logs.shape
-    levels = np.empty(n_lines, np.int64)
+    lo: int, hi: int, key: np.uint64, sweep: np.uint64, site: np.uint64,
+    logs: NDArray[np.float64], relative: NDArray[np.float64], log_prior: NDArray[np.float64],
+    prior: NDArray[np.float64], levels: Index,
+) -> None:  # fmt: skip
+    n_levels = logs.shape[1]
     weights = np.empty(n_levels)
-    for i in range(n_lines):
+    for i in range(lo, hi):
         total = 0.0
         for level in range(n_levels):
             weights[level] = relative[i, level] * prior[level]
@@ -463,4 +509,3 @@ def _draw_lines(
                 chosen = level
                 break
         levels[i] = chosen
-    return levels

@@ -87,8 +87,7 @@ class Target(NamedTuple):
                 "beyond; give n_components, or unfold the tensor to a matrix."
             )
             raise NotImplementedError(msg)
-        has_effects = isinstance(priors.noise, Effects)
-        if has_effects and arity > 2:
+        if isinstance(priors.noise, Effects) and arity > 2:
             msg = (
                 f"a tensor of {arity} modes with row and column effects was given; they are "
                 "implemented for matrices only; choose another noise, or unfold the tensor."
@@ -103,20 +102,13 @@ class Target(NamedTuple):
             raise NotImplementedError(msg)
         is_chosen = engine == "auto"
         if isinstance(engine, str):
-            on_host = is_serial or has_effects
-            engine = choose(engine, threads, prod(tensor.shape), is_serial=on_host)
+            engine = choose(engine, threads, prod(tensor.shape), is_serial=is_serial)
         elif not hasattr(engine, "load") or threads is not None:
             msg = (
                 f"engine={engine!r} with threads={threads!r} was given; give the name of an "
                 "engine and the threads, or an engine object, which has its own threads."
             )
             raise TypeError(msg)
-        if has_effects and not engine.can_scan:
-            msg = (
-                "row and column effects were given with an engine that has no classes of rows and "
-                "columns yet; use engine='cpu', or another noise."
-            )
-            raise NotImplementedError(msg)
         if is_serial and not engine.can_scan:
             msg = (
                 f"schedule={schedule.kind!r} was given with an engine that cannot speed up one "

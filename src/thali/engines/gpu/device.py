@@ -33,9 +33,11 @@ KERNELS = (
     "visits.cu",  # which columns each component visits
     "count_component.cu",  # counts for one component in all rows
     "draw_component.cu",  # draws the bits of one component in all rows
+    "by_class.cu",  # the same if columns are of several classes
     "whole_rows.cu",  # counts for one row with all components
+    "count_by_class.cu",  # free entries of one row by class of columns
     "births.cu",  # single-row components
-    "count_by_class.cu",  # free entries by class of columns
+    "birth_death.cu",  # single-row components with densities of their own
     "host.cu",  # calls of the kernels on the host, for tests without a GPU
 )
 """Files in ``kernels/``, each after the files that it needs."""

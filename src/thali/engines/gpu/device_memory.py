@@ -15,6 +15,8 @@ from thali.engines.host import HostRows
 from thali.errors import EngineUnavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from thali.bits import Index, PackedTensor, Words
     from thali.data import Pattern
     from thali.engines.base import RowUpdate
@@ -100,6 +102,7 @@ class DeviceMemory(HostRows):
         self.device = CudaDevice() if device is None else device
         self.xp = self.device.xp
         self._transposed: RowBlock | None = None  # the block that has its data transposed
+        self._kept: dict[str, tuple[Any, Any]] = {}
         self.exp = self.xp.asarray(EXP)
 
     def load(self, tensor: PackedTensor) -> Self:
@@ -199,12 +202,49 @@ class DeviceMemory(HostRows):
         factor.handle = lines
         return lines
 
+    def with_room(self, lines: Any) -> Any:
+        """Copy lines, and add a line of zeros and a line of ones, which the kernels need."""
+        n, stride = lines.shape
+        words = self.xp.empty((n + 2, stride), u32)
+        words[:n] = lines
+        words[n] = 0
+        words[n + 1] = 0xFFFFFFFF
+        return words
+
     def to_factor(self, lines: Lines, n_rows: int) -> Factor:
         """Return lines as a factor, which is copied to the host only when it is needed there."""
         return Factor(None, n_rows, lines._replace(n_bits=n_rows))
 
+    def sent(self, *tables: Any) -> list[Any]:
+        """Copy small tables of one type to the device in one copy, to wait only once."""
+        together = self.xp.asarray(np.concatenate([table.ravel() for table in tables]))
+        ends = np.cumsum([table.size for table in tables])
+        return [together[end - t.size : end] for end, t in zip(ends, tables, strict=True)]
+
+    def kept(self, name: str, source: Any, make: Callable[[], Any]) -> Any:
+        """Return what was made for a source, which is made once as long as the source stays."""
+        held = self._kept.get(name)
+        if held is None or held[0] is not source:
+            held = source, make()
+            self._kept[name] = held
+        return held[1]
+
+    def known_of_lines(self, mode: int) -> Any:
+        """Return the numbers of ones and of known entries of all lines of a mode."""
+
+        def make() -> Any:
+            ones, known = self._unfoldings[mode]
+            out = self._sizes(ones)
+            out[:, 1] = self.totals.n_columns(mode) if known is None else self._sizes(known)[:, 0]
+            return out
+
+        return self.kept(f"known {mode}", self.totals, make)
+
     def sizes(self, lines: Lines, inside: Any = NULL) -> Index:
         """Count the ones of every line, in all and inside a set: ``(n_lines, 2)``."""
+        return self.device.to_host(self._sizes(lines, inside)).view(np.int64)
+
+    def _sizes(self, lines: Lines, inside: Any = NULL) -> Any:
         n = lines.words.shape[0]
         counts = self.xp.zeros((n, 2), u64)
         if n:
@@ -213,7 +253,7 @@ class DeviceMemory(HostRows):
                 "count_lines", (n, parts), self.threads_of(256),
                 [lines.words, lines.stride, i64(lines.n_words), inside, counts],
             )  # fmt: skip
-        return self.device.to_host(counts).view(np.int64)
+        return counts
 
     def on_device(self, mode: int) -> tuple[Lines, Lines | None]:
         """Return the data of a mode on the device: ones and known entries."""
@@ -238,6 +278,15 @@ class DeviceMemory(HostRows):
         line = sum(4 * part.n_words for part in self._unfoldings[mode] if part)
         most = int(min(_MOST_ROWS, max(room // 8, 1 << 26) // line))
         return min(max(32, n_rows), max(32, most // 32 * 32))
+
+    def rows_to_count(self, bits_per_row: int, n_rows: int) -> int:
+        """Return how many rows are counted at a time if that takes so many bits per row.
+
+        Counters take a thirty-second part of the data.
+        """
+        room = sum(part.words.nbytes for u in self._unfoldings for part in u if part)
+        most = 8 * max(room // 32, 1 << 26) // max(1, bits_per_row)
+        return min(n_rows, max(128, int(most) // 128 * 128))
 
     def block_of(self, job: RowUpdate) -> RowBlock:
         """Return the rows of a work order as a block on the device."""

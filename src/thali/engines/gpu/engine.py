@@ -14,17 +14,22 @@ from thali.bits import Factor
 from thali.bits.words import n_words
 from thali.engines.base import BirthDeaths, Births, Block
 from thali.engines.cpu.engine import CpuEngine
+from thali.engines.gpu.births import BirthsByClass
+from thali.engines.gpu.classes import classes_of, masks_of
+from thali.engines.gpu.counting import FreeCounts, Rows
 from thali.engines.gpu.device_memory import GB, NULL, DeviceMemory, Lines, RowBlock, i64, u32, u64
 from thali.engines.gpu.vertical import VerticalUpdate
 from thali.engines.host import lines_of_births
 from thali.errors import EngineUnavailable
 from thali.sites import Site
+from thali.threads import parallel_for
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Index, Words
     from thali.engines.base import Cover, RowUpdate
+    from thali.engines.gpu.classes import Classes
     from thali.model.births import BirthDeathTables, BirthTables, CodeTables
     from thali.streams import Stream
 
@@ -35,11 +40,14 @@ _SMALL = 1 << 20
 """Number of bytes up to which reordered lines are also kept on the host."""
 
 
+_ROWS = 1 << 14
+"""Least number of rows of counts that pays for a thread."""
+
+
 class GpuEngine(DeviceMemory):
     """Computes on a CUDA device; draws the same bits as the CPU engine."""
 
     can_scan = False
-    _number: tuple[Any, Any] = (None, None)  # a table of births, on the host and on the device
 
     def on_host(self, rows: Index | None) -> CpuEngine:
         """Return a CPU engine with some rows of the first mode of the data, or all."""
@@ -66,18 +74,27 @@ class GpuEngine(DeviceMemory):
     ) -> tuple[Factor, Births]:
         """Carry out a work order, then draw all single-row components of its rows anew."""
         lines = self.lines(factor)
-        if factor.n_components and (job.rows is None or len(job.rows)):
-            lines, _ = VerticalUpdate(self, job).draw(factor)
         rows = self.block_of(job).rows
+        if job.weights.has_classes:
+            update = VerticalUpdate(self, job)
+            numbers = BirthsByClass(update, job, tables)
+            lines, _ = update.draw(factor, numbers.draw, numbers.counts.bits_per_row)
+            births = self._with_codes(
+                job, lines, rows, numbers.n_new, None, numbers.totals, tables.code
+            )
+            return self.to_factor(lines, factor.n_rows), births
+        if factor.n_components and len(rows):
+            lines, _ = VerticalUpdate(self, job).draw(factor)
         n_new = self.xp.empty(len(rows), u32)
         totals = self.xp.zeros(3, u64)
         data = self._data(job.mode, job.codes)
-        if self._number[0] is not tables.prior:  # the same in all blocks of a sweep
-            number = np.column_stack([tables.prior, tables.factors[0, 0]])
-            self._number = tables.prior, self.xp.asarray(number)
+        number = self.kept(  # the same in all blocks of a sweep
+            "numbers", tables.prior,
+            lambda: self.xp.asarray(np.column_stack([tables.prior, tables.factors[0, 0]])),
+        )  # fmt: skip
         self._launch_rows(
             "draw_births", len(rows), job.mode, job.codes.n_components,
-            [*data, lines.words, lines.stride, rows, i64(len(rows)), self._number[1],
+            [*data, lines.words, lines.stride, rows, i64(len(rows)), number,
              i64(len(tables.prior)), i64(tables.ceiling[0, 0]), u64(job.stream.key),
              u32(job.stream.sweep), u32(Site.BIRTH_COUNT), self.exp, n_new, totals],
         )  # fmt: skip
@@ -96,14 +113,25 @@ class GpuEngine(DeviceMemory):
         lines = self.lines(factor)
         n_new, density = (self.xp.zeros(len(rows), u32) for _ in range(2))
         has_died = self.xp.zeros(len(is_single), np.uint8)
-        factors = np.column_stack([tables.prior, tables.factors[:, 0, 0]])
         totals = self.xp.zeros(3, u64)
+        weights = job.weights.of_mode(job.mode)
+        of_rows = classes_of(self, job.mode, weights.rows)
+        of_columns = classes_of(self, 1 - job.mode, weights.columns)
+        ending, n_classes = "", 0
+        factors = [np.column_stack([tables.prior, tables.factors[:, 0, 0]])]
+        more: list[Any] = []
+        if of_rows is not None and of_columns is not None and weights.columns is not None:
+            ending, n_classes = "_by_class", of_columns.n
+            masks = masks_of(self, weights.columns)
+            factors = [tables.prior, np.ascontiguousarray(tables.factors.swapaxes(1, 2))]
+            more = [of_rows.of_lines, masks.words, masks.stride, u32(n_classes), u32(of_rows.n)]
         self._launch_rows(
-            "birth_death", len(rows), job.mode, job.codes.n_components,
+            "birth_death" + ending, len(rows), job.mode, job.codes.n_components,
             [*self._data(job.mode, job.codes), lines.words, lines.stride, rows, i64(len(rows)),
-             self._mask(is_single), self.xp.asarray(factors), i64(len(factors)),
-             self.xp.asarray(tables.odds), u64(job.stream.key), u32(job.stream.sweep),
-             u32(Site.BIRTH_DEATH), self.exp, n_new, density, has_died, totals],
+             self._mask(is_single), i64(len(tables.prior)), self.xp.asarray(tables.odds),
+             u64(job.stream.key), u32(job.stream.sweep), u32(Site.BIRTH_DEATH), self.exp, n_new,
+             density, has_died, totals, *(self.xp.asarray(table) for table in factors), *more],
+            shared=4 + 8 * n_classes,
         )  # fmt: skip
         births = self._with_codes(job, lines, rows, n_new, density, totals, tables.code)
         born = self.device.to_host(density[n_new > 0]).astype(i64)
@@ -191,7 +219,10 @@ class GpuEngine(DeviceMemory):
         of_columns: Index | None = None,
     ) -> Index:  # fmt: skip
         """Count the free ones and zeros per row of a range and per class of columns."""
-        assert of_columns is None  # effects of rows and columns are refused earlier
+        if of_columns is not None:
+            by_column = classes_of(self, 1 - mode, of_columns)
+            assert by_column is not None
+            return self._count_by_column(mode, rows, cover, classes, by_column)
         n_rows = rows[1] - rows[0]
         counts = self.xp.zeros((n_rows, len(classes), 2), u64)
         lines = self.lines(cover.users)
@@ -205,6 +236,38 @@ class GpuEngine(DeviceMemory):
             parts,
         )  # fmt: skip
         return self.device.to_host(counts).view(np.int64)
+
+    def _count_by_column(
+        self, mode: int, rows: tuple[int, int], cover: Cover, sets: Words, classes: Classes
+    ) -> Index:
+        """Count the same if sets of columns are divided by class, in the vertical form."""
+        index = self.xp.asarray(np.flatnonzero(cover.is_counted))
+        users, codes = (
+            lines._replace(words=lines.words[index])
+            for lines in (self.lines(cover.users), self.lines(cover.codes))
+        )
+        n_others = float(self.sizes(codes)[:, 0].sum()) / (32 * codes.n_words)
+        counting = FreeCounts(self, self.upload(sets), codes, classes, n_others)
+        ones, known = self._unfoldings[1 - mode]
+        lo, hi = rows
+        counts = np.empty((hi - lo, counting.n_lists, 2), np.int64)
+        first = lo // 128 * 128  # whole vectors of words
+        step = self.rows_to_count(counting.bits_per_row, max(1, hi - first))
+        step = -(-step // 128) * 128
+        for start in range(first, hi if lo < hi else first, step):
+            stop = min(start + step, hi)
+            part = slice(start // 32, -(-stop // 128) * 4)
+            mask = None if known is None else known.words[:, part]
+            bits = self.with_room(users.words[:, part])
+            found = counting.count(
+                Rows(ones.words[:, part], mask, bits, stop - start), max(0, lo - start)
+            )
+            into = counts[max(lo, start) - lo : stop - lo]
+            parallel_for(
+                _take, len(into), self.threads, into,
+                self.device.to_host(found.transpose(2, 0, 1)), step=_ROWS,
+            )  # fmt: skip
+        return counts
 
     # --- births -----------------------------------------------------------------------------
 
@@ -238,14 +301,21 @@ class GpuEngine(DeviceMemory):
         offsets = self.xp.cumsum(n_new, dtype=i64) - n_new
         codes = self.xp.zeros((born, stride), u32)
         own = [self.xp.asarray(np.ascontiguousarray(table)) for table in tables]
+        weights = job.weights.of_mode(job.mode)
+        both = ((job.mode, weights.rows), (1 - job.mode, weights.columns))
+        classes = [
+            NULL if of is None else of.of_lines
+            for of in (classes_of(self, *pair) for pair in both)
+        ]
         self.device.launch(
             "draw_codes",
             (len(places), self.blocks_of(self._unfoldings[job.mode][0].n_words, 256)),
             self.threads_of(256),
             [*self._data(job.mode, job.codes), lines.words, lines.stride, rows, places, n_new,
              NULL if density is None else density, offsets.astype(i64), *own,
-             i64(tables.first.shape[1]), u64(job.stream.key), u32(job.stream.sweep),
-             u32(Site.BIRTH_COVER), u32(Site.BIRTH_BITS), codes, i64(stride), totals],
+             i64(tables.first.shape[1]), *classes, *(u32(n) for n in tables.cover.shape[1:3]),
+             u64(job.stream.key), u32(job.stream.sweep), u32(Site.BIRTH_COVER),
+             u32(Site.BIRTH_BITS), codes, i64(stride), totals],
             self._mask_bytes(job.codes.n_components),
         )  # fmt: skip
         tp, fp = (int(v) for v in self.device.to_host(totals)[1:])
@@ -273,16 +343,24 @@ class GpuEngine(DeviceMemory):
 
     def _launch_rows(
         self, name: str, n_rows: int, mode: int, n_components: int, arguments: list[Any],
-        parts: int = 1,
+        parts: int = 1, shared: int = 0,
     ) -> None:  # fmt: skip
-        """Start a kernel in which a block of threads does one row at a time."""
+        """Start a kernel in which a block of threads does one row at a time.
+
+        ``shared`` is the shared memory that it needs besides the components of the row.
+        """
         if n_rows == 0:
             return
         is_long = self._unfoldings[mode][0].n_words >= _LONG_ROW
         threads = self.threads_of(256 if is_long else 32)
         blocks = min(n_rows, self.device.n_processors * (8 if is_long else 32))
-        shared = self._mask_bytes(n_components)
+        shared += self._mask_bytes(n_components)
         self.device.launch(name, (blocks, parts), threads, arguments, shared)
 
     def _mask_bytes(self, n_components: int) -> int:
         return 4 * -(-max(1, n_components) // 32)
+
+
+def _take(lo: int, hi: int, into: Index, counts: NDArray[Any]) -> None:
+    """Copy some rows of counts, which are made longer integers."""
+    into[lo:hi] = counts[lo:hi]

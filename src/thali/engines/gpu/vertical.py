@@ -2,39 +2,45 @@
 
 from __future__ import annotations
 
-import math
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from thali.bits.words import count_ones
+from thali.engines.gpu.classes import by_class, classes_of
+from thali.engines.gpu.counting import (
+    SHORT_PLANES,
+    SLOT_PLANES,
+    SUM_PLANES,
+    Rows,
+    Slots,
+    count,
+    plan_slots,
+    planes_of,
+    staged_bytes,
+    tiles_of,
+    warps_of,
+)
 from thali.engines.gpu.device_memory import NULL, RowBlock, i64, u32, u64
+from thali.engines.gpu.visits import EIGHT, Visits, first_records
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from thali.bits import Factor
     from thali.engines.base import RowUpdate
     from thali.engines.gpu.device_memory import DeviceMemory, Lines
 
-VECTOR, PART_PLANES, SLOT_PLANES, SHORT_PLANES, SUM_PLANES, COUNT_WARPS = 4, 8, 10, 13, 20, 4
-EIGHT, HEAD, RECORD = 8, 12, 128
-"""The same constants as in ``kernels/``; a test compares them."""
-
-_MOST_A_PART = ((1 << PART_PLANES) - 1) // EIGHT
-_START = 3
-"""The start and the end of a block take as long as this number of records per warp."""
-
-_TRIED = 16
-"""How many numbers of slots are compared to find the fastest."""
-
-_MOST_PAIRS = (RECORD - HEAD) // (2 * EIGHT)
-"""Largest number of pairs of other components per column in a record."""
-
 _SMALL = 1 << 20
 """Number of bytes of codes up to which the host counts faster than the device."""
 
-_MOST_SHARED = 72 << 10
-"""Bytes of shared memory per block, so that several blocks fit on a processor."""
+
+class Place(NamedTuple):
+    """Where rows are that are drawn together."""
+
+    numbers: Any  # of the rows, on the device; NULL if they are all rows
+    singles: Any  # number of integrated single-row components per row, or NULL
+    all_rows: Lines | None  # lines of all rows, in which changed bits are flipped, too
 
 
 class VerticalUpdate:
@@ -43,148 +49,179 @@ class VerticalUpdate:
     def __init__(self, engine: DeviceMemory, job: RowUpdate) -> None:
         self.engine, self.job = engine, job
         self.device, self.xp = engine.device, engine.xp
-        self._warps = min(COUNT_WARPS, engine.device.warps)
-        self.codes = engine.lines(job.codes)
-        if job.codes.has_words and job.codes.words.nbytes <= _SMALL:
-            self.sizes = count_ones(job.codes.words)
-        else:
-            self.sizes = engine.sizes(self.codes)[:, 0]
-        # The first record of each component, and the end of the last one.
-        self.starts = np.concatenate([[0], np.cumsum(-(-self.sizes // EIGHT))])
-        n = len(self.sizes)
-        n_visits, n_columns = EIGHT * max(1, int(self.starts[-1])), 32 * self.codes.n_words
-        tables = (EIGHT * self.starts, job.weights.of_one_class(), job.prior)
-        starts, self.weights, self.prior = self._sent(*tables)
-        columns = self.xp.empty(n_visits, u32)
-        threads = engine.threads_of(1024)
-        self.device.launch(
-            "list_columns", (n, 1), threads,
-            [self.codes.words, self.codes.stride, i64(self.codes.n_words), starts, columns],
-        )  # fmt: skip
-        self.n_masks = -(-n // 32)
-        self.masks = self.xp.empty((n_columns, self.n_masks), u32)
-        threads = engine.threads_of(256)
-        self.device.launch(
-            "list_components", (-(-n_columns // threads), 1), threads,
-            [self.codes.words, self.codes.stride, u32(n), i64(n_columns), u32(self.n_masks),
-             self.masks],
-        )  # fmt: skip
-        self.room = _pairs_of(n, n_visits / n_columns)
-        self.records = self.xp.empty((n_visits // EIGHT, HEAD + 2 * EIGHT * self.room), u32)
-        self.device.launch(
-            "list_visits", (n, max(1, min(64, n_columns // 8192))), threads,
-            [columns, starts, self.masks, u32(self.n_masks), u32(n), u32(self.room),
-             self.records],
-        )  # fmt: skip
         self.gained = self.xp.zeros(2, u64)
+        self.codes = engine.lines(job.codes)
+        self.weights = job.weights.of_mode(job.mode)
+        self.classes = classes_of(engine, 1 - job.mode, self.weights.columns)
+        self.n_others = 0.0  # mean number of components per column
+        if self.codes.n_lines == 0:
+            return
+        in_order = self.codes
+        if self.classes is not None:
+            in_order = self.classes.in_order(engine, self.codes)
+            self.sizes = self.classes.sizes(engine, in_order)
+            table = self.weights.table  # the same in all blocks of a sweep
+            self.table = engine.kept("weights", table, lambda: self.xp.asarray(by_class(table)))
+            (self.prior,) = engine.sent(job.prior)
+        elif job.codes.has_words and job.codes.words.nbytes <= _SMALL:
+            self.sizes = count_ones(job.codes.words)[:, None]
+        else:
+            self.sizes = engine.sizes(self.codes)[:, :1]
+        self.starts = first_records(self.sizes)
+        if self.classes is not None:
+            (starts,) = engine.sent(EIGHT * self.starts)
+        else:
+            starts, self.table, self.prior = engine.sent(
+                EIGHT * self.starts, self.weights.of_one_class(), job.prior
+            )
+        n_visits = EIGHT * int(self.starts[-1])
+        self.n_others = n_visits / (32 * self.codes.n_words)
+        self.visits = Visits(
+            engine, in_order, self.codes, starts, n_visits, self.n_others, self.classes
+        )
 
-    def _sent(self, *tables: Any) -> list[Any]:
-        """Copy small tables of integers to the device in one copy, to wait only once."""
-        together = self.xp.asarray(np.concatenate([table.ravel() for table in tables]))
-        ends = np.cumsum([table.size for table in tables])
-        return [together[end - t.size : end] for end, t in zip(ends, tables, strict=True)]
+    def draw(
+        self,
+        factor: Factor,
+        then: Callable[[Rows, Any, int], None] | None = None,
+        bits_per_row: int = 0,
+    ) -> tuple[Lines, Any]:
+        """Return the factor with new entries, and the ones and zeros newly covered.
 
-    def draw(self, factor: Factor) -> tuple[Lines, Any]:
-        """Return the factor with new entries, and the ones and zeros newly covered."""
+        ``then`` is called with every part of the rows that was drawn, their numbers, and the
+        place of the first of them in the work order; it takes so many bits of memory per row.
+        """
         engine, job = self.engine, self.job
         lines = engine.lines(factor)
-        if job.rows is None and len(engine.totals.shape) == 2:  # it is transposed already
+        n = factor.n_components
+        is_matrix = len(engine.totals.shape) == 2
+        if job.rows is None and then is None and is_matrix:  # it is transposed already
             ones, known = engine.on_device(1 - job.mode)
-            lines = lines._replace(words=self._with_room(lines.words))
-            self._draw_rows(ones.words, None if known is None else known.words, lines.words,
-                            lines.words.shape[1], factor.n_rows, NULL, NULL, None)  # fmt: skip
-            return lines, self.gained
+            words = engine.with_room(lines.words)
+            data = ones.words, None if known is None else known.words
+            self._draw_all(Rows(*data, words, factor.n_rows), self._singles())
+            return lines._replace(words=words[:n]), self.gained
         lines = lines._replace(words=lines.words.copy())
         block = engine.block_of(job)
-        singles = None
-        if job.singles is not None:
-            singles = self.xp.asarray(job.singles).astype(u32, copy=False)
+        singles = self._singles()
         step = engine.rows_at_once(job.mode, len(block))
+        if self.classes is not None:
+            bits_per_row = max(bits_per_row, self._bits_per_row())
+            step = min(step, engine.rows_to_count(bits_per_row, len(block)))
         for start in range(0, len(block), step):
             is_whole = step >= len(block)
             part = block if is_whole else RowBlock(block.rows[start : start + step])
             ones, known = engine.transposed(job.mode, part)
             stride = ones.shape[1]
-            n, warps = factor.n_components, self.device.warps
+            warps = self.device.warps
             bits = self.xp.empty((n + 2, stride), u32)
             self.device.launch(
                 "gather_bits", (n + 2, -(-stride // warps)), self.device.lanes * warps,
                 [lines.words, lines.stride, u32(n), part.rows, i64(len(part)), bits, i64(stride)],
             )  # fmt: skip
-            own = NULL if singles is None else singles[start : start + step]
-            self._draw_rows(ones, known, bits, stride, len(part), part.rows, own, lines)
+            rows = Rows(ones, known, bits, len(part))
+            self._draw_rows(rows, Place(part.rows, _some(singles, start, start + step), lines))
+            if then is not None:
+                then(rows, part.rows, start)
         return lines, self.gained
 
-    def _with_room(self, lines: Any) -> Any:
-        """Copy lines, followed by a line of zeros and a line of ones, which the kernels need."""
-        n, stride = lines.shape
-        words = self.xp.empty((n + 2, stride), u32)
-        words[:n] = lines
-        words[n] = 0
-        words[n + 1] = 0xFFFFFFFF
-        return words[:n]
+    def _singles(self) -> Any:
+        """Return the numbers of integrated single-row components on the device, or None."""
+        singles = self.job.singles
+        return None if singles is None else self.xp.asarray(singles).astype(u32, copy=False)
 
-    def _draw_rows(
-        self, ones: Any, known: Any, bits: Any, stride: int, n_rows: int, rows: Any, singles: Any,
-        all_rows: Lines | None,
-    ) -> None:  # fmt: skip
+    def _draw_all(self, rows: Rows, singles: Any) -> None:
+        """Draw the entries of all rows; with classes, as many at a time as there is room for."""
+        if self.classes is None:
+            self._draw_rows(rows, Place(NULL, _some(singles), None))
+            return
+        step = self.engine.rows_to_count(self._bits_per_row(), rows.n)
+        for start in range(0, rows.n, step):
+            stop = min(start + step, rows.n)
+            words = slice(start // 32, None if stop == rows.n else stop // 32)
+            known = None if rows.known is None else rows.known[:, words]
+            bits = self.xp.ascontiguousarray(rows.bits[:, words])
+            numbers = self.xp.arange(start, stop, dtype=i64)
+            self._draw_rows(
+                Rows(rows.ones[:, words], known, bits, stop - start),
+                Place(numbers, _some(singles, start, stop), None),
+            )
+            rows.bits[:, words] = bits
+
+    def _bits_per_row(self) -> int:
+        """Return the memory that counters by class take, in bits per row."""
+        n = self.codes.n_lines
+        return 2 * SLOT_PLANES * Slots.largest(self.starts, n) if n else 0
+
+    def _draw_rows(self, rows: Rows, place: Place) -> None:
         """Draw the entries of rows whose data are transposed."""
-        job, device = self.job, self.device
-        lanes, warps = device.lanes, self._warps
-        n_tiles = -(-n_rows // (32 * lanes * VECTOR))
-        plans = [_plan(n_tiles, int(n), warps, device.n_processors) for n in np.diff(self.starts)]
-        counters = self.xp.empty((max([1, *plans]) * 2 * SLOT_PLANES, stride), u32)
-        tile = 4 * lanes * VECTOR  # bytes of a line
-        counting = "count_component_of_many"
-        own = 4 * 2 * RECORD * warps
-        if own + (len(plans) + 2) * tile <= min(_MOST_SHARED, device.shared):
-            counting = "count_component" if known is None else "count_component_known"
-            own += (len(plans) + 2) * tile
-        shared = max(own, warps * 2 * PART_PLANES * tile)  # room for the sums over warps
-        whole = (NULL, i64(0)) if all_rows is None else (all_rows.words, all_rows.stride)
+        if rows.n_components == 0:
+            return
+        if self.classes is None:
+            self._draw_plain(rows, place)
+        else:
+            self._draw_by_class(rows, place)
+
+    def _draw_plain(self, rows: Rows, place: Place) -> None:
+        engine = self.engine
+        tiles, warps = tiles_of(engine, rows.n), warps_of(engine)
+        plans = [
+            plan_slots(tiles, int(n), warps, self.device.n_processors)
+            for n in np.diff(self.starts)
+        ]
+        counters = self.xp.empty((max([1, *plans]) * 2 * SLOT_PLANES, rows.n_words), u32)
         for component, slots in enumerate(plans):
-            if job.is_held[component]:
+            if self.job.is_held[component]:
                 continue
-            size = int(self.sizes[component])
+            size = int(self.sizes[component, 0])
             start, end = self.starts[component : component + 2]
             if size:
-                device.launch(
-                    counting, (n_tiles * slots, 1), lanes * warps,
-                    [ones, NULL if known is None else known, i64(ones.shape[1]), bits,
-                     i64(stride), u32(n_tiles), u32(component), u32(len(plans)),
-                     self.records[start:end], u32(end - start), u32(self.room), self.masks,
-                     u32(self.n_masks), counters],
-                    shared,
+                count(
+                    engine, "count_component", rows, slots, component, self.visits,
+                    self.visits.records[start:end], end - start, counters,
                 )  # fmt: skip
             drawing = "draw_long_component"
             for name, most in (("", SUM_PLANES), ("short_", SHORT_PLANES)):
                 drawing = f"draw_{name}component" if size >> most == 0 else drawing
-            device.launch(
-                drawing, (-(-n_rows // (32 * lanes)), 1), lanes * device.warps,
-                [counters, u32(slots), bits, i64(stride), u32(component), i64(n_rows), rows,
-                 singles, self.weights, self.prior, u64(job.stream.key), u32(job.stream.sweep),
-                 u32(job.site), self.engine.exp, *whole, self.gained],
+            self._launch(
+                drawing, 0, rows, place, component, [counters, u32(slots)],
+                [place.singles, self.table],
             )  # fmt: skip
 
+    def _draw_by_class(self, rows: Rows, place: Place) -> None:
+        engine, classes = self.engine, self.classes
+        of_rows = classes_of(engine, self.job.mode, self.weights.rows)
+        assert classes is not None
+        assert of_rows is not None
+        slots = Slots.plan(engine, self.starts, rows.n_components, rows.n)
+        counters = slots.counters(engine, rows.n_words)
+        for component in range(rows.n_components):
+            if self.job.is_held[component]:
+                continue
+            slots.fill(engine, rows, component, component, self.visits, counters)
+            name, planes = planes_of(int(self.sizes[component].max()))
+            self._launch(
+                f"draw_{name}by_class", staged_bytes(engine, planes), rows, place, component,
+                [counters, slots.of_classes[component], u32(classes.n)],
+                [place.singles, of_rows.of_lines, u32(of_rows.n), self.table],
+            )  # fmt: skip
 
-def _pairs_of(n_components: int, n_others: float) -> int:
-    """Return the pairs of other components per column in a record, given their mean number."""
-    likely = float(n_others) + 3 * math.sqrt(n_others)
-    return max(1, min(_MOST_PAIRS, n_components // 2, math.ceil(likely / 2)))
+    def _launch(
+        self, name: str, shared: int, rows: Rows, place: Place, component: int, counts: list[Any],
+        tables: list[Any],
+    ) -> None:  # fmt: skip
+        """Draw the entries of one component."""
+        job, lanes = self.job, self.device.lanes
+        all_rows = place.all_rows
+        whole = (NULL, i64(0)) if all_rows is None else (all_rows.words, all_rows.stride)
+        self.device.launch(
+            name, (-(-rows.n // (32 * lanes)), 1), lanes * self.device.warps,
+            [*counts, rows.bits, i64(rows.n_words), u32(component), i64(rows.n), place.numbers,
+             *tables, self.prior, u64(job.stream.key), u32(job.stream.sweep), u32(job.site),
+             self.engine.exp, *whole, self.gained],
+            shared,
+        )  # fmt: skip
 
 
-@lru_cache(maxsize=4096)
-def _plan(n_tiles: int, n_records: int, warps: int, n_processors: int) -> int:
-    """Return the number of slots that keeps all processors busy with blocks that are long enough.
-
-    A slot is a share of a component's records; each has counters of its own.
-    """
-    if n_records == 0:
-        return 0
-    least = -(-n_records // (_MOST_A_PART * warps))
-
-    def cost(slots: int) -> float:
-        rounds = -(-n_tiles * slots // n_processors)
-        return rounds * (-(-n_records // (warps * slots)) + _START) + 0.1 * slots
-
-    return min(range(least, least + _TRIED), key=cost)
+def _some(singles: Any, start: int = 0, stop: int | None = None) -> Any:
+    return NULL if singles is None else singles[start:stop]

@@ -1,20 +1,62 @@
 // --- single-row components: births and deaths ----------------------------------------------------
 
-// One thread: draw how many single-row components a row owns, given its uncovered ones and zeros
-// (births.py).
+// Scores of numbers of single-row components, given a row's uncovered ones and zeros.
+struct Numbers : Scores {
+    i64 ceiling;  // the log factor of an uncovered one if they are infinitely many
+
+    DEVICE_MEMBER i64 prior(i64 k) const { return table[3 * k]; }
+    DEVICE_MEMBER i64 most(i64 k) const {  // no larger number has a higher score
+        return log_odds(prior(k), ceiling, table[3 * k + 2], n_ones, n_zeros);
+    }
+};
+
+// Scores of choices given uncovered ones and zeros by class of column. `factors` has the shape
+// (choice, class of columns, class of rows, one or zero), and `of_row` is the class of the row. The
+// counts of class c are at 2 c and 2 c + 1 times `step`.
+struct ScoresByClass {
+    const i64 *priors, *factors;
+    u32 n_classes, n_row_classes, of_row;
+    const u32* counts;
+    i64 step;
+    const i64* ceilings;  // (class of columns, class of rows)
+
+    DEVICE_MEMBER i64 prior(i64 k) const { return priors[k]; }
+    DEVICE_MEMBER i64 at(i64 k) const {
+        i64 score = priors[k];
+        for (u32 c = 0; c < n_classes; c++) {
+            const Pair pair = load_pair(factors + 2 * place(k, c));
+            score = log_odds(score, pair.first, pair.second, n_ones(c), n_zeros(c));
+        }
+        return score;
+    }
+    DEVICE_MEMBER i64 most(i64 k) const {
+        i64 score = priors[k];
+        for (u32 c = 0; c < n_classes; c++) {
+            const i64 ceiling = ceilings[(i64)c * n_row_classes + of_row];
+            score = log_odds(score, ceiling, factors[2 * place(k, c) + 1], n_ones(c), n_zeros(c));
+        }
+        return score;
+    }
+    DEVICE_MEMBER i64 place(i64 k, u32 c) const {
+        return (k * n_classes + c) * n_row_classes + of_row;
+    }
+    DEVICE_MEMBER i64 n_ones(u32 c) const { return counts[2 * c * step]; }
+    DEVICE_MEMBER i64 n_zeros(u32 c) const { return counts[(2 * c + 1) * step]; }
+};
+
+// One thread: draw how many single-row components a row owns (births.py).
+template <class Choices>
 DEVICE u32 draw_number(
-    i64 n_ones, i64 n_zeros, const i64* number, i64 n_numbers, i64 ceiling, Stream stream,
-    u32 site, u32 row, const u64* table
+    const Choices& scores, i64 n_numbers, Stream stream, u32 site, u32 row, const u64* table
 ) {
     i64 best = 0, n = 0;
     for (; n < n_numbers; n++) {
-        i64 rest = log_odds(number[3 * n], ceiling, number[3 * n + 2], n_ones, n_zeros);
-        if (n > 0 && rest < best - LIMIT && number[3 * n] < number[3 * n - 3]) break;
-        i64 score = score_of(number, n, n_ones, n_zeros);
+        if (n > 0 && scores.most(n) < best - LIMIT && scores.prior(n) < scores.prior(n - 1)) break;
+        i64 score = scores.at(n);
         best = score > best ? score : best;
     }
     if (n == 1) return 0;
-    return (u32)categorical(number, n, n_ones, n_zeros, uniform64(stream, site, row, 0), table);
+    return (u32)categorical(scores, n, uniform64(stream, site, row, 0), table);
 }
 
 // One block per row: draw how many single-row components it owns. `totals` adds up the births, the
@@ -32,9 +74,9 @@ KERNEL draw_births(
         read_row(factor, stride, row, data.n_components, 0, active);
         Counts found = count_row(data, row, active);
         if (threadIdx.x) continue;
+        const Scores scores = {number, found.n_ones - found.tp, found.n_zeros - found.fp};
         u32 n_own = draw_number(
-            found.n_ones - found.tp, found.n_zeros - found.fp, number, n_numbers, ceiling,
-            Stream{key, sweep}, site, (u32)row, table
+            Numbers{scores, ceiling}, n_numbers, Stream{key, sweep}, site, (u32)row, table
         );
         n_new[i] = n_own;
         born += n_own;
@@ -47,12 +89,45 @@ KERNEL draw_births(
     add_to(totals + 2, fp);
 }
 
-// One thread per word of each row that has new components: draw their codes.
+// One thread per row: the same, given free entries by class of columns (by_class.cu), in the shape
+// (class, one or zero, row). `known` has all ones and all known entries of every row.
+KERNEL draw_births_by_class(
+    const u32* counts, const i64* rows, i64 n, const u32* of_rows, const u64* known,
+    const i64* prior, const i64* factors, const i64* ceiling, i64 n_numbers, u32 n_classes,
+    u32 n_row_classes, u64 key, u32 sweep, u32 site, const u64* table, u32* n_new, u64* totals
+) {
+    const i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x;
+    i64 born = 0, tp = 0, fp = 0;
+    if (i < n) {
+        const i64 row = rows[i];
+        const ScoresByClass scores = {prior, factors, n_classes, n_row_classes, of_rows[row],
+                                      counts + i, n, ceiling};
+        born = draw_number(scores, n_numbers, Stream{key, sweep}, site, (u32)row, table);
+        n_new[i] = (u32)born;
+        tp = (i64)known[2 * row];
+        fp = (i64)known[2 * row + 1] - tp;
+        for (u32 c = 0; c < n_classes; c++) {
+            tp -= scores.n_ones(c);
+            fp -= scores.n_zeros(c);
+        }
+    }
+    born = add_lanes(born);
+    tp = add_lanes(tp);
+    fp = add_lanes(fp);
+    if (lane_of()) return;
+    add_to(totals, (u64)born);
+    add_to(totals + 1, (u64)tp);
+    add_to(totals + 2, (u64)fp);
+}
+
+// One thread per word of each row that has new components: draw their codes. `cover_limits` has the
+// shape (density, class of rows, class of columns, number of new components, one or zero).
 KERNEL draw_codes(
     DATA, const u32* factor, i64 stride, const i64* rows, const i64* places,
     const u32* n_new, const u32* density, const i64* offsets, const u64* cover_limits,
-    const u64* first_limits, const u64* plain_limits, i64 n_numbers, u64 key, u32 sweep,
-    u32 cover_site, u32 bits_site, u32* new_codes, i64 out_stride, u64* totals
+    const u64* first_limits, const u64* plain_limits, i64 n_numbers, const u32* of_rows,
+    const u32* of_columns, u32 n_row_classes, u32 n_classes, u64 key, u32 sweep, u32 cover_site,
+    u32 bits_site, u32* new_codes, i64 out_stride, u64* totals
 ) {
     const Data data = THE_DATA;
     SHARED_ARRAY(active);
@@ -71,13 +146,16 @@ KERNEL draw_codes(
     const Stream stream = {key, sweep};
     const u32 n = n_new[i];
     const u64 g = density ? density[i] : 0;
+    const u64* cover = cover_limits + 2 * n_numbers * n_classes *
+                                          (g * n_row_classes + (of_rows ? of_rows[row] : 0));
     u32* out = new_codes + offsets[i] * out_stride + w;
     u64 tp = 0, fp = 0;
     for (u32 bit = 0; bit < 32 && 32 * w + bit < data.n_columns; bit++) {
         u32 column = (u32)(32 * w + bit);
         bool is_one = (ones >> bit) & 1u, must = (free >> bit) & 1u;
         if (must) {
-            u64 limit = cover_limits[2 * (g * n_numbers + n) + (is_one ? 0 : 1)];
+            u64 of_column = of_columns ? of_columns[column] : 0;
+            u64 limit = cover[2 * (of_column * n_numbers + n) + (is_one ? 0 : 1)];
             if (uniform64(stream, cover_site, (u32)row, column) >= limit) continue;
             if (is_one) tp++;
             else fp++;
@@ -96,71 +174,4 @@ KERNEL draw_codes(
     }
     if (tp) add_to(totals + 1, tp);
     if (fp) add_to(totals + 2, fp);
-}
-
-// One block per row: try the birth or the death of one single-row component (births.py, eq. 13).
-KERNEL birth_death(
-    DATA, const u32* factor, i64 stride, const i64* rows, i64 n, const u32* is_single,
-    const i64* factors, i64 n_densities, const i64* odds, u64 key, u32 sweep, u32 site,
-    const u64* table, u32* n_new, u32* density, unsigned char* has_died, u64* totals
-) {
-    const Data data = THE_DATA;
-    SHARED_ARRAY(active);
-    SHARED u32 answer;
-    const Stream stream = {key, sweep};
-    u64 born = 0, tp = 0, fp = 0;
-    for (i64 i = blockIdx.x; i < n; i += gridDim.x) {
-        const i64 row = rows ? rows[i] : i;
-        read_row(factor, stride, row, data.n_components, 0, active);
-        u32 n_own = 0;
-        for (u32 k = 0; 32 * k < data.n_components; k++) n_own += popcount(active[k] & is_single[k]);
-        const bool is_birth = uniform64(stream, site, (u32)row, 0) >> 63;
-        u32 victim = FULL;
-        if (!is_birth && n_own) {
-            u32 left = (u32)multiply_high(uniform64(stream, site, (u32)row, 1), n_own);
-            for (u32 k = 0; victim == FULL; k++)
-                for (u32 mask = active[k] & is_single[k]; mask; mask &= mask - 1)
-                    if (left-- == 0) {
-                        victim = 32 * k + lowest(mask);
-                        break;
-                    }
-            BARRIER();
-            if (threadIdx.x == 0) active[victim >> 5] ^= 1u << (victim & 31);
-            BARRIER();
-        }
-        Counts found = count_row(data, row, active);
-        if (is_birth || victim != FULL) {
-            if (threadIdx.x == 0) {
-                i64 n_ones = found.n_ones - found.tp, n_zeros = found.n_zeros - found.fp;
-                i64 best = best_of(factors, n_densities, n_ones, n_zeros);
-                u64 total = 0;
-                for (i64 g = 0; g < n_densities; g++)
-                    total += weight_of(factors, g, n_ones, n_zeros, best, table);
-                i64 log_ratio = best + odds[n_own + is_birth];
-                u64 r = uniform64(stream, site, (u32)row, 2);
-                answer = is_birth ? is_accepted(log_ratio, total, r, table)
-                                  : is_inverse_accepted(log_ratio, total, r, table);
-                if (is_birth && answer) {
-                    r = uniform64(stream, site, (u32)row, 3);
-                    n_new[i] = 1;
-                    density[i] = (u32)categorical(factors, n_densities, n_ones, n_zeros, r, table);
-                    born++;
-                }
-                if (!is_birth && answer) has_died[victim] = 1;
-            }
-            BARRIER();
-            if (!is_birth && !answer) {  // the component stays
-                BARRIER();
-                if (threadIdx.x == 0) active[victim >> 5] ^= 1u << (victim & 31);
-                BARRIER();
-                found = count_row(data, row, active);
-            }
-        }
-        tp += found.tp;
-        fp += found.fp;
-    }
-    if (threadIdx.x) return;
-    add_to(totals, born);
-    add_to(totals + 1, tp);
-    add_to(totals + 2, fp);
 }

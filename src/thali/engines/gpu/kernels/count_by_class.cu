@@ -2,6 +2,59 @@
 
 #define CLASSES 8  // classes that a thread counts at once
 
+// One block: count the free ones and the free zeros of a row by class of columns, at the words from
+// `begin` to `end`. One thread passes what was found in every class to the sink.
+template <class Sink>
+DEVICE void count_free(
+    const Data& data, i64 row, const u32* active, i64 begin, i64 end, const u32* classes,
+    i64 class_stride, u32 n_classes, const Sink& sink
+) {
+    const i64 step = VECTOR * blockDim.x;
+    const u32* ones = data.ones + row * data.stride;
+    const u32* known = data.known ? data.known + row * data.stride : 0;
+    for (u32 from = 0; from < n_classes; from += CLASSES) {
+        u32 n_free[CLASSES], n_ones[CLASSES];
+        UNROLL for (u32 k = 0; k < CLASSES; k++) n_free[k] = n_ones[k] = 0;
+        for (i64 w = begin + VECTOR * threadIdx.x; w < end; w += CHUNK * step) {
+            Vector covered[CHUNK];
+            cover(data, active, w, step, covered);
+            UNROLL for (int c = 0; c < CHUNK; c++) {
+                i64 at = w + c * step;
+                if (at >= end) break;
+                Vector x = load(ones + at), seen;
+                if (known) seen = load(known + at);
+                Vector free;
+                UNROLL for (int v = 0; v < VECTOR; v++)
+                    free.word[v] = free_words(known ? seen.word[v] : FULL, covered[c].word[v]);
+                UNROLL for (u32 k = 0; k < CLASSES; k++) {
+                    if (from + k >= n_classes) break;
+                    Vector inside = load(classes + (i64)(from + k) * class_stride + at);
+                    UNROLL for (int v = 0; v < VECTOR; v++) {
+                        u32 bits = free.word[v] & inside.word[v];
+                        n_free[k] += popcount(bits);
+                        n_ones[k] += popcount(bits & x.word[v]);
+                    }
+                }
+            }
+        }
+        UNROLL for (u32 k = 0; k < CLASSES; k++) {
+            if (from + k >= n_classes) break;
+            i64 all = add_block(n_free[k]), some = add_block(n_ones[k]);
+            if (threadIdx.x == 0) sink.put(from + k, some, all - some);
+        }
+    }
+}
+
+// Adds counts up in global memory, since several blocks share a row.
+struct Sum {
+    u64* counts;
+
+    DEVICE_MEMBER void put(u32 k, i64 n_ones, i64 n_zeros) const {
+        if (n_ones) add_to(counts + 2 * k, (u64)n_ones);
+        if (n_zeros) add_to(counts + 2 * k + 1, (u64)n_zeros);
+    }
+};
+
 // One block per row (blockIdx.x) and part of its words (blockIdx.y): count the free ones and the
 // free zeros of the row by class of columns.
 KERNEL count_by_class(
@@ -10,48 +63,12 @@ KERNEL count_by_class(
 ) {
     const Data data = THE_DATA;
     SHARED_ARRAY(active);
-    const i64 step = VECTOR * blockDim.x;
     const i64 share = (data.n_words / VECTOR + gridDim.y) / gridDim.y * VECTOR;
     const i64 begin = blockIdx.y * share;
     const i64 end = begin + share < data.n_words ? begin + share : data.n_words;
     for (i64 i = blockIdx.x; i < n; i += gridDim.x) {
-        const i64 row = first + i;
-        read_row(factor, stride, row, data.n_components, is_counted, active);
-        const u32* ones = data.ones + row * data.stride;
-        const u32* known = data.known ? data.known + row * data.stride : 0;
-        for (u32 from = 0; from < n_classes; from += CLASSES) {
-            u32 n_free[CLASSES], n_ones[CLASSES];
-            UNROLL for (u32 k = 0; k < CLASSES; k++) n_free[k] = n_ones[k] = 0;
-            for (i64 w = begin + VECTOR * threadIdx.x; w < end; w += CHUNK * step) {
-                Vector covered[CHUNK];
-                cover(data, active, w, step, covered);
-                UNROLL for (int c = 0; c < CHUNK; c++) {
-                    i64 at = w + c * step;
-                    if (at >= end) break;
-                    Vector x = load(ones + at), seen;
-                    if (known) seen = load(known + at);
-                    Vector free;
-                    UNROLL for (int v = 0; v < VECTOR; v++)
-                        free.word[v] = free_words(known ? seen.word[v] : FULL, covered[c].word[v]);
-                    UNROLL for (u32 k = 0; k < CLASSES; k++) {
-                        if (from + k >= n_classes) break;
-                        Vector inside = load(classes + (i64)(from + k) * class_stride + at);
-                        UNROLL for (int v = 0; v < VECTOR; v++) {
-                            u32 bits = free.word[v] & inside.word[v];
-                            n_free[k] += popcount(bits);
-                            n_ones[k] += popcount(bits & x.word[v]);
-                        }
-                    }
-                }
-            }
-            UNROLL for (u32 k = 0; k < CLASSES; k++) {
-                if (from + k >= n_classes) break;
-                i64 all = add_block(n_free[k]), some = add_block(n_ones[k]);
-                if (threadIdx.x) continue;
-                u64* to = counts + 2 * (i * n_classes + from + k);
-                if (some) add_to(to, (u64)some);
-                if (all - some) add_to(to + 1, (u64)(all - some));
-            }
-        }
+        read_row(factor, stride, first + i, data.n_components, is_counted, active);
+        const Sum sum = {counts + 2 * i * n_classes};
+        count_free(data, first + i, active, begin, end, classes, class_stride, n_classes, sum);
     }
 }

@@ -25,8 +25,10 @@ struct Counting {
         u32 component, u32 n_components, const u32 *records, u32 n_records, u32 room,             \
         const u32 *masks, u32 n_masks, u32 *counters
 #define THE_COUNTING                                                                             \
-    {ones, known, stride, n_words, blockIdx.x % n_tiles, blockIdx.x / n_tiles,                    \
-     gridDim.x / n_tiles, component, records, n_records, room, masks, n_masks, counters}
+    Counting {                                                                                    \
+        ones, known, stride, n_words, blockIdx.x % n_tiles, blockIdx.x / n_tiles,                 \
+            gridDim.x / n_tiles, component, records, n_records, room, masks, n_masks, counters    \
+    }
 
 // OR the words of all other components of a column, for visits whose record has no room for them.
 template <class Bits>
@@ -115,6 +117,22 @@ struct RecordCopy {
     }
 };
 
+// Which records a warp counts: every step-th from `next` on, before `end`.
+struct Share {
+    u32 next, step, end;
+};
+
+// Shares of one class of columns: a slot is counted by all warps of a block. (by_class.cu has those
+// of several classes.)
+struct Slots {
+    DEVICE_MEMBER u32 n_teams() const { return 1; }
+    DEVICE_MEMBER u32 team() const { return n_warps(); }
+    DEVICE_MEMBER u32 of_team(const Counting& job, u32) const { return job.slot; }
+    DEVICE_MEMBER Share share(const Counting& job) const {
+        return {job.slot * n_warps() + warp_of(), job.n_slots * n_warps(), job.n_records};
+    }
+};
+
 // One block per tile of rows and slot of records; one thread per VECTOR words of the tile. The warps
 // of a block share the tile: each takes the records at equal steps, at most 31 of them, and at the
 // end their counts are added up to those of the slot.
@@ -127,20 +145,23 @@ struct RecordCopy {
 // `stage`  shared memory in which the warps hand over their counts at the end; may overlap the rest
 //
 // While a record is counted, the data of the next one are being loaded, and the record after that.
-template <class Bits, bool HAS_UNKNOWN>
-DEVICE void count_tile(const Counting& job, const Bits& bits, u32* own, u32* stage) {
+template <class Bits, bool HAS_UNKNOWN, class Shares>
+DEVICE void count_tile(
+    const Counting& job, const Shares& shares, const Bits& bits, u32* own, u32* stage
+) {
     const u32 lane = lane_of(), warp = warp_of();
     const i64 start = (i64)job.tile * LANES * VECTOR, at = start + lane * VECTOR;
     const i64 here = at < job.n_words ? at : 0;
     const Lines ones = {(const char*)(job.ones + here), 4 * (u32)job.stride};
     const Lines known = {(const char*)(job.known + here), 4 * (u32)job.stride};
-    const u32 step = job.n_slots * n_warps(), last = job.n_records - 1;
-    u32 next = job.slot * n_warps() + warp;
+    const Share share = shares.share(job);
+    const u32 step = share.step, last = share.end - 1;
+    u32 next = share.next;
     Counter free_sum[VECTOR], ones_sum[VECTOR];
     UNROLL for (int v = 0; v < VECTOR; v++)
         UNROLL for (u32 p = 0; p < PART_PLANES; p++)
             free_sum[v].planes[p] = ones_sum[v].planes[p] = 0;
-    if (next <= last) {
+    if (next < share.end) {
         u32 n = (last - next) / step;  // the number of records after this one
         RecordCopy copy;
         copy.fetch(job, next);
@@ -186,27 +207,31 @@ DEVICE void count_tile(const Counting& job, const Bits& bits, u32* own, u32* sta
         store(stage + warp * part + (PART_PLANES + p) * words + lane * VECTOR, o);
     }
     BARRIER();
-    for (u32 k = threadIdx.x; k < 2 * words; k += blockDim.x) {
-        const u32 kind = k / words, w = k % words;
-        if (start + w >= job.n_words) continue;
+    const u32 n_sums = shares.n_teams() * 2 * words;
+    for (u32 k = threadIdx.x; k < n_sums; k += blockDim.x) {
+        const u32 team = k / (2 * words), kind = k / words % 2, w = k % words;
+        const u32 slot = shares.of_team(job, team), first = team * shares.team();
+        if (start + w >= job.n_words || slot == NONE) continue;
         u32 sum[SLOT_PLANES];
         UNROLL for (u32 p = 0; p < SLOT_PLANES; p++) sum[p] = 0;
-        for (u32 other = 0; other < n_warps(); other++) {
-            const u32* from = stage + other * part + kind * PART_PLANES * words + w;
+        for (u32 other = 0; other < shares.team(); other++) {
+            const u32* from = stage + (first + other) * part + kind * PART_PLANES * words + w;
             u32 carry = 0, up;
             UNROLL for (u32 p = 0; p < SLOT_PLANES; p++) {
                 full_add(sum[p], p < PART_PLANES ? from[p * words] : 0, carry, up);
                 carry = up;
             }
         }
-        u32* to = job.counters + ((u64)job.slot * 2 + kind) * SLOT_PLANES * job.n_words + start + w;
+        u32* to = job.counters + ((u64)slot * 2 + kind) * SLOT_PLANES * job.n_words + start + w;
         UNROLL for (u32 p = 0; p < SLOT_PLANES; p++) to[p * job.n_words] = sum[p];
     }
 }
 
 // Count with the components' words of the tile in shared memory, if they fit.
-template <bool HAS_UNKNOWN>
-DEVICE void count_few(const Counting& job, const u32* factor, u32 n_components, u32* shared) {
+template <bool HAS_UNKNOWN, class Shares>
+DEVICE void count_few(
+    const Counting& job, const Shares& shares, const u32* factor, u32 n_components, u32* shared
+) {
     const i64 start = (i64)job.tile * LANES * VECTOR;
     const u32 line = LANES * VECTOR;
     u32 *own = shared + warp_of() * 2 * RECORD, *tile = shared + n_warps() * 2 * RECORD;
@@ -217,28 +242,32 @@ DEVICE void count_few(const Counting& job, const u32* factor, u32 n_components, 
             store(tile + l * line + lane * VECTOR, load(factor + (i64)l * job.n_words + at));
     }
     BARRIER();
-    count_tile<Tile, HAS_UNKNOWN>(job, Tile(tile + lane * VECTOR), own, shared);
+    count_tile<Tile, HAS_UNKNOWN>(job, shares, Tile(tile + lane * VECTOR), own, shared);
+}
+
+// Count with the components' words in global memory: any number of components.
+template <class Shares>
+DEVICE void count_many(
+    const Counting& job, const Shares& shares, const u32* factor, u32* shared
+) {
+    const i64 at = ((i64)job.tile * LANES + lane_of()) * VECTOR, words = job.n_words;
+    const Lines bits = {(const char*)(factor + (at < words ? at : 0)), 4 * (u32)words};
+    u32* own = shared + warp_of() * 2 * RECORD;
+    if (job.known) count_tile<Lines, true>(job, shares, bits, own, shared);
+    else count_tile<Lines, false>(job, shares, bits, own, shared);
 }
 
 KERNEL BOUNDED(32 * COUNT_WARPS, COUNT_BLOCKS) count_component(COUNTING) {
     SHARED_ARRAY(shared);
-    const Counting job = THE_COUNTING;
-    count_few<false>(job, factor, n_components, shared);
+    count_few<false>(THE_COUNTING, Slots{}, factor, n_components, shared);
 }
 
 KERNEL BOUNDED(32 * COUNT_WARPS, 2) count_component_known(COUNTING) {
     SHARED_ARRAY(shared);
-    const Counting job = THE_COUNTING;
-    count_few<true>(job, factor, n_components, shared);
+    count_few<true>(THE_COUNTING, Slots{}, factor, n_components, shared);
 }
 
-// Count with the components' words in global memory: any number of components.
 KERNEL BOUNDED(32 * COUNT_WARPS, 2) count_component_of_many(COUNTING) {
     SHARED_ARRAY(shared);
-    const Counting job = THE_COUNTING;
-    const i64 at = ((i64)job.tile * LANES + lane_of()) * VECTOR;
-    const Lines bits = {(const char*)(factor + (at < n_words ? at : 0)), 4 * (u32)n_words};
-    u32* own = shared + warp_of() * 2 * RECORD;
-    if (known) count_tile<Lines, true>(job, bits, own, shared);
-    else count_tile<Lines, false>(job, bits, own, shared);
+    count_many(THE_COUNTING, Slots{}, factor, shared);
 }

@@ -50,37 +50,48 @@ DEVICE bool gibbs_bit(i64 score, Stream stream, u32 site, u32 row, u32 index, co
     return (score >= 0) != is_unlikely(score, uniform64(stream, site, row, index), table);
 }
 
-// A table of scores has three numbers per choice: its prior, and the weights of a one and a zero.
-DEVICE i64 score_of(const i64* scores, i64 k, i64 n_ones, i64 n_zeros) {
-    const i64* choice = scores + 3 * k;
-    return log_odds(choice[0], choice[1], choice[2], n_ones, n_zeros);
-}
+// The scores of some choices, given numbers of ones and zeros. The table has three numbers per choice:
+// its prior, and the weights of a one and a zero.
+struct Scores {
+    const i64* table;
+    i64 n_ones, n_zeros;
 
-DEVICE i64 best_of(const i64* scores, i64 n, i64 n_ones, i64 n_zeros) {
-    i64 best = score_of(scores, 0, n_ones, n_zeros);
+    DEVICE_MEMBER i64 at(i64 k) const {
+        const i64* choice = table + 3 * k;
+        return log_odds(choice[0], choice[1], choice[2], n_ones, n_zeros);
+    }
+};
+
+// Return the highest of n scores (of `Scores`, or of another type that has them).
+template <class Choices>
+DEVICE i64 best_of(const Choices& scores, i64 n) {
+    i64 best = scores.at(0);
     for (i64 k = 1; k < n; k++) {
-        i64 score = score_of(scores, k, n_ones, n_zeros);
+        i64 score = scores.at(k);
         best = score > best ? score : best;
     }
     return best;
 }
 
-DEVICE u64 weight_of(
-    const i64* scores, i64 k, i64 n_ones, i64 n_zeros, i64 best, const u64* table
-) {
-    return exp_neg(best - score_of(scores, k, n_ones, n_zeros), table) >> SUM_SHIFT;
+template <class Choices>
+DEVICE u64 weight_of(const Choices& scores, i64 k, i64 best, const u64* table) {
+    return exp_neg(best - scores.at(k), table) >> SUM_SHIFT;
+}
+
+template <class Choices>
+DEVICE u64 total_of(const Choices& scores, i64 n, i64 best, const u64* table) {
+    u64 total = 0;
+    for (i64 k = 0; k < n; k++) total += weight_of(scores, k, best, table);
+    return total;
 }
 
 // Draw one of n choices with probabilities proportional to exp(score).
-DEVICE i64 categorical(
-    const i64* scores, i64 n, i64 n_ones, i64 n_zeros, u64 r, const u64* table
-) {
-    i64 best = best_of(scores, n, n_ones, n_zeros);
-    u64 total = 0;
-    for (i64 k = 0; k < n; k++) total += weight_of(scores, k, n_ones, n_zeros, best, table);
-    u64 left = multiply_high(r, total);
+template <class Choices>
+DEVICE i64 categorical(const Choices& scores, i64 n, u64 r, const u64* table) {
+    i64 best = best_of(scores, n);
+    u64 left = multiply_high(r, total_of(scores, n, best, table));
     for (i64 k = 0; k < n - 1; k++) {
-        u64 weight = weight_of(scores, k, n_ones, n_zeros, best, table);
+        u64 weight = weight_of(scores, k, best, table);
         if (left < weight) return k;
         left -= weight;
     }

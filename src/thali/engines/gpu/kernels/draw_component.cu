@@ -1,5 +1,38 @@
 // --- the row update, vertical form: drawing ------------------------------------------------------
 
+// Where the bits of a component go if the rows of a work order are a subset of all rows.
+struct AllRows {
+    u32* words;  // null if they are all rows
+    i64 stride;
+};
+
+// Changes of the numbers of covered ones and covered zeros.
+struct Gained {
+    i64 tp, fp;
+
+    DEVICE_MEMBER void add(u64* gained) const {
+        const i64 all_tp = add_lanes(tp), all_fp = add_lanes(fp);
+        if (lane_of() == 0 && (all_tp || all_fp)) {
+            add_to(gained, (u64)all_tp);
+            add_to(gained + 1, (u64)all_fp);
+        }
+    }
+};
+
+// Draw a bit with log odds `score`, which covers c1 ones and c0 zeros that nothing else covers.
+DEVICE u32 draw_bit(
+    i64 score, i64 c1, i64 c0, u32 was_on, Stream stream, u32 site, i64 row, u32 component,
+    const u64* table, AllRows all, Gained& gained
+) {
+    const u32 is_on = gibbs_bit(score, stream, site, (u32)row, component, table);
+    if (is_on != was_on) {
+        gained.tp += is_on ? c1 : -c1;
+        gained.fp += is_on ? c0 : -c0;
+        if (all.words) flip(all.words + component * all.stride + (row >> 5), 1u << (row & 31));
+    }
+    return is_on;
+}
+
 // One block per LANES words of rows: draw one component's bits of these rows from their counts. The
 // warps add up the counts of the slots; then each thread draws one bit of a word after another.
 //
@@ -64,7 +97,7 @@ DEVICE void draw_rows(DRAWING) {
                 stage[0][kind][p][lane] = sum[kind][p];
             }
     BARRIER();
-    i64 tp = 0, fp = 0;
+    Gained change = {0, 0};
     const Stream stream = {key, sweep};
     for (u32 place = warp; place < LANES; place += n_warps()) {
         i64 w = first_word + place;
@@ -83,23 +116,16 @@ DEVICE void draw_rows(DRAWING) {
             i64 row = rows ? rows[i] : i;
             const i64* weight = weights + 2 * (singles ? singles[i] : 0);
             i64 score = log_odds(prior[component], weight[0], weight[1], c1, c0);
-            u32 is_on = gibbs_bit(score, stream, site, (u32)row, component, table);
-            if (is_on != ((old >> bit) & 1u)) {
-                tp += is_on ? c1 : -c1;
-                fp += is_on ? c0 : -c0;
-                if (all_rows) flip(all_rows + component * all_stride + (row >> 5), 1u << (row & 31));
-            }
+            u32 is_on = draw_bit(
+                score, c1, c0, (old >> bit) & 1u, stream, site, row, component, table,
+                AllRows{all_rows, all_stride}, change
+            );
             word |= is_on << bit;
         }
         word = or_lanes(word);
         if (lane == 0) *to = word;
     }
-    tp = add_lanes(tp);
-    fp = add_lanes(fp);
-    if (lane == 0 && (tp || fp)) {
-        add_to(gained, (u64)tp);
-        add_to(gained + 1, (u64)fp);
-    }
+    change.add(gained);
 }
 
 KERNEL BOUNDED(32 * MOST_WARPS, 4) draw_short_component(DRAWING) {

@@ -29,6 +29,20 @@ DEVICE void store(u32* to, const Vector& v) {
 #endif
 }
 
+// Two numbers, which a thread loads with one instruction.
+struct Pair {
+    i64 first, second;
+};
+
+DEVICE Pair load_pair(const i64* from) {
+#ifdef __CUDACC__
+    longlong2 two = *(const longlong2*)from;
+    return {two.x, two.y};
+#else
+    return {from[0], from[1]};
+#endif
+}
+
 DEVICE void include(Vector& all, const Vector& more) {
     UNROLL for (int v = 0; v < VECTOR; v++) all.word[v] |= more.word[v];
 }

@@ -14,15 +14,43 @@ KERNEL list_components(
     }
 }
 
-// One block per component: list the columns that it uses, and fill the list up with NONE.
-KERNEL list_columns(const u32* codes, i64 stride, i64 n_words, const i64* starts, u32* columns) {
+// Return a word of a line without the bits before place `begin` and from place `end` on.
+DEVICE u32 word_within(const u32* line, i64 w, i64 begin, i64 end) {
+    u32 word = line[w];
+    if (32 * w < begin) word &= FULL << (begin - 32 * w);
+    if (32 * w + 32 > end) word &= FULL >> (32 * w + 32 - end);
+    return word;
+}
+
+// One block per line (blockIdx.x) and class of columns (blockIdx.y): count the ones of the line at
+// the places of the class, if columns are in the order of their classes.
+KERNEL count_places(const u32* lines, i64 stride, const i64* edges, i64* counts) {
+    const u32* line = lines + blockIdx.x * stride;
+    const i64 begin = edges[blockIdx.y], end = edges[blockIdx.y + 1];
+    i64 count = 0;
+    for (i64 w = begin / 32 + threadIdx.x; 32 * w < end; w += blockDim.x)
+        count += popcount(word_within(line, w, begin, end));
+    count = add_block(count);
+    if (threadIdx.x == 0) counts[(i64)blockIdx.x * gridDim.y + blockIdx.y] = count;
+}
+
+// One block per component (blockIdx.x) and class (blockIdx.y): list the columns of the class that
+// the component uses, and fill the list up with NONE. With classes, the codes are in the order of
+// the classes: `edges` are the first places of all classes, `places` the column at every place.
+KERNEL list_columns(
+    const u32* codes, i64 stride, i64 n_words, const i64* edges, const i64* places,
+    const i64* starts, u32* columns
+) {
     SHARED u32 sums[1024];
     const u32* line = codes + blockIdx.x * stride;
-    const i64 share = (n_words + blockDim.x - 1) / blockDim.x;
-    const i64 begin = threadIdx.x * share;
-    const i64 end = begin + share < n_words ? begin + share : n_words;
+    const i64 first = edges ? edges[blockIdx.y] : 0;
+    const i64 last = edges ? edges[blockIdx.y + 1] : 32 * n_words;
+    const i64 stop = (last + 31) / 32;
+    const i64 share = (stop - first / 32 + blockDim.x - 1) / blockDim.x;
+    const i64 begin = first / 32 + threadIdx.x * share;
+    const i64 end = begin + share < stop ? begin + share : stop;
     u32 count = 0;
-    for (i64 w = begin; w < end; w++) count += popcount(line[w]);
+    for (i64 w = begin; w < end; w++) count += popcount(word_within(line, w, first, last));
     sums[threadIdx.x] = count;
     BARRIER();
     for (u32 step = 1; step < blockDim.x; step *= 2) {
@@ -31,11 +59,15 @@ KERNEL list_columns(const u32* codes, i64 stride, i64 n_words, const i64* starts
         sums[threadIdx.x] += before;
         BARRIER();
     }
-    u32* to = columns + starts[blockIdx.x] + (sums[threadIdx.x] - count);
+    const i64* start = starts + (i64)blockIdx.x * gridDim.y + blockIdx.y;
+    u32* to = columns + start[0] + (sums[threadIdx.x] - count);
     for (i64 w = begin; w < end; w++)
-        for (u32 word = line[w]; word; word &= word - 1) *to++ = (u32)(32 * w) + lowest(word);
-    i64 rest = starts[blockIdx.x] + sums[blockDim.x - 1] + threadIdx.x;
-    for (; rest < starts[blockIdx.x + 1]; rest += blockDim.x) columns[rest] = NONE;
+        for (u32 word = word_within(line, w, first, last); word; word &= word - 1) {
+            i64 place = 32 * w + lowest(word);
+            *to++ = (u32)(places ? places[place] : place);
+        }
+    i64 rest = start[0] + sums[blockDim.x - 1] + threadIdx.x;
+    for (; rest < start[1]; rest += blockDim.x) columns[rest] = NONE;
 }
 
 // A record describes eight visits, in two groups of four:
@@ -62,15 +94,17 @@ DEVICE u32 others_of(const u32* masks, i64 column, u32 m, u32 n_masks, u32 compo
     return m == component >> 5 ? mask & ~(1u << (component & 31)) : mask;
 }
 
-// One block per component (blockIdx.x) and window of visits (blockIdx.y): write the records.
+// One block per list of visits (blockIdx.x) and window of it (blockIdx.y): write the records. Every
+// component has `n_lists` lists, one per class of columns; if `n_lists` is zero, the lists belong to
+// no component, and all components of a column cover it.
 KERNEL list_visits(
     const u32* columns, const i64* starts, const u32* masks, u32 n_masks, u32 n_components,
-    u32 room, u32* records
+    u32 n_lists, u32 room, u32* records
 ) {
     SHARED u32 n_of[CLASSES_OF_VISITS], n_pairs[WINDOW], rank[WINDOW], sorted[WINDOW];
-    const u32 component = blockIdx.x, size = HEAD + 2 * EIGHT * room;
-    const i64 end = starts[component + 1];
-    for (i64 start = starts[component] + (i64)blockIdx.y * WINDOW; start < end;
+    const u32 component = n_lists ? blockIdx.x / n_lists : NONE, size = HEAD + 2 * EIGHT * room;
+    const i64 end = starts[blockIdx.x + 1];
+    for (i64 start = starts[blockIdx.x] + (i64)blockIdx.y * WINDOW; start < end;
          start += (i64)gridDim.y * WINDOW) {
         const u32 n = end - start < WINDOW ? (u32)(end - start) : WINDOW;
         for (u32 k = threadIdx.x; k < CLASSES_OF_VISITS; k += blockDim.x) n_of[k] = 0;

@@ -1,0 +1,94 @@
+"""Classes of columns on the GPU: the row update if entries have weights of their own (eq. 27).
+
+In the vertical form, rows are the bits of a word, and a component is counted column by column. The
+weight of an entry depends on the class of its row, which differs from bit to bit, and on the class
+of its column, which is the same for all bits. So a component's visits are sorted by class of
+column, and every class has counters of its own: *slots* that no two classes share. The data are
+read as often as without classes. A row's score is the sum, over classes of columns, of the weights
+of the row's class times two counts.
+
+One alternative was to sort the columns of the data by class, which is what the CPU does and needs
+a third copy of the data. Another was to count with a mask per class, which looks at every row as
+often as there are classes. Counters take 20 bits per row and slot instead, are written and read
+once, and are kept for so many rows at a time that they take a thirty-second part of the data.
+
+Births and draws of levels need the free entries of every row by class. They are counted in the
+same way, as for a component that has all columns and covers nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thali.bits.words import pack
+from thali.engines.gpu.device_memory import i64, u32
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thali.bits import Index
+    from thali.engines.gpu.device_memory import DeviceMemory, Lines
+
+
+class Classes:
+    """The classes of the lines of a mode, on the device."""
+
+    def __init__(self, engine: DeviceMemory, classes: Index) -> None:
+        sizes = np.bincount(classes)
+        self.n = len(sizes)
+        self.n_lines = len(classes)
+        self.of_lines = engine.xp.asarray(classes.astype(np.uint32))
+        # If lines are sorted by class: the first place of every class, and the line at every place
+        self.edges = engine.xp.asarray(np.concatenate([[0], np.cumsum(sizes)]))
+        self.places = engine.xp.argsort(self.of_lines, kind="stable")
+
+    def in_order(self, engine: DeviceMemory, lines: Lines) -> Lines:
+        """Return packed sets of these lines with the lines sorted by class."""
+        n, warps = lines.n_lines, engine.device.warps
+        words = engine.xp.zeros((n, lines.words.shape[1]), u32)
+        step = 60_000 * warps  # most words that one grid can do
+        for start in range(0, lines.n_words if n else 0, step):
+            n_words = min(step, lines.n_words - start)
+            engine.device.launch(
+                "gather_bits", (n, -(-n_words // warps)), engine.device.lanes * warps,
+                [lines.words, lines.stride, u32(n), self.places[32 * start :],
+                 i64(self.n_lines - 32 * start), words[:, start:], lines.stride],
+            )  # fmt: skip
+        return lines._replace(words=words)
+
+    def sizes(self, engine: DeviceMemory, in_order: Lines) -> Index:
+        """Count the ones of every line by class: ``(n_lines, n_classes)``."""
+        n = in_order.n_lines
+        counts = engine.xp.zeros((n, self.n), i64)
+        if n:
+            engine.device.launch(
+                "count_places", (n, self.n), engine.threads_of(128),
+                [in_order.words, in_order.stride, self.edges, counts],
+            )  # fmt: skip
+        return engine.device.to_host(counts)
+
+
+def classes_of(engine: DeviceMemory, mode: int, classes: Index | None) -> Classes | None:
+    """Return the classes of a mode's lines on the device; None if there is one class."""
+    if classes is None:
+        return None
+    made: Classes = engine.kept(f"classes {mode}", classes, lambda: Classes(engine, classes))
+    return made
+
+
+def masks_of(engine: DeviceMemory, classes: Index) -> Lines:
+    """Return the lines of every class, packed."""
+    numbers = np.arange(classes.max() + 1)[:, None]
+    masks: Lines = engine.kept("masks", classes, lambda: engine.upload(pack(numbers == classes)))
+    return masks
+
+
+def by_class(table: NDArray[Any]) -> NDArray[Any]:
+    """Return a table by class of row and class of column, as kernels read it.
+
+    The result has the number of components first, then the class of column, then the class of
+    row: rows that are drawn together differ in that alone.
+    """
+    return np.ascontiguousarray(table.transpose(2, 1, 0, 3))

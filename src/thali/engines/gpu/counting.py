@@ -1,0 +1,240 @@
+"""How counting is laid out on the GPU: rows, slots of records, and the kernels that count."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from thali.engines.gpu.device_memory import NULL, i64, u32
+from thali.engines.gpu.visits import EIGHT, RECORD, Visits, first_records
+
+if TYPE_CHECKING:
+    from thali.bits import Index
+    from thali.engines.gpu.classes import Classes
+    from thali.engines.gpu.device_memory import DeviceMemory, Lines
+
+VECTOR, PART_PLANES, SLOT_PLANES, SHORT_PLANES, SUM_PLANES, LONG_PLANES = 4, 8, 10, 13, 20, 31
+COUNT_WARPS = 4
+"""The same constants as in ``kernels/``; a test compares them."""
+
+_MOST_A_PART = ((1 << PART_PLANES) - 1) // EIGHT
+"""Records that a warp can count before its counters are full."""
+
+_LEAST_A_PART = 8
+"""Records of a class that a warp should count at least, if there are as many."""
+
+_START = 3
+"""The start and the end of a block take as long as this number of records per warp."""
+
+_TRIED = 16
+"""How many numbers of slots are compared to find the fastest."""
+
+_BLOCKS = 3
+"""Blocks that count on a multiprocessor at the same time."""
+
+_MOST_SHARED = 72 << 10
+"""Bytes of shared memory per block, so that several blocks fit on a processor."""
+
+
+class Rows(NamedTuple):
+    """Rows whose entries are counted, on the device."""
+
+    ones: Any  # the data, transposed: one line per column
+    known: Any  # None if all entries are known
+    bits: Any  # their bits of all components, one line each, then a line of zeros and one of ones
+    n: int
+
+    @property
+    def n_components(self) -> int:
+        """Number of components."""
+        return len(self.bits) - 2
+
+    @property
+    def n_words(self) -> int:
+        """Number of words per line of bits."""
+        return int(self.bits.shape[1])
+
+
+def tiles_of(engine: DeviceMemory, n_rows: int) -> int:
+    """Return the number of tiles, each of as many rows as a warp counts at once."""
+    return -(-n_rows // (32 * engine.device.lanes * VECTOR))
+
+
+def warps_of(engine: DeviceMemory) -> int:
+    """Return the number of warps of a block that counts."""
+    return int(min(COUNT_WARPS, engine.device.warps))
+
+
+def count(
+    engine: DeviceMemory, name: str, rows: Rows, n_slots: int, component: int, visits: Visits,
+    records: Any, n_records: int, counters: Any, *more: Any,
+) -> None:  # fmt: skip
+    """Launch a kernel that counts the free entries of one component in all rows."""
+    device, warps, tiles = engine.device, warps_of(engine), tiles_of(engine, rows.n)
+    tile = 4 * device.lanes * VECTOR  # bytes of a line
+    own, ending = 4 * 2 * RECORD * warps, "_of_many"
+    if own + len(rows.bits) * tile <= min(_MOST_SHARED, device.shared):
+        ending = "" if rows.known is None else "_known"
+        own += len(rows.bits) * tile
+    shared = max(own, warps * 2 * PART_PLANES * tile)  # room for the sums over warps
+    device.launch(
+        name + ending, (tiles * n_slots, 1), device.lanes * warps,
+        [rows.ones, NULL if rows.known is None else rows.known, i64(rows.ones.strides[0] // 4),
+         rows.bits, i64(rows.n_words), u32(tiles), u32(component), u32(rows.n_components),
+         records, u32(n_records), u32(visits.room), visits.masks, u32(visits.n_masks), counters,
+         *more],
+        shared,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=4096)
+def plan_slots(n_tiles: int, n_records: int, warps: int, n_processors: int) -> int:
+    """Return the number of slots that keeps all processors busy with blocks that are long enough.
+
+    A slot is a share of a component's records; each has counters of its own.
+    """
+    if n_records == 0:
+        return 0
+    least = -(-n_records // (_MOST_A_PART * warps))
+
+    def cost(slots: int) -> float:
+        rounds = -(-n_tiles * slots // n_processors)
+        return rounds * (-(-n_records // (warps * slots)) + _START) + 0.1 * slots
+
+    return min(range(least, least + _TRIED), key=cost)
+
+
+class Slots(NamedTuple):
+    """How the records of some components are divided among warps, class by class."""
+
+    team: int  # warps that count a slot together
+    ranges: Any  # (n_slots, 3), on the device: first record, end and number of every slot
+    firsts: Index  # the first range of every component, and the end of the last one
+    of_classes: Any  # (n_components, n_classes + 1), on the device: first slot of every class
+    most: int  # largest number of slots of a component
+
+    @classmethod
+    def plan(cls, engine: DeviceMemory, starts: Index, n_components: int, n_rows: int) -> Slots:
+        """Divide the records of all lists, which begin at ``starts``.
+
+        Slots are as long as counters and the number of processors allow, so that there are few.
+        Where most classes are short, every warp counts a slot of its own. The longest slots of a
+        component come first: others fill in where they end.
+        """
+        n_records = np.diff(starts).reshape(n_components, -1)
+        total = int(n_records.sum()) / max(1, n_components)
+        warps = warps_of(engine)
+        at_once = _BLOCKS * engine.device.n_processors * warps
+        part = int(tiles_of(engine, n_rows) * total / at_once)
+        part = min(_MOST_A_PART, max(_LEAST_A_PART, part))
+        n_used = max(1.0, np.count_nonzero(n_records) / max(1, n_components))
+        team = warps if total / n_used >= part * warps else 1
+        n_slots = -(-n_records // (part * team))
+        of_classes = np.zeros((n_components, n_records.shape[1] + 1), np.uint32)
+        of_classes[:, 1:] = np.cumsum(n_slots, axis=1)
+        per_list = n_slots.ravel()
+        lists = np.repeat(np.arange(len(per_list)), per_list)
+        number = np.arange(len(lists)) - np.repeat(np.cumsum(per_list) - per_list, per_list)
+        length = n_records.ravel()[lists]
+        first = starts[lists] + number * length // per_list[lists]
+        end = starts[lists] + (number + 1) * length // per_list[lists]
+        component = lists // n_records.shape[1]
+        slot = of_classes[component, lists % n_records.shape[1]] + number
+        ranges = np.stack([first, end, slot], axis=1).astype(np.uint32)
+        order = np.lexsort((first - end, component))
+        firsts = np.concatenate([[0], np.cumsum(n_slots.sum(axis=1))])
+        sent = engine.sent(ranges[order], of_classes)
+        most = int(of_classes[:, -1].max(initial=1))
+        return cls(team, sent[0].reshape(-1, 3), firsts, sent[1].reshape(of_classes.shape), most)
+
+    @staticmethod
+    def largest(starts: Index, n_components: int) -> int:
+        """Return about how many slots a component has at most if there are many rows."""
+        n_records = np.diff(starts).reshape(n_components, -1)
+        return int(n_records.sum(axis=1).max()) // _MOST_A_PART + n_records.shape[1]
+
+    def counters(self, engine: DeviceMemory, n_words: int) -> Any:
+        """Return room for the counters of one component."""
+        return engine.xp.empty((max(1, self.most) * 2 * SLOT_PLANES, n_words), u32)
+
+    def fill(
+        self, engine: DeviceMemory, rows: Rows, number: int, component: int, visits: Visits,
+        counters: Any,
+    ) -> None:  # fmt: skip
+        """Count the free entries of all rows by class, for the component of that number.
+
+        ``component`` is the same number, or NONE if the lists are those of no component.
+        """
+        lo, hi = self.firsts[number : number + 2].tolist()
+        if lo == hi:
+            return
+        n_blocks = -(-(hi - lo) * self.team // warps_of(engine))
+        count(
+            engine, "count_component_by_class", rows, n_blocks, component, visits, visits.records,
+            0, counters, self.ranges[lo:hi], u32(hi - lo), u32(self.team),
+        )  # fmt: skip
+
+
+NONE = 0xFFFFFFFF
+"""Stands for no component, as in ``kernels/``."""
+
+
+def planes_of(largest: int) -> tuple[str, int]:
+    """Return the name and number of the planes that hold counts up to the largest."""
+    for name, planes in (("short_", SLOT_PLANES), ("", SUM_PLANES)):
+        if largest >> planes == 0:
+            return name, planes
+    return "long_", LONG_PLANES
+
+
+def staged_bytes(engine: DeviceMemory, planes: int) -> int:
+    """Return the shared memory in which a block adds up the counters of some classes."""
+    warps = int(engine.device.warps)
+    n_classes = (warps + 1) // 2 if planes > SUM_PLANES else warps
+    width = (-(-2 * planes // VECTOR) | 1) * VECTOR
+    return int(4 * n_classes * engine.device.lanes * width)
+
+
+class FreeCounts:
+    """Counts the free entries of rows in sets of columns, by class of column."""
+
+    def __init__(
+        self, engine: DeviceMemory, sets: Lines, covering: Lines, classes: Classes, n_others: float
+    ) -> None:
+        self.engine = engine
+        in_order = classes.in_order(engine, sets)
+        sizes = classes.sizes(engine, in_order)
+        self._starts = first_records(sizes)
+        self._largest = int(sizes.max(initial=0))
+        self.n_lists = sizes.size
+        self._visits = Visits(
+            engine, in_order, covering, engine.xp.asarray(EIGHT * self._starts),
+            EIGHT * int(self._starts[-1]), n_others, classes, is_own=False,
+        )  # fmt: skip
+
+    @property
+    def bits_per_row(self) -> int:
+        """Memory that counting takes, in bits per row."""
+        return 2 * SLOT_PLANES * Slots.largest(self._starts, 1) + 64 * self.n_lists
+
+    def count(self, rows: Rows, first: int = 0) -> Any:
+        """Return the free ones and zeros, ``(n_sets * n_classes, 2, n_rows)``.
+
+        Rows before the first are left out.
+        """
+        engine, n = self.engine, rows.n - first
+        slots = Slots.plan(engine, self._starts, 1, rows.n)
+        counters = slots.counters(engine, rows.n_words)
+        slots.fill(engine, rows, 0, NONE, self._visits, counters)
+        out = engine.xp.empty((self.n_lists, 2, n), u32)
+        name, planes = planes_of(self._largest)
+        lanes = engine.device.lanes
+        engine.device.launch(
+            f"unpack_{name}counts", (-(-rows.n // (32 * lanes)), 1), lanes * engine.device.warps,
+            [counters, slots.of_classes, u32(self.n_lists), i64(rows.n_words), i64(first), i64(n),
+             out],
+            staged_bytes(engine, planes),
+        )  # fmt: skip
+        return out

@@ -1,0 +1,305 @@
+"""Classes of rows and columns, each pair with its own weights: all engines draw the same bits."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support import oracle
+from support.host_device import HostDevice
+from support.places import GPU, needs_compiler, place
+from thali.bits import Factor, PackedTensor, pack
+from thali.data import BinaryTensor
+from thali.decide import fixed
+from thali.engines import Cover, RowUpdate
+from thali.engines.cpu.engine import CpuEngine
+from thali.engines.gpu.engine import GpuEngine
+from thali.model import Weights
+from thali.model.births import birth_death_tables, birth_tables
+from thali.streams import Stream, chain_key
+
+PLACES = ["1 thread", "2 threads", *GPU]
+
+
+class Case:
+    """Data, factors, and weights by class, all at random."""
+
+    def __init__(self, shape, n_components=4, seed=1, density=0.4, n_classes=(3, 5), share=0.8):
+        rng = np.random.default_rng(seed)
+        self.shape, self.n_components = shape, n_components
+        self.values, self.known = rng.random(shape) < 0.5, rng.random(shape) < share
+        self.known[0, 0] = True
+        self.factors = [Factor.from_dense(rng.random((n, n_components)) < density) for n in shape]
+        classes = [rng.integers(0, k, n) for n, k in zip(shape, n_classes, strict=True)]
+        for own, k in zip(classes, n_classes, strict=True):  # classes are numbered without gaps
+            own[: min(k, len(own))] = np.arange(min(k, len(own)))
+        sizes = [own.max() + 1 for own in classes]
+        plain = np.array([0.3, -0.3]) * rng.uniform(0.2, 2.0, (*sizes, 1, 1))
+        table = plain * np.array([1.0, 0.6, 0.3])[:, None]  # less, the more are integrated out
+        self.weights = Weights(table, *classes)
+        self.singles = rng.integers(0, 3, shape[0])
+        self.prior = fixed(np.linspace(-1.0, 1.0, n_components))
+
+    def loaded(self, engine):
+        data = self.values if self.known.all() else np.where(self.known, self.values, np.nan)
+        return engine.load(PackedTensor.from_tensor(BinaryTensor.from_any(data)))
+
+    def order(self, mode, rows=None):
+        return RowUpdate(
+            mode=mode,
+            rows=rows,
+            codes=self.factors[1 - mode],
+            is_held=np.arange(self.n_components) == 1,
+            weights=self.weights.fixed(),
+            singles=None if mode else self.singles if rows is None else self.singles[rows],
+            prior=self.prior,
+            stream=Stream(chain_key(3), np.uint64(5)),
+            site=1 + 64 * mode,
+        )
+
+    def update(self, engine, mode, rows=None):
+        factor, gained = self.loaded(engine).update(self.order(mode, rows), self.factors[mode])
+        return factor.words.tolist(), gained
+
+
+def by_loops(case, mode):
+    """Draw all entries of a factor, entry by entry (eq. 10 and 27); return the dense factor."""
+    own, other = (case.factors[m].dense().copy() for m in (mode, 1 - mode))
+    values, known = (np.moveaxis(a, mode, 0) for a in (case.values, case.known))
+    weights = case.weights.fixed().of_mode(mode)
+    stream = oracle.Stream(int(chain_key(3)), 5)
+    for row in range(len(own)):
+        singles = 0 if mode else case.singles[row]
+        for component in range(case.n_components):
+            if component == 1:  # it is held
+                continue
+            rest = np.arange(case.n_components) != component
+            score = int(case.prior[component])
+            for column in np.flatnonzero(known[row] & other[:, component]):
+                if not (own[row] & other[column] & rest).any():
+                    pair = weights.table[weights.rows[row], weights.columns[column], singles]
+                    score += int(pair[0 if values[row, column] else 1])
+            r = stream.bits(1 + 64 * mode, row, component)
+            own[row, component] = oracle.gibbs(score, r)
+    return own
+
+
+@pytest.mark.parametrize("engine", PLACES)
+@pytest.mark.parametrize("mode", [0, 1])
+def test_the_draws_are_those_of_plain_loops(mode, engine, monkeypatch):
+    """Every entry with its own weight."""
+    monkeypatch.setattr("thali.engines.host._MIN_WORK", 0)
+    case = Case((9, 70))
+    drawn, _ = case.loaded(place(engine)).update(case.order(mode), case.factors[mode])
+    assert drawn.dense().tolist() == by_loops(case, mode).tolist()
+
+
+MISTAKES = {
+    "another class of rows": ("* n_row_classes + of_rows[row]", "* n_row_classes + 0 * row"),
+    "the first class of columns": ("2 * (i64)(first + k) * n_row_classes", "0 * n_row_classes"),
+    "a class is forgotten": ("if (slots[first + k] == slots[first + k + 1]) continue;\n"
+                             "            const i64", "if (first + k == 2) continue;\n"
+                             "            const i64"),
+    "single-row components are forgotten": ("singles && i < n_rows ? singles[i] : 0", "0"),
+}  # fmt: skip
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    "mistake", [None, *(pytest.param(m, marks=[pytest.mark.slow] * (k > 0))
+                        for k, m in enumerate(MISTAKES))]
+)  # fmt: skip
+def test_mistakes_with_classes_are_found(mistake):
+    """Kernels that are wrong about classes do not draw what the CPU draws."""
+    device = HostDevice()
+    device.edit = MISTAKES.get(mistake)
+    case = Case((40, 70))
+    found = case.update(GpuEngine(device), 0)
+    assert (found == case.update(CpuEngine(1), 0)) == (mistake is None)
+
+
+@pytest.mark.parametrize("engine", GPU)
+@pytest.mark.parametrize(
+    ("shape", "n_components", "density", "n_classes", "share"),
+    [
+        ((70, 700), 5, 0.6, (7, 40), 0.9), ((9, 2000), 5, 0.9, (2, 1), 1.0),
+        ((4_200, 5), 5, 0.5, (30, 2), 0.9), ((300, 20_000), 4, 0.7, (40, 5), 1.0),
+        ((2, 1_100_000), 2, 0.97, (2, 1), 1.0), ((70, 300), 40, 0.5, (3, 9), 0.9),
+        ((5, 300), 200, 0.05, (2, 3), 0.9),
+    ],
+    ids=["many classes", "more than a byte", "more than a tile", "long classes",
+         "longest classes", "columns that many share", "more than fit in shared memory"],
+)  # fmt: skip
+def test_classes_of_any_size(shape, n_components, density, n_classes, share, engine, monkeypatch):
+    """Short and long classes, of rows and of columns, in either mode."""
+    monkeypatch.setattr("thali.engines.gpu.counting._MOST_SHARED", 2900)
+    case = Case(shape, n_components, 2, density, n_classes, share)
+    for mode in (0, 1):
+        assert case.update(place(engine), mode) == case.update(CpuEngine(1), mode)
+
+
+@pytest.mark.parametrize("engine", GPU)
+def test_rows_in_parts(engine, monkeypatch):
+    """Where there is no room for the counters of all rows, some are counted at a time."""
+    case = Case((700, 60))
+    rows = np.flatnonzero(np.random.default_rng(0).random(700) < 0.7)
+    counted = questions(case, CpuEngine(1))
+    expected = [case.update(CpuEngine(1), 0, some) for some in (None, rows)]
+    sizes = []
+
+    def some_rows(_, bits_per_row, n_rows):
+        sizes.append(bits_per_row)
+        return min(256, n_rows)
+
+    monkeypatch.setattr("thali.engines.gpu.device_memory.DeviceMemory.rows_to_count", some_rows)
+    assert [case.update(place(engine), 0, some) for some in (None, rows)] == expected
+    assert questions(case, place(engine)) == counted
+    assert len(sizes) == 5
+    assert min(sizes) > 0
+
+
+def questions(case, engine):
+    """All that is counted by class: three ranges of rows or columns."""
+    loaded = case.loaded(engine)
+    found = []
+    for mode, rows in ((0, (0, 700)), (0, (301, 650)), (1, (7, 60))):
+        sets = np.random.default_rng(2).random((3, case.shape[1 - mode])) < 0.5
+        cover = Cover(
+            case.factors[1 - mode], case.factors[mode], np.array([True, False, True, True])
+        )
+        classes = case.weights.of_mode(mode).columns
+        found.append(loaded.count_by_class(mode, rows, cover, pack(sets), classes).tolist())
+    return found
+
+
+@pytest.mark.parametrize("engine", PLACES)
+@pytest.mark.parametrize("share", [0.7, 1.0])
+@pytest.mark.parametrize("counted", [(True, False, True, True), (False,) * 4])
+@pytest.mark.parametrize("mode", [0, 1])
+def test_counts_by_class_of_column(mode, counted, share, engine):
+    """Free ones and zeros of every row, by set and class of column, against plain loops."""
+    case = Case((9, 300), share=share)
+    rng = np.random.default_rng(2)
+    sets = rng.random((2, case.shape[1 - mode])) < 0.5
+    rows = (2, case.shape[mode] - 1)
+    is_counted = np.array(counted)
+    own, other = (case.factors[m].dense()[:, is_counted].astype(int) for m in (mode, 1 - mode))
+    cover = Cover(case.factors[1 - mode], case.factors[mode], is_counted)
+    classes = case.weights.of_mode(mode).columns
+    counts = case.loaded(place(engine)).count_by_class(mode, rows, cover, pack(sets), classes)
+    values, known = (np.moveaxis(a, mode, 0) for a in (case.values, case.known))
+    free = known & ~(own @ other.T > 0)
+    assert counts.dtype == np.int64
+    for i, row in enumerate(range(*rows)):
+        for k in range(2):
+            for c in range(classes.max() + 1):
+                cells = free[row] & sets[k] & (classes == c)
+                n_ones = int((cells & values[row]).sum())
+                found = counts[i, k * (classes.max() + 1) + c].tolist()
+                assert found == [n_ones, int(cells.sum()) - n_ones]
+
+
+class Rates:
+    """Noise with given weights, for the tables of births."""
+
+    def __init__(self, weights):
+        self._weights = weights._replace(table=weights.table[:, :, :1])
+
+    def weights(self):
+        return self._weights
+
+
+@pytest.mark.parametrize("engine", GPU)
+@pytest.mark.parametrize("share", [0.8, 1.0])
+@pytest.mark.parametrize("n_components", [0, 4])
+def test_births(n_components, share, engine):
+    """How many single-row components rows get, and what is in them."""
+    case = Case((150, 90), n_components, density=0.2, share=share)
+    rows = np.flatnonzero(np.random.default_rng(1).random(150) < 0.8)
+    tables = birth_tables(3.0, 0.3, Rates(case.weights), 90, n_components)
+    births = []
+    for name in ("1 thread", engine):
+        job = case.order(0, rows)._replace(
+            weights=tables.weights, singles=np.minimum(case.singles, len(tables.prior) - 1)[rows]
+        )
+        users, born = case.loaded(place(name)).update_with_births(job, case.factors[0], tables)
+        births.append((users.words.tolist(), [w.tolist() for w in born.lines], born.covered))
+    assert births[0] == births[1]
+    assert len(births[0][1][0]) > 20
+
+
+@pytest.mark.parametrize("engine", GPU)
+@pytest.mark.parametrize("share", [0.8, 1.0])
+def test_births_and_deaths_one_at_a_time(share, engine):
+    """Every component with its own density."""
+    case = Case((150, 90), 4, density=0.2, share=share)
+    users = case.factors[0].dense().copy()
+    users[:, 2:] = False
+    users[[7, 90], [2, 3]] = True  # these may die
+    users = Factor.from_dense(users)
+    tables = birth_death_tables(0.3, np.array([0.1, 0.3, 0.6]), Rates(case.weights), 4)
+    results = []
+    for name in ("1 thread", engine):
+        job = case.order(0, np.arange(0, 150, 1))
+        found = case.loaded(place(name)).birth_death(
+            job, users, np.array([False, False, True, True]), tables
+        )
+        lines = [w.tolist() for w in found.births.lines]
+        results.append((lines, found.births.covered, found.density.tolist(),
+                        found.has_died.tolist()))  # fmt: skip
+    assert results[0] == results[1]
+    assert len(results[0][2]) > 5
+
+
+@pytest.mark.parametrize("engine", GPU)
+def test_data_on_a_device_are_freed_at_once(engine):
+    """What an engine keeps about classes does not keep the engine."""
+    case = Case((9, 70))
+    loaded = case.loaded(place(engine))
+    loaded.update(case.order(0), case.factors[0])
+    reference = weakref.ref(loaded)
+    gc.disable()
+    del loaded
+    gc.enable()
+    assert reference() is None
+
+
+@pytest.mark.parametrize("engine", ["1 thread", GPU[1]])
+@settings(deadline=None, max_examples=15, derandomize=True)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    shape=st.tuples(*2 * [st.sampled_from([1, 2, 5, 63, 64, 65, 130])]),
+)
+def test_transposing_a_matrix_swaps_the_factors(engine, seed, shape):
+    """Updating the second mode of the transpose draws the bits of the first mode."""
+    case, other = Case(shape, seed=seed), Case(shape, seed=seed)
+    other.values, other.known = case.values.T, case.known.T
+    other.factors, other.shape = case.factors[::-1], shape[::-1]
+    other.weights = case.weights.of_mode(1)
+    job = case.order(0)._replace(singles=None, site=1)
+    plain, gained = case.loaded(place(engine)).update(job, case.factors[0])
+    swapped, also = other.loaded(place(engine)).update(
+        other.order(1)._replace(site=1), other.factors[1]
+    )
+    assert plain.words.tolist() == swapped.words.tolist()
+    assert gained == also
+
+
+@pytest.mark.parametrize("engine", ["1 thread", GPU[1]])
+@settings(deadline=None, max_examples=15, derandomize=True)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_one_class_split_in_two_changes_no_bit(engine, seed):
+    """Classes with equal weights draw what a single class of that weight draws."""
+    case = Case((65, 130), seed=seed, n_classes=(1, 1))
+    expected = case.loaded(place(engine)).update(
+        case.order(0)._replace(weights=Weights(case.weights.fixed().table)), case.factors[0]
+    )
+    rng = np.random.default_rng(seed)
+    rows, columns = rng.permutation(np.arange(65) % 3), rng.permutation(np.arange(130) % 7)
+    case.weights = Weights(np.tile(case.weights.table, (3, 7, 1, 1)), rows, columns)
+    found = case.loaded(place(engine)).update(case.order(0), case.factors[0])
+    assert found[0].words.tolist() == expected[0].words.tolist()
+    assert found[1] == expected[1]
