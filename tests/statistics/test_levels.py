@@ -255,7 +255,7 @@ def test_rows_and_columns_shift_by_their_priors():
     right = shift_probabilities(levels._shifted, noise)
     wrong = mutate(
         "thali.sampler.levels",
-        [("_log_prior(n_rows, of_rows, -down)\n", "_log_prior(n_rows, of_rows, 0)\n")],
+        [("[[hyper.row_spread]], -downs)", "[[hyper.row_spread]], 0 * downs)")],
     )
     assert right == pytest.approx({k: v / total for k, v in expected.items()}, abs=1e-3)
     assert shift_probabilities(wrong._shifted, noise) != pytest.approx(right, abs=1e-2)

@@ -40,8 +40,8 @@ CHUNK = 1 << 11
 _SMALL = 1e-30
 """Smaller probabilities are not multiplied with those of seven other lines."""
 
-_MANY_ROWS, _OFFSET_EVERY = 2000, 8
-"""With more rows, the offset is drawn in one of so many sweeps."""
+_OFFSET_EVERY = 8
+"""The offset is drawn together with the levels of rows in one of so many sweeps."""
 
 
 def draw_levels(
@@ -120,15 +120,14 @@ def _draw_rows(stream: Stream, state: State, target: Target, u: float) -> Levels
     """Draw the spread of rows and the offset of all log odds at once, then the levels of rows.
 
     Given the levels, an offset could hardly move. It moves by whole numbers of ``_fine`` steps
-    here, because every offset has its own likelihoods of rows; with many rows, it moves in some
-    sweeps only.
+    here, because every offset has its own likelihoods of rows, and in some sweeps only.
     """
     noise: Levels = state.noise
     grids, hyper = noise.prior.grids, noise.hyper
     levels, of_jumps, classes = noise.column_classes
     counts = count_lines(state, target, 0, classes)
     engine, n_ones = target.engine, counts.n_ones.sum(axis=1)
-    is_offset_held = len(noise.rows) > _MANY_ROWS and int(stream.sweep) % _OFFSET_EVERY
+    is_offset_held = int(stream.sweep) % _OFFSET_EVERY > 0
 
     def likelihoods(offset: int) -> Likelihoods:
         odds = grids.columns[levels] + grids.offsets[offset]
@@ -199,14 +198,11 @@ def _shifted(noise: Levels, uniforms: list[float]) -> Levels:
         return noise
     rows, columns = noise.rows.astype(np.int64), noise.columns.astype(np.int64)
     shifts = _possible_shifts(noise, rows, columns)
-    n_rows, n_columns = np.bincount(rows), np.bincount(columns)
-    of_rows = grids.of_rows[hyper.row_spread]
-    log_priors = [
-        _log_prior(n_rows, of_rows, -down)
-        + _log_prior(n_columns, grids.of_columns[hyper.column_mean + up, hyper.column_spread], up)
-        for down, up, _ in shifts
-    ]
-    down, up, aside = shifts[_pick(np.array(log_priors), uniforms[LevelIndex.SHIFT])]
+    downs, ups, _ = np.array(shifts).T
+    of_columns = grids.of_columns[hyper.column_mean + ups, hyper.column_spread]
+    log_priors = _log_priors(rows, grids.of_rows[[hyper.row_spread]], -downs)
+    log_priors += _log_priors(columns, of_columns, ups)
+    down, up, aside = shifts[_pick(log_priors, uniforms[LevelIndex.SHIFT])]
     if down == up == aside == 0:
         return noise
     hyper = hyper._replace(column_mean=hyper.column_mean + up, offset=hyper.offset + aside)
@@ -232,10 +228,15 @@ def _possible_shifts(noise: Levels, rows: Index, columns: Index) -> list[tuple[i
     ]
 
 
-def _log_prior(numbers: Index, log_prior: NDArray[np.float64], shift: int) -> float:
-    """Return the log prior of so many lines at every level if all levels are shifted."""
-    levels = np.flatnonzero(numbers)
-    return float((numbers[levels] * log_prior[levels + shift]).sum())
+def _log_priors(
+    levels: Index, log_prior: NDArray[np.float64], shifts: Index
+) -> NDArray[np.float64]:
+    """Return the log prior of all lines after each shift; every shift may have its own prior."""
+    numbers = np.bincount(levels)
+    occurring = np.flatnonzero(numbers)
+    which = np.arange(len(log_prior))[:, None]
+    after: NDArray[np.float64] = log_prior[which, occurring + shifts[:, None]]
+    return after @ numbers[occurring].astype(np.float64)
 
 
 class LineCounts(NamedTuple):
