@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support import oracle
+from support.emulated_device import EmulatedDevice
 from support.host_device import HostDevice
 from support.places import GPU, needs_compiler, place
 from thali.bits import Factor, PackedTensor, pack
@@ -141,6 +142,32 @@ def test_classes_of_any_size(shape, n_components, density, n_classes, share, eng
         assert case.update(place(engine), mode) == case.update(CpuEngine(1), mode)
 
 
+@needs_compiler
+@pytest.mark.slow  # the same kernels with one thread per block are tested quickly above
+@pytest.mark.parametrize("has_classes", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "n_classes", "share"),
+    [((70, 700), (7, 40), 0.9), ((4_200, 5), (30, 2), 1.0), ((40, 4_000), (5, 3), 1.0)],
+    ids=["one warp per class", "more than a tile", "a team of warps per class"],
+)
+def test_warps_share_their_work(shape, n_classes, share, has_classes):
+    """Threads, warps and blocks as on a GPU."""
+    case = Case(shape, 3, 2, 0.7, n_classes if has_classes else (1, 1), share)
+    if not has_classes:
+        case.weights = Weights(case.weights.table)
+    for mode in (0, 1):
+        assert case.update(GpuEngine(EmulatedDevice()), mode) == case.update(CpuEngine(1), mode)
+    if has_classes and max(shape) < 1000:
+        assert births(case, GpuEngine(EmulatedDevice())) == births(case, CpuEngine(1))
+        sets = pack(np.random.default_rng(2).random((2, shape[1])) < 0.5)
+        cover = Cover(*case.factors[::-1], np.ones(3, bool))
+        counts = [
+            case.loaded(engine).count_by_class(0, (3, shape[0]), cover, sets, case.weights.columns)
+            for engine in (GpuEngine(EmulatedDevice()), CpuEngine(1))
+        ]
+        np.testing.assert_array_equal(*counts)
+
+
 @pytest.mark.parametrize("engine", GPU)
 def test_rows_in_parts(engine, monkeypatch):
     """Where there is no room for the counters of all rows, some are counted at a time."""
@@ -218,17 +245,19 @@ class Rates:
 def test_births(n_components, share, engine):
     """How many single-row components rows get, and what is in them."""
     case = Case((150, 90), n_components, density=0.2, share=share)
-    rows = np.flatnonzero(np.random.default_rng(1).random(150) < 0.8)
-    tables = birth_tables(3.0, 0.3, Rates(case.weights), 90, n_components)
-    births = []
-    for name in ("1 thread", engine):
-        job = case.order(0, rows)._replace(
-            weights=tables.weights, singles=np.minimum(case.singles, len(tables.prior) - 1)[rows]
-        )
-        users, born = case.loaded(place(name)).update_with_births(job, case.factors[0], tables)
-        births.append((users.words.tolist(), [w.tolist() for w in born.lines], born.covered))
-    assert births[0] == births[1]
-    assert len(births[0][1][0]) > 20
+    expected = births(case, CpuEngine(1))
+    assert births(case, place(engine)) == expected
+    assert len(expected[1][0]) > 20
+
+
+def births(case, engine):
+    """Memberships and new single-row components of most rows, and what they cover."""
+    rows = np.flatnonzero(np.random.default_rng(1).random(case.shape[0]) < 0.8)
+    tables = birth_tables(3.0, 0.3, Rates(case.weights), case.shape[1], case.n_components)
+    singles = np.minimum(case.singles, len(tables.prior) - 1)[rows]
+    job = case.order(0, rows)._replace(weights=tables.weights, singles=singles)
+    users, born = case.loaded(engine).update_with_births(job, case.factors[0], tables)
+    return users.words.tolist(), [w.tolist() for w in born.lines], born.covered
 
 
 @pytest.mark.parametrize("engine", GPU)
