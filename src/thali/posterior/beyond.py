@@ -31,7 +31,7 @@ class Beyond(NamedTuple):
     standard_error: float | None  # of the gain
     total: float | None  # the gain times the number of known entries
     evidence: float | None  # difference in log evidence, a rough estimate
-    n_hidden: int  # number of hidden entries, all chains together
+    n_hidden: int  # number of hidden entries, the same in all chains
 
     def plain(self) -> dict[str, Any]:
         """Return the numbers by name, in values that JSON can hold."""
@@ -47,14 +47,14 @@ def beyond_rates(draws: Draws) -> Beyond | None:
     if not pairs or draws.n_draws == 0:
         return None
     tried = [chosen.tried for _, chosen in pairs if chosen.tried is not None]
-    n_hidden = sum(part.n_hidden for part in tried)
+    n_hidden = max(part.n_hidden for part in tried)
     values, counts = np.unique(draws.n_components, return_counts=True)
     is_empty = all(end.kind == "none" or end.n_components == 0 for _, end in pairs)
     if is_empty and values[counts.argmax()] == 0:
         return Beyond(False, None, None, None, None, n_hidden)
     gain = float(np.mean([part.gain for part in tried]))
-    # Chains hide entries of their own, of which few are the same.
-    error = float(np.sqrt(np.sum([part.standard_error**2 for part in tried]))) / len(tried)
+    # All chains hide the same entries, so averaging over chains does not make it smaller.
+    error = float(np.mean([part.standard_error for part in tried]))
     evidence = float(np.mean([end.evidence - none.evidence for none, end in pairs]))
     return Beyond(True, gain, error, gain * draws.tensor.n_known, evidence, n_hidden)
 

@@ -37,6 +37,9 @@ _LEAST = -690.0
 CHUNK = 1 << 11
 """Lines that one thread does at a time, and that are added up together."""
 
+_NEGLIGIBLE = 50.0
+"""What is less probable by this much, in logarithms, is never drawn."""
+
 _SMALL = 1e-30
 """Smaller probabilities are not multiplied with those of seven other lines."""
 
@@ -70,21 +73,11 @@ def draw_levels(
     counts = count_lines(state, target, 1, classes)
     of_rows = grids.rows[levels] + grids.offsets[hyper.offset]
 
-    occurring, of_jumps = np.unique(jumps, return_inverse=True)
-    softplus = np.stack(
-        [_softplus(grids.columns, of_rows, of_rows + jump)[0] for jump in grids.jumps[occurring]]
-    )
-    table = _table(engine, counts, softplus, counts.n_ones.sum(axis=1), grids.columns, of_jumps)
-    relative = _relative(engine, table)
-    log_sums = sum_out(engine, relative, grids.of_columns[:, hyper.column_spread])
-    mean = _pick(log_sums, uniforms[LevelIndex.COLUMN_MEAN])
-    spread = hyper.column_spread
-    if prior.columns:
-        log_sums = sum_out(engine, relative, grids.of_columns[mean])
-        spread = _pick(log_sums, uniforms[LevelIndex.COLUMN_SPREAD])
-    columns = _draw(
-        engine, stream, site_of(Site.LEVELS, 1), relative, grids.of_columns[mean, spread]
-    )
+    if prior.columns or hyper.column_spread:
+        columns, mean, spread = _draw_columns(engine, stream, noise, counts, prior, uniforms)
+    else:  # one level for all columns
+        spread, mean = 0, _pick(_weigh_level(noise, counts), uniforms[LevelIndex.COLUMN_MEAN])
+        columns = np.full(len(jumps), mean)
     hyper = hyper._replace(column_mean=mean, column_spread=spread)
     if is_jump_held:
         return _moved(noise.with_columns(columns, jumps, hyper), counts, prior, uniforms)
@@ -149,6 +142,43 @@ def _draw_rows(stream: Stream, state: State, target: Target, u: float) -> Levels
     given = given if len(offsets) == 1 else likelihoods(offset)
     rows = _draw(engine, stream, site_of(Site.LEVELS, 0), given, grids.of_rows[spread])
     return noise.with_rows(rows, hyper._replace(row_spread=spread, offset=offset))
+
+
+def _draw_columns(
+    engine: Engine, stream: Stream, noise: Levels, counts: LineCounts, prior: Effects,
+    uniforms: list[float],
+) -> tuple[Index, int, int]:  # fmt: skip
+    """Draw mean and spread of the levels of columns, and the levels themselves."""
+    grids, hyper = noise.prior.grids, noise.hyper
+    of_rows = grids.rows[noise.row_classes[0]] + noise.offset
+    occurring, of_jumps = np.unique(noise.jumps, return_inverse=True)
+    softplus = np.stack(
+        [_softplus(grids.columns, of_rows, of_rows + jump)[0] for jump in grids.jumps[occurring]]
+    )
+    n_ones = counts.n_ones.sum(axis=1)
+    table = _table(engine, counts, softplus, n_ones, grids.columns, of_jumps)
+    relative = _relative(engine, table)
+    log_sums = sum_out(engine, relative, grids.of_columns[:, hyper.column_spread])
+    mean = _pick(log_sums, uniforms[LevelIndex.COLUMN_MEAN])
+    spread = hyper.column_spread
+    if prior.columns:
+        log_sums = sum_out(engine, relative, grids.of_columns[mean])
+        spread = _pick(log_sums, uniforms[LevelIndex.COLUMN_SPREAD])
+    log_prior = grids.of_columns[mean, spread]
+    return _draw(engine, stream, site_of(Site.LEVELS, 1), relative, log_prior), mean, spread
+
+
+def _weigh_level(noise: Levels, counts: LineCounts) -> NDArray[np.float64]:
+    """Return the log likelihood of a level that all columns have, up to a constant."""
+    grids = noise.prior.grids
+    of_rows = grids.rows[noise.row_classes[0]] + noise.offset
+    occurring, of_jumps = np.unique(noise.jumps, return_inverse=True)
+    uncovered, covered = _count_groups(counts.free, counts.known, of_jumps, len(occurring))
+    odds = np.add.outer(np.zeros(len(occurring)), of_rows)
+    log_weights: NDArray[np.float64] = counts.n_ones.sum() * grids.columns
+    log_weights -= _sum_softplus(uncovered, odds, grids.columns)
+    log_weights -= _sum_softplus(covered, odds + grids.jumps[occurring][:, None], grids.columns)
+    return log_weights
 
 
 def _moved(noise: Levels, counts: LineCounts, prior: Effects, uniforms: list[float]) -> Levels:
@@ -404,6 +434,8 @@ def sum_out(
     parts = np.zeros((-(-n_lines // CHUNK), len(log_prior)))  # whatever the number of threads
     engine.over_rows(_sum_out, n_lines, given.relative, prior, parts, step=CHUNK)
     sums: NDArray[np.float64] = parts.sum(axis=0)
+    if sums.max() > _LEAST + _NEGLIGIBLE:
+        return sums  # what is too small for these numbers is at most exp(_LEAST)
     for k in np.flatnonzero(np.isinf(sums)):  # too small for these numbers, but not impossible
         level = log_prior[k].argmax()
         if np.isinf(log_prior[k]).sum() == log_prior.shape[1] - 1:

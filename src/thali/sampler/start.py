@@ -24,18 +24,21 @@ from thali.model import Effects, Levels
 from thali.sampler.grow.growth import Growth
 from thali.sampler.grow.search import grow, improve, is_same, judged, pool
 from thali.sampler.grow.sides import log_evidence
-from thali.sampler.grow.trial import Tried, choose, hide, on_trial, rates_alone
+from thali.sampler.grow.trial import Trial, Tried, choose, hide, on_trial, rates_alone
 from thali.sampler.levels import draw_levels
 from thali.sampler.step import update_memberships
 from thali.sites import Site
 from thali.streams import Stream, start_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator, Sequence
+    from typing import TypeAlias
 
     from thali.sampler.grow.search import Judged
     from thali.sampler.state import State
     from thali.sampler.target import Target
+
+    _Grown: TypeAlias = tuple[Growth, Judged]
 
 log = logging.getLogger("thali")
 
@@ -121,31 +124,41 @@ def start(key: np.uint64, target: Target) -> Iterator[Starting]:
 def _search(key: np.uint64, host: Target) -> Iterator[Starting]:
     """Search for components; with effects, search twice, and let predictions decide.
 
-    Flat searches have no effects until components are grown, fitted ones begin with effects.
+    Flat searches have no effects until components are grown, fitted ones begin with effects. If a
+    flat start then has no use for effects, there is nothing to decide.
     """
     if not isinstance(host.priors.noise, Effects):
         yield from _family(key, host, range(host.n_starts), [])
         return
     # All chains hide the same entries: what they decide then differs by what they have found.
     trained, hidden = hide(start_key(np.uint64(0), _HIDING), host)
-    history: list[Attempted] = []
     none = Growth(start_key(key, _NONE), trained, is_flat=False)
-    empty = none.result()
-    candidates = [("none", empty, log_evidence(none))]
+    empty, evidence = none.result(), log_evidence(none)
+    history: list[Attempted] = []
     half, beaten = max(1, host.n_starts // 2), -inf
-    for number, kind in enumerate(("fitted", "flat")):
-        numbers = range(half * number, half * (number + 1))
-        for now in _family(key, trained, numbers, history, kind, beaten):
+    flat = yield from _grown(key, trained, half, history, "flat")
+    has_effects = flat[1].state.noise.weights().has_classes
+    candidates = [("none", empty, evidence)] if has_effects else []
+    for kind in ("fitted", "flat") if has_effects else ("flat",):
+        is_flat = kind == "flat"
+        # Where nothing is to be decided, a second start may agree with the first.
+        n_flat = half if has_effects else max(2, half)
+        numbers = range(half + 1, half + n_flat) if is_flat else range(half)
+        grown = [flat] if is_flat else []
+        for now in _family(key, trained, numbers, history, kind, beaten, grown):
             yield now._replace(stage=f"{kind}, {now.stage}")
         history = list(now.history)
         if now.stage == _GIVEN_UP:
             continue
-        evidence = now.history[-1].evidence
-        candidates.append((kind, now.state, evidence))
+        candidates.append((kind, now.state, now.history[-1].evidence))
         if host.shape[1] >= _LONG:
-            beaten = evidence - _HOPELESS
+            beaten = now.history[-1].evidence - _HOPELESS
     baseline = rates_alone(start_key(key, _RATES), trained, empty, hidden)
-    trials, tried = [], []
+    trials: list[Trial] = []
+    tried: list[Attempted] = []
+    if not has_effects:
+        told = Trial(empty, baseline, 0.0).against(baseline)
+        history.append(Attempted("tried", 0, evidence, "none", told))
     for number, (kind, state, evidence) in enumerate(candidates):
         trial = on_trial(start_key(key, _TRIALS + number), trained, state, hidden)
         trials.append(trial)
@@ -166,25 +179,18 @@ def _family(
     history: list[Attempted],
     kind: str = "",
     beaten: float = -inf,
+    before: Sequence[_Grown] = (),
 ) -> Iterator[Starting]:
-    """Grow several starts, pool them and improve the result.
+    """Grow several starts beside those from ``before``, pool them and improve the result.
 
     If a strict and a tolerant start have found the same, the search ends there; also if no start
     has an evidence above that of starts that are ``beaten`` already.
     """
-    grown: list[tuple[Growth, Judged]] = []
+    grown = list(before)
     agree = False
     for number in numbers:
-        growth = Growth(
-            start_key(key, 1 + number), host, is_strict=number % 2 == 0, is_flat=kind != "fitted"
-        )
-        for _ in grow(growth):
-            yield Starting(growth.state, tuple(history), f"start {number + 1} of {host.n_starts}")
-        growth.release()
-        now = judged(growth)
-        grown.append((growth, now))
-        history.append(Attempted("grown", now.state.n_components, now.value, kind))
-        if agree := len(grown) == 2 and is_same(grown[0][1].state, now.state):
+        grown.append((yield from _grown(key, host, number, history, kind)))
+        if agree := len(grown) == 2 and is_same(grown[0][1].state, grown[1][1].state):
             break
     grown.sort(key=lambda both: -both[1].value)
     growth, best = grown[0]
@@ -197,16 +203,33 @@ def _family(
         yield Starting(best.state, tuple(history), "pooling")
     for number in range(0 if agree else host.schedule.regrow):
         growth.state = best.state
-        before = judged(growth)  # again: the best so far may have been lucky
-        noise, best = abs(best.value - before.value), before
+        now = judged(growth)  # again: the best so far may have been lucky
+        noise, best = abs(best.value - now.value), now
+        least = now.value
         for now in improve(growth, best):
             best = now
             yield Starting(best.state, tuple(history), f"regrowing, round {number + 1}")
         history.append(Attempted("regrown", best.state.n_components, best.value, kind))
-        if best.value < before.value + max(_LITTLE, noise):
+        if best.value < least + max(_LITTLE, noise):
             break
     growth.state = best.state
     yield Starting(growth.result(), tuple(history), "done")
+
+
+def _grown(
+    key: np.uint64, host: Target, number: int, history: list[Attempted], kind: str
+) -> Generator[Starting, None, _Grown]:
+    """Grow one start, strict or tolerant, and return it with its evidence."""
+    is_strict = number % 2 == 0
+    growth = Growth(
+        start_key(key, 1 + number), host, is_strict=is_strict, is_flat=kind != "fitted"
+    )
+    for _ in grow(growth):
+        yield Starting(growth.state, tuple(history), f"start {number + 1} of {host.n_starts}")
+    growth.release()
+    now = judged(growth)
+    history.append(Attempted("grown", now.state.n_components, now.value, kind))
+    return growth, now
 
 
 def _for_all(key: np.uint64, state: State, target: Target) -> Iterator[State]:

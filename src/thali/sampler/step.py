@@ -26,12 +26,10 @@ if TYPE_CHECKING:
     from thali.sampler.target import Target
 
 
-_LARGE = 1 << 20
-"""Number of entries beyond which levels are not drawn in every sweep."""
-
-_EVERY = 4
-"""Levels of large tables are drawn every so many sweeps: many entries determine each of them, and
-a draw takes longer than the rest of a sweep."""
+_FEW, _MOST = 1 << 17, 8
+"""Levels are drawn in every sweep of a table with few entries, and once in up to eight sweeps of a
+larger one: many entries determine each of them, and a draw takes longer than the rest of a
+sweep."""
 
 
 def step(key: np.uint64, state: State, target: Target) -> tuple[State, Info]:
@@ -74,7 +72,7 @@ def draw_noise(stream: Stream, state: State, target: Target) -> Noise | Levels:
     """Draw error rates, or levels of rows and columns, given the factors."""
     prior = target.priors.noise
     if isinstance(prior, Effects):
-        if target.totals.n_known > _LARGE and state.sweep % _EVERY:
+        if state.sweep % min(max(1, target.totals.n_known // _FEW), _MOST):
             levels: Levels = state.noise
             return levels
         return draw_levels(stream, state, target)
