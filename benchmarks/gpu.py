@@ -182,7 +182,8 @@ def levels_of(shape, seed=3):
             (grids.of_rows[of_rows], shape[0]), (grids.of_columns[mean, spread], shape[1]),
         )
     )  # fmt: skip
-    hyper = Hyper(of_rows, mean, spread, jump, 0)
+    offset = int(np.abs(grids.offsets).argmin())
+    hyper = Hyper(of_rows, mean, spread, jump, 0, offset)
     return Levels(prior, rows, columns, np.full(shape[1], jump), hyper)
 
 

@@ -209,7 +209,8 @@ def test_levels_are_exported(posterior):
         ("column_level", noise.column_odds, noise.columns),
         ("jump", Effects().jump_sizes, noise.jumps),
     ):
-        np.testing.assert_array_equal(levels[name].sel(chain=1, draw=3), np.array(grid)[own])
+        expected = np.array(grid)[own].astype(np.float32)
+        np.testing.assert_array_equal(levels[name].sel(chain=1, draw=3), expected)
     assert "levels" not in posterior.to_datatree(factors=False).children
 
 

@@ -30,7 +30,7 @@ def posterior_of(*histories, n_components=None):
 
 
 def test_averages_over_chains():
-    """Means of gains and of differences in evidence; the error of a mean of independent gains."""
+    """Means of gains and of differences in evidence; errors too."""
     starts = history("flat", 4, 0.1, 0.03, -400.0), history("fitted", 3, 0.06, 0.04, -420.0)
     posterior = posterior_of(*starts)
     found = posterior.beyond_rates()
@@ -38,16 +38,16 @@ def test_averages_over_chains():
     assert found == Beyond(
         True,
         pytest.approx(0.08),
-        pytest.approx(0.025),
+        pytest.approx(0.035),
         pytest.approx(0.08 * n_known),
         pytest.approx(90.0),
-        600,
+        300,
     )
     lines = in_words(answer(posterior))
     assert len(lines) == 6
     assert lines[2] == (
         "The components raise the log score of hidden entries by 0.0800 nats an entry (standard "
-        f"error 0.0250) beyond row and column rates: {0.08 * n_known:,.0f} nats for all known "
+        f"error 0.0350) beyond row and column rates: {0.08 * n_known:,.0f} nats for all known "
         "entries."
     )
 
@@ -66,7 +66,7 @@ def test_nothing_is_a_sentence_and_no_number():
     """If no chain began with components and most draws have none; otherwise there are numbers."""
     none, one = history("none", 0, 0.001, 0.002, -500.0), history("flat", 1, 0.0, 0.1, -500.0)
     found = posterior_of(none, none, n_components=0).beyond_rates()
-    assert found == Beyond(False, None, None, None, None, 600)
+    assert found == Beyond(False, None, None, None, None, 300)
     assert beyond_in_words(found.plain()) == NOTHING
     json.dumps(found.plain(), allow_nan=False)
     for starts, number in (((none, none), 1), ((none, one), 0)):

@@ -33,10 +33,11 @@ def make(n_rows, n_columns, n_components, *, seed=0, unknown=0.3, prior=SMALL, s
     grids = prior.grids
     levels = rng.choice(len(grids.rows), n_rows, p=np.exp(grids.of_rows[spread]))
     columns, jumps = (rng.integers(len(grid), size=n_columns) for grid in grids[1:3])
-    noise = Levels(prior, levels, columns, jumps, Hyper(spread, 2, 1, 1, 1))
+    noise = Levels(prior, levels, columns, jumps, Hyper(spread, 2, 1, 1, 1, 7))
     has = rng.random((n_rows, n_components)) < 0.4
     covered = (has[:, None, :] & codes[None]).any(axis=2)
-    log_odds = grids.rows[levels][:, None] + grids.columns[columns] + grids.jumps[jumps] * covered
+    log_odds = grids.rows[levels][:, None] + noise.column_odds[columns]
+    log_odds = log_odds + grids.jumps[jumps] * covered
     dense = (rng.random(covered.shape) < expit(log_odds)).astype(float)
     dense[rng.random(dense.shape) < unknown] = np.nan
     return dense, Components(codes, odds, noise)
@@ -58,7 +59,11 @@ def brute_force(row, components):
             one = np.empty(n_columns)
             for d in range(n_columns):
                 is_covered = any(z and codes[d, l] for l, z in enumerate(state))
-                log_odds = level + prior.column_levels[noise.columns[d]]
+                log_odds = (
+                    level
+                    + prior.column_levels[noise.columns[d]]
+                    + prior.offsets[noise.hyper.offset]
+                )
                 log_odds += is_covered * prior.jump_sizes[noise.jumps[d]]
                 one[d] = 1.0 / (1.0 + math.exp(-log_odds))
                 if row[d] == 1:

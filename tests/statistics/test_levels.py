@@ -197,8 +197,8 @@ def test_one_weight_for_all_columns_is_rejected(monkeypatch):
 
 MISTAKES = {
     "half of the ones": (
-        "counts.n_ones.sum(axis=1), grids.rows",
-        "0.5 * counts.n_ones.sum(axis=1), grids.rows",
+        "engine, n_ones = target.engine, counts.n_ones.sum(axis=1)",
+        "engine, n_ones = target.engine, 0.5 * counts.n_ones.sum(axis=1)",
     ),
     "a prior that is not normalised": (
         "prior[: log_prior.shape[1]] = np.exp(log_prior).T",
