@@ -86,12 +86,11 @@ _QUIET = click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
 )
 @click.option(
     "--noise",
-    type=click.Choice(["auto", "effects", "unequal", "equal", "as-published"]),
-    default="auto",
+    type=click.Choice(["unequal", "equal", "effects", "as-published"]),
+    default="unequal",
     show_default=True,
-    help="Effects: some rows and columns are fuller than others; unequal or equal error rates of "
-    "ones and zeros; auto: effects for matrices whose number of components is inferred, otherwise "
-    "unequal; as-published is not a posterior.",
+    help="Unequal or equal error rates of ones and zeros; effects: some rows and columns are "
+    "fuller than others; as-published is not a posterior.",
 )
 @DENSITY
 @click.option(

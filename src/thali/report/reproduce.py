@@ -6,7 +6,6 @@ from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from thali.model import Fixed, Model, PerComponent
-from thali.model.model import usual_noise
 from thali.sampler import Schedule
 
 if TYPE_CHECKING:
@@ -40,8 +39,7 @@ def arguments(settings: Settings) -> dict[str, Any]:
     >>> arguments(settings)
     {'noise': 'equal', 'chains': 2, 'warmup': 50, 'draws': 100, 'seed': 7}
     """
-    noise = usual_noise(len(settings.shape), settings.model.n_components)
-    usual = Model(noise=noise)
+    usual = Model()
     given = {
         field.name: getattr(settings.model, field.name)
         for field in fields(Model)
