@@ -30,7 +30,8 @@ from thali.engines.gpu.engine import GpuEngine
 from thali.model import Effects, Levels, Model
 from thali.model.effects import Hyper
 from thali.sampler import Schedule, Target, chain, start, step
-from thali.sampler.levels import count_lines, draw_levels
+from thali.sampler.level_counts import count_lines
+from thali.sampler.levels import draw_levels
 from thali.sampler.schedule import MOVES
 from thali.sampler.step import update_mode
 from thali.streams import Stream, chain_key

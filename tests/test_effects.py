@@ -16,7 +16,7 @@ from thali.model import Effects, Levels, Model
 from thali.posterior.answer import answer, in_words
 from thali.posterior.beyond import NOTHING
 from thali.sampler import Schedule, Target, chain
-from thali.sampler.levels import CHUNK
+from thali.sampler.level_likelihoods import CHUNK
 from thali.streams import chain_key
 
 pytestmark = pytest.mark.filterwarnings(f"ignore::{NotConverged.__module__}.NotConverged")

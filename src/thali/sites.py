@@ -183,6 +183,7 @@ class LevelIndex(IntEnum):
     JUMP_SPREAD = 4
     SHIFT = 5  # of all rows against all columns
     OFFSET = 6
+    GROUPS = 7  # of offsets
 
 
 class OwnComponentIndex(IntEnum):

@@ -47,7 +47,7 @@ def effects(
     >>> import thali
     >>> from matplotlib.figure import Figure
     >>> data = thali.simulate((30, 40), 1, spurious=0.05, seed=1)
-    >>> few = {"n_components": 1, "chains": 2, "warmup": 50, "draws": 100, "seed": 1}
+    >>> few = {"n_components": 1, "chains": 2, "warmup": 100, "draws": 400, "seed": 1}
     >>> posterior = thali.sample(data.tensor, noise="effects", **few)
     >>> axes = thali.pl.effects(posterior, figure=Figure())
     >>> axes[1, 0].get_xlabel()

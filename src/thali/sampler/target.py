@@ -14,7 +14,7 @@ from thali.engines.choose import choose
 from thali.errors import EngineUnavailable
 from thali.model import Effects, Levels, Model, PerComponent
 from thali.model.simulate import Simulated
-from thali.sampler.levels import count_lines
+from thali.sampler.level_counts import count_lines
 from thali.sampler.schedule import MANY, Schedule
 from thali.sampler.state import State
 from thali.sites import Site, site_of

@@ -63,7 +63,7 @@ def levels(posterior: Posterior) -> tuple[LineLevels, LineLevels]:
     >>> import thali
     >>> from thali import views
     >>> data = thali.simulate((30, 40), 1, spurious=0.05, seed=1)
-    >>> few = {"n_components": 1, "chains": 2, "warmup": 50, "draws": 100, "seed": 1}
+    >>> few = {"n_components": 1, "chains": 2, "warmup": 100, "draws": 400, "seed": 1}
     >>> posterior = thali.sample(data.tensor, noise="effects", **few)
     >>> rows, columns = views.levels(posterior)
     >>> rows.mean.shape, columns.share.shape

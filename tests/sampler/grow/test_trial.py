@@ -58,7 +58,7 @@ def test_probabilities_of_hidden_entries():
 
 def test_components_that_predict_go_on():
     """The truth predicts better than row and column rates alone."""
-    data, users, codes = table()
+    data, users, codes = table(shape=(150, 100))
     target = target_of(data)
     trained, hidden = hide(KEY, target)
     truth = on_trial(KEY, trained, trained.initial(KEY, [users, codes]), hidden)
