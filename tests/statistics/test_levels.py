@@ -166,11 +166,18 @@ def largest(one, other):
     return z.max(), compare.bound(one.shape[1])
 
 
-@pytest.mark.parametrize("kind", ["parallel", pytest.param("serial", marks=pytest.mark.slow)])
-def test_geweke_with_effects(kind):
+@pytest.mark.parametrize(
+    ("kind", "n"),
+    [
+        ("parallel", QUICK // 2),
+        pytest.param("parallel", QUICK, marks=pytest.mark.slow),
+        pytest.param("serial", QUICK, marks=pytest.mark.slow),
+    ],
+)
+def test_geweke_with_effects(kind, n):
     """Prior moments of everything survive alternating data and parameters."""
     moves = MOVES if kind == "parallel" else {}
-    found, limit = largest(prior_samples(QUICK), chain_samples(QUICK, kind, **moves))
+    found, limit = largest(prior_samples(n), chain_samples(n, kind, **moves))
     assert found < limit
 
 

@@ -22,12 +22,15 @@ from support.compile_once import compile_once
 FEW = {"chains": 2, "warmup": 30, "draws": 10, "seed": 0, "progress": False}
 
 
-def data(shape, unknown=0.1):
-    return thali.simulate(shape, 3, spurious=0.1, unknown=unknown, seed=0).tensor
+def data(shape, unknown=0.1, **spreads):
+    return thali.simulate(shape, 3, spurious=0.1, unknown=unknown, seed=0, **spreads).tensor
 
 
 def answer(shape, **settings):
-    posterior = thali.sample(data(shape), **FEW | settings)
+    # Without effects in the data, kernels for several classes of rows and columns are not needed.
+    uneven = {"row_spread": 1.0, "column_spread": 1.0} if "noise" in settings else {}
+    posterior = thali.sample(data(shape, **uneven), **FEW | settings)
+    assert posterior.n_that_matter.size
     posterior.point_estimate()
     posterior.predict()
     posterior.align()
@@ -48,7 +51,9 @@ JOBS = [
     lambda: transform(None),
     lambda: answer((40, 20), schedule="serial-integrated"),
     lambda: answer((40, 20), noise="effects"),
+    lambda: answer((40, 20), noise=thali.model.Effects(jumps=True)),
     lambda: transform(3, noise="effects"),
+    lambda: transform(15, noise="effects"),  # too many to enumerate
     lambda: answer((400, 40)),
 ]
 
