@@ -338,7 +338,7 @@ def one_kind(shape, n_components, levels, rounds, *, is_profiled):
             timed(lambda m=m: count_lines(now[0], buffet, m, classes[m]), 2) for m in (0, 1)
         )
         drawing = timed(lambda: draw_levels(stream, now[0], buffet), 1, warm=1)
-        print(f"  levels, every fourth sweep: counting rows {rows[1]:.0f} ms, columns "
+        print(f"  levels, every eighth sweep: counting rows {rows[1]:.0f} ms, columns "
               f"{columns[1]:.0f}, the whole draw {drawing[1]:.0f} ms; {bits_of(shape):.2f} bits "
               "an entry", flush=True)  # fmt: skip
         if is_profiled:
