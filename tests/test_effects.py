@@ -1,6 +1,7 @@
 """Row and column effects through the public calls: draws, storage, predictions, and refusals."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,10 @@ from thali.sampler.level_likelihoods import CHUNK
 from thali.streams import chain_key
 
 pytestmark = pytest.mark.filterwarnings(f"ignore::{NotConverged.__module__}.NotConverged")
-SHORT = {"chains": 2, "warmup": 20, "draws": 12, "seed": 3, "progress": False}
+BRIEF = Schedule(starts=2, regrow=1)
+SHORT = {
+    "chains": 2, "warmup": 20, "draws": 12, "seed": 3, "progress": False, "schedule": BRIEF,
+}  # fmt: skip
 
 
 def table(n_rows=70, n_columns=40, seed=0):
@@ -164,8 +168,8 @@ def test_the_same_draws_on_a_gpu(engine):
 
 def test_many_rows_start_on_some_of_them():
     """Levels of all rows are drawn before their memberships."""
-    schedule = Schedule(first_rows=200)
-    found = thali.sample(table(800), noise="effects", **SHORT, schedule=schedule)
+    schedule = replace(BRIEF, first_rows=200)
+    found = thali.sample(table(800), noise="effects", **SHORT | {"schedule": schedule})
     assert found.n_components_table().idxmax() == 2
     assert len(found.draw(0, 0).state.noise.rows) == 800
 

@@ -1,11 +1,14 @@
 """The GPU engine's kernels built for the host, in place of a CUDA device."""
 
 import ctypes
+import fcntl
+import os
 import shutil
 import subprocess
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import gettempdir
 
 import numpy as np
 
@@ -18,15 +21,25 @@ def compiler():
 
 @cache
 def library(edit=None):
-    """Compile the kernels with one thread per block; an edit, (old, new), breaks them."""
-    folder, text = Path(mkdtemp(prefix="thali-")), source()
+    """Compile the kernels with one thread per block; an edit, (old, new), breaks them.
+
+    They are kept beside Numba's, so that the processes of one run of the tests compile them once.
+    """
+    text = source()
     if edit is not None:
         assert text.count(edit[0]) == 1, f"{text.count(edit[0])} places read {edit[0]!r}"
         text = text.replace(*edit)
-    (folder / "kernels.cpp").write_text(text)
-    command = [compiler(), "-O1", "-std=c++17", "-Wall", "-Werror", "-fPIC", "-shared"]
-    command += ["-o", str(folder / "kernels.so"), str(folder / "kernels.cpp")]
-    subprocess.run(command, check=True, capture_output=True, text=True)
+    root = Path(os.environ.get("NUMBA_CACHE_DIR", gettempdir()))
+    folder = root / f"thali-kernels-{sha256(text.encode()).hexdigest()[:16]}"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # others wait until it is there
+        if not (folder / "kernels.so").exists():
+            (folder / "kernels.cpp").write_text(text)
+            command = [compiler(), "-O1", "-std=c++17", "-Wall", "-Werror", "-fPIC", "-shared"]
+            command += ["-o", str(folder / "new.so"), str(folder / "kernels.cpp")]
+            subprocess.run(command, check=True, capture_output=True, text=True)
+            (folder / "new.so").rename(folder / "kernels.so")
     return ctypes.CDLL(str(folder / "kernels.so"))
 
 
