@@ -11,6 +11,7 @@ from thali.data import BinaryTensor
 from thali.model import Beta, Effects, Gamma, Levels, Model, PerComponent
 from thali.model.effects import Hyper
 from thali.sampler import Schedule, State, Target, step
+from thali.sampler.level_counts import count_groups, count_lines
 from thali.streams import chain_key
 
 SMALL = Effects(
@@ -284,3 +285,49 @@ def test_bad_grids_are_refused():
     ):
         with pytest.raises(ValueError, match=message):
             Effects(**wrong)
+
+
+def weights_by_definition(noise, covered, data, which):
+    """The log likelihood of every offset, common level or common jump, entry by entry."""
+    grids = noise.prior.grids
+    offset, columns, jumps = noise.offset, grids.columns[noise.columns], grids.jumps[noise.jumps]
+    grid = {"offset": grids.offsets, "level": grids.columns, "jump": grids.jumps}[which]
+    found = []
+    for value in grid:
+        offset, columns, jumps = (
+            value if name == which else now
+            for name, now in (("offset", offset), ("level", columns), ("jump", jumps))
+        )
+        odds = grids.rows[noise.rows][:, None] + columns + offset + jumps * covered
+        found.append(np.nansum(data * odds - np.logaddexp(0.0, odds) * ~np.isnan(data)))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("which", ["offset", "level", "jump"])
+def test_what_all_columns_share_is_weighed_by_the_likelihood(which):
+    """Offset, one level and one jump, from counts by class; a mistake in the counts is noticed."""
+    rng = np.random.default_rng(5)
+    z, u = rng.random((30, 2)) < 0.5, rng.random((20, 2)) < 0.5
+    data = (rng.random((30, 20)) < 0.4).astype(float)
+    data[rng.random(data.shape) < 0.1] = np.nan
+    rows, columns, jumps = rng.integers(3, size=30), rng.integers(3, size=20), np.ones(20, int)
+    noise = Levels(SMALL, rows, columns, jumps, Hyper(1, 1, 1, 1, 0, 3))
+    target = Target.prepare(data, MODEL, Schedule(), threads=1)
+    state = State(
+        (Factor.from_dense(z), Factor.from_dense(u)), noise, 1.0, (np.array(0.0), np.array(0.3)),
+        (0, 0), 0,
+    )  # fmt: skip
+    counts = count_lines(state, target, 1, noise.row_classes[1])
+    expected = weights_by_definition(noise, (z.astype(int) @ u.T) > 0, data, which)
+    name = {"offset": "_weigh_offsets", "level": "_weigh_level", "jump": "_weigh_jump"}[which]
+    more = (noise.prior.grids.offsets,) if which == "offset" else ()
+
+    def differences(levels, counts):
+        return np.diff(getattr(levels, name)(noise, counts, *more))
+
+    right = differences(module(LEVELS), counts)
+    np.testing.assert_allclose(right, np.diff(expected), rtol=1e-9, atol=1e-9)
+    wrong = mutate(LEVELS, [], count_groups=lambda free, known, *rest: count_groups(
+        known, known, *rest
+    )[::-1])  # fmt: skip
+    assert np.abs(differences(wrong, counts) - right).max() > 1.0

@@ -72,9 +72,9 @@ def draw_levels(
     if is_jump_held:
         return _moved(noise.with_columns(columns, jumps, hyper), counts, prior, uniforms)
 
-    occurring, of_columns = np.unique(columns, return_inverse=True)
     spread = hyper.jump_spread
     if prior.jumps or spread:
+        occurring, of_columns = np.unique(columns, return_inverse=True)
         softplus = np.stack(
             [softplus_table(grids.jumps, None, of_rows + b)[0] for b in grids.columns[occurring]]
         )
@@ -91,10 +91,7 @@ def draw_levels(
             engine, stream, site_of(Site.JUMPS, 1), relative, grids.of_jumps[mean, spread]
         )
     else:  # one jump for all columns
-        _, covered = count_groups(counts.free, counts.known, of_columns, len(occurring))
-        odds = np.add.outer(grids.columns[occurring], of_rows)
-        log_weights = counts.n_ones[:, 1].sum() * grids.jumps
-        log_weights -= sum_softplus(covered, odds, grids.jumps)
+        log_weights = _weigh_jump(noise.with_columns(columns, jumps, hyper), counts)
         mean = _pick(log_weights, uniforms[LevelIndex.JUMP_MEAN])
         jumps = np.full(len(columns), mean)
     hyper = hyper._replace(jump_mean=mean, jump_spread=spread)
@@ -175,6 +172,18 @@ def _weigh_level(noise: Levels, counts: LineCounts) -> NDArray[np.float64]:
     log_weights: NDArray[np.float64] = counts.n_ones.sum() * grids.columns
     log_weights -= sum_softplus(uncovered, odds, grids.columns)
     log_weights -= sum_softplus(covered, odds + grids.jumps[occurring][:, None], grids.columns)
+    return log_weights
+
+
+def _weigh_jump(noise: Levels, counts: LineCounts) -> NDArray[np.float64]:
+    """Return the log likelihood of a jump that all columns have, up to a constant."""
+    grids = noise.prior.grids
+    of_rows = grids.rows[noise.row_classes[0]] + noise.offset
+    occurring, of_columns = np.unique(noise.columns, return_inverse=True)
+    _, covered = count_groups(counts.free, counts.known, of_columns, len(occurring))
+    odds = np.add.outer(grids.columns[occurring], of_rows)
+    log_weights: NDArray[np.float64] = counts.n_ones[:, 1].sum() * grids.jumps
+    log_weights -= sum_softplus(covered, odds, grids.jumps)
     return log_weights
 
 
