@@ -55,7 +55,7 @@ def test_effects_are_exact(name):
     """Number of components and prediction follow the exact posterior."""
     model, settings = CASES[name]
     walked, expected = problem(model, **settings)
-    compare.assert_matches(*collect(walked, QUICK), expected)
+    compare.assert_matches(*collect(walked, 3 * QUICK), expected)
 
 
 # --- Geweke ----------------------------------------------------------------------------------
