@@ -25,7 +25,7 @@ RESULTS = ROOT / "docs" / "results"
 SHAPE = (200, 500)
 WITHOUT_MOVES = Schedule(
     "serial-integrated", split_merge=0, anchored=0, guided=0, compound=0, reseat=0, residual=0,
-    toggle=0, starts=0,
+    toggle=0, seeded=0, starts=0,
 )  # fmt: skip
 """From nothing, row by row and bit by bit: the corrected sampler as far as the paper goes."""
 

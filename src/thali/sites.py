@@ -78,6 +78,10 @@ class Site(IntEnum):
     HIDDEN = 52  # entries that starts on trial do not know
     TRUE_LEVELS = 53  # simulated: levels of rows and columns, jumps of columns
 
+    SEEDED = 54  # birth or death around a seed row: the same three uses
+    SEEDED_ROWS = 55
+    SEEDED_CODES = 56
+
 
 class BirthDeathIndex(IntEnum):
     """Indices at ``Site.BIRTH_DEATH``, for every row."""
@@ -171,6 +175,17 @@ class ToggleIndex(IntEnum):
     FIRST = 0  # the component whose users change
     SECOND = 1  # the component whose users they are
     DECISION = 2  # three numbers: a block of columns, the decision by it, and by all columns
+
+
+class SeededIndex(IntEnum):
+    """Indices at ``Site.SEEDED``."""
+
+    IS_BIRTH = 0
+    SEED = 1
+    SIZE = 2  # how many rows the component begins with
+    VICTIM = 3  # death
+    DENSITY = 4
+    DECISION = 5  # three numbers: a block of columns, the decision by it, and by all columns
 
 
 class LevelIndex(IntEnum):

@@ -105,8 +105,7 @@ class Effects:
     def log_prior(self, noise: Levels) -> float:
         """Return the log prior probability of levels, jumps, means and spreads (eq. 26)."""
         grids, hyper = self.grids, noise.hyper
-        total = grids.of_rows[hyper.row_spread][noise.rows].sum()
-        total += grids.of_columns[hyper.column_mean, hyper.column_spread][noise.columns].sum()
+        total = self.log_levels(noise)
         total += grids.of_jumps[hyper.jump_mean, hyper.jump_spread][noise.jumps].sum()
         n_spreads = len(self.spreads)
         choices = (
@@ -116,6 +115,13 @@ class Effects:
             len(grids.offsets),
         )
         return float(total) - float(np.log(choices).sum())
+
+    def log_levels(self, noise: Levels) -> float:
+        """Return the log prior probability of the levels, given their means and spreads."""
+        grids, hyper = self.grids, noise.hyper
+        total = grids.of_rows[hyper.row_spread][noise.rows].sum()
+        total += grids.of_columns[hyper.column_mean, hyper.column_spread][noise.columns].sum()
+        return float(total)
 
 
 class Hyper(NamedTuple):

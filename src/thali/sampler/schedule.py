@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from thali.checks import count
 
 SCHEDULES = ("parallel", "serial", "serial-integrated")
-MOVES = ("split_merge", "anchored", "guided", "compound", "reseat", "residual", "toggle")
+MOVES = ("split_merge", "anchored", "guided", "compound", "reseat", "residual", "toggle", "seeded")
 """Names of the moves, in the order in which they are tried."""
 
 MANY = 4
@@ -36,7 +36,7 @@ class Schedule:
         would adapt as if everything were noise, or as if every row had components of its own, and
         a chain takes long to leave such states. Applies only to chains whose components are not
         grown: with a fixed number of components, or without ``starts``.
-    split_merge, anchored, guided, compound, reseat, residual, toggle
+    split_merge, anchored, guided, compound, reseat, residual, toggle, seeded
         How often each move of whole components is tried per sweep (:mod:`thali.sampler.moves`).
         If more than ten components are expected, the moves are tried proportionally more often;
         with more than 16,384 columns, half as often.
@@ -64,6 +64,7 @@ class Schedule:
     reseat: int = 2
     residual: int = 1
     toggle: int = 2
+    seeded: int = 2
     starts: int = 4
     regrow: int = 6
     first_rows: int = 4096

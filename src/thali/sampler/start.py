@@ -165,7 +165,7 @@ def _search(key: np.uint64, host: Target) -> Iterator[Starting]:
         reached = trial.state.n_components, evidence, kind, trial.against(baseline)
         tried.append(Attempted("tried", *reached))
         yield Starting(trial.state, (*history, *tried), "on trial")
-    best = choose(trials)
+    best = choose(trials, [evidence for _, _, evidence in candidates])
     growth = Growth(start_key(key, _LAST), host, is_flat=False)
     growth.state = host.recount(trials[best].state)
     chosen = tried[best]._replace(stage="chosen")

@@ -31,7 +31,7 @@ _CLASSES = {
     )
 }
 
-_BEFORE = {"Schedule": {"first_rows": 0, "starts": 0, "toggle": 0}}
+_BEFORE = {"Schedule": {"first_rows": 0, "starts": 0, "toggle": 0, "seeded": 0}}
 """Settings of runs that were drawn before these settings existed, and whose headers therefore
 lack them. Such a run can be loaded, but not resumed: its random stream differs."""
 

@@ -27,15 +27,22 @@ def target_of(data):
     return Target.prepare(data, Model(noise=Effects()), Schedule(), threads=1)
 
 
-@pytest.mark.parametrize("unknown", [0.0, 0.1])
-def test_a_share_of_the_known_entries_is_hidden(unknown):
-    """They are known, their values are right, and nothing else is forgotten."""
-    data, _, _ = table(unknown=unknown)
+@pytest.mark.parametrize(
+    ("shape", "unknown", "share"),
+    [((60, 40), 0.0, 0.2), ((60, 40), 0.1, 0.2), ((400, 300), 0, 0.05)],
+)
+def test_a_share_of_the_known_entries_is_hidden(shape, unknown, share):
+    """They are known, their values are right, and nothing else is forgotten.
+
+    Their number is within five standard deviations of its mean.
+    """
+    data, _, _ = table(shape=shape, unknown=unknown)
     target = target_of(data)
     trained, hidden = hide(KEY, target)
     values = data[hidden.rows, hidden.columns]
     np.testing.assert_array_equal(values, hidden.values)
-    assert 0.02 < len(values) / target.totals.n_known < 0.08
+    n_known = target.totals.n_known
+    assert abs(len(values) - share * n_known) < 5.0 * np.sqrt(share * (1.0 - share) * n_known)
     assert trained.totals.n_known == target.totals.n_known - len(values)
     assert trained.totals.n_ones == target.totals.n_ones - hidden.values.sum()
     again = hide(KEY, target)[1]

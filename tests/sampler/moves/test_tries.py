@@ -14,7 +14,7 @@ from thali.streams import chain_key
 
 ALL = {
     "split_merge": 5, "anchored": 3, "guided": 5, "compound": 3, "reseat": 3, "residual": 2,
-    "toggle": 2,
+    "toggle": 2, "seeded": 2,
 }  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from thali.model import Levels, PerComponent
 from thali.model.priors import log_bernoulli, log_rates, log_repeats
 from thali.sampler.gains import uncovered_gains
 from thali.sampler.grow.values import log_paths, log_sums
+from thali.sampler.level_evidence import summed_out
 from thali.sampler.moves.proposal import log_rate
 from thali.sampler.step import update_memberships, update_mode
 
@@ -182,7 +183,10 @@ def log_evidence(growth: Growth, n_draws: int = _DRAWS) -> float:
     is_fitted = state.n_components > 0 or isinstance(state.noise, Levels)
     noise = state.noise if is_fitted else growth.result().noise
     log_likelihood: float = noise.log_likelihood(target.counts(state))
-    return total + log_likelihood + priors.noise.log_prior(noise)
+    total += log_likelihood + priors.noise.log_prior(noise)
+    if isinstance(noise, Levels):
+        total += summed_out(state, target) - noise.prior.log_levels(noise)
+    return total
 
 
 def choose_side(shape: tuple[int, ...]) -> Side:

@@ -30,14 +30,16 @@ if TYPE_CHECKING:
     from thali.sampler.state import State
     from thali.sampler.target import Target
 
-SHARE, MOST = 0.05, 50_000
-"""Share of the known entries to hide, and their largest number."""
+_SHARE, _LARGEST_SHARE, _ENOUGH, _MOST = 0.05, 0.2, 4000, 50_000
+"""Share of the known entries to hide; a larger one while they are not enough to tell two starts
+apart; and their largest number."""
 
 _SWEEPS, _USED = 60, 40
 """Number of sweeps of a trial, and how many of them, at the end, are used for predictions."""
 
-_MARGIN = 1.0
-"""Standard errors by which a start with more components must predict better."""
+_MARGIN, _WIDE_MARGIN = 1.0, 2.0
+"""Standard errors by which a start with more components must predict better: if the evidence says
+the same, and if it does not."""
 
 _ONE = np.uint64(1)
 
@@ -75,7 +77,8 @@ class Trial(NamedTuple):
 
 def hide(key: np.uint64, target: Target) -> tuple[Target, Hidden]:
     """Return a target that does not know some entries, and these entries."""
-    share = min(SHARE, MOST / max(1, target.totals.n_known))
+    n_known = max(1, target.totals.n_known)
+    share = min(max(_SHARE, _ENOUGH / n_known), _LARGEST_SHARE, _MOST / n_known)
     host = cast("HostEngine", target.engine)
     engine, hidden = host.hide(Stream(key, np.uint64(0)), share)
     return target._replace(engine=engine), hidden
@@ -113,13 +116,18 @@ def rates_alone(
     return np.log(np.maximum(chance, 1e-300))
 
 
-def choose(trials: list[Trial]) -> int:
-    """Return the number of the start that goes on: fewest components among the best."""
+def choose(trials: list[Trial], evidence: list[float]) -> int:
+    """Return the number of the start that goes on: fewest components among the best.
+
+    A start that predicts best must do so by more than chance, compared with one that has fewer
+    components; if the evidence is against it, by more than twice as much.
+    """
     best = max(range(len(trials)), key=lambda k: trials[k].score)
     for k in sorted(range(len(trials)), key=lambda k: (trials[k].n_components, k)):
         gain = trials[best].scores - trials[k].scores  # entry by entry
+        margin = _MARGIN if evidence[best] > evidence[k] else _WIDE_MARGIN
         # The sum of the differences against its standard error; without hidden entries, a tie.
-        if len(gain) == 0 or gain.sum() <= _MARGIN * gain.std() * np.sqrt(len(gain)):
+        if len(gain) == 0 or gain.sum() <= margin * gain.std() * np.sqrt(len(gain)):
             return k
     return best
 

@@ -13,6 +13,7 @@ from thali.sampler.moves.guided import GUIDED
 from thali.sampler.moves.move import Attempt
 from thali.sampler.moves.own_component import OWN_COMPONENT
 from thali.sampler.moves.residual import REPLACEMENT, RESIDUAL
+from thali.sampler.moves.seeded import SEEDED
 from thali.sampler.moves.split_merge import SPLIT_MERGE
 from thali.sampler.moves.toggle import TOGGLE
 from thali.sampler.schedule import MOVES
@@ -32,7 +33,7 @@ _FEW = 10
 
 BUFFET: dict[str, Move] = {
     move.name: move
-    for move in (SPLIT_MERGE, ANCHORED, GUIDED, COMPOUND, OWN_COMPONENT, RESIDUAL, TOGGLE)
+    for move in (SPLIT_MERGE, ANCHORED, GUIDED, COMPOUND, OWN_COMPONENT, RESIDUAL, TOGGLE, SEEDED)
 }
 """Moves for an inferred number of components."""
 
