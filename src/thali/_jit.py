@@ -36,6 +36,7 @@ KERNEL_FILES = (
     "engines/cpu/score_bits.py",
     "engines/cpu/serial.py",
     "engines/cpu/vertical.py",
+    "engines/cpu/vertical_by_class.py",
     "engines/cpu/visits.py",
     "sampler/gains.py",
     "sampler/level_counts.py",

@@ -74,7 +74,7 @@ class CpuEngine(RowDraws):
     ) -> tuple[Factor, Births]:
         """Carry out a work order, then draw all single-row components of its rows anew."""
         prepared = self.prepare(job, factor)
-        data, order, _, classes, segments = prepared
+        data, order, _, classes, segments, _ = prepared
         n_rows = prepared.n_rows
         n_new, density = np.zeros((2, n_rows), np.int64)
         born = n_new, density, np.zeros((n_rows, 2), np.int64)
@@ -102,7 +102,7 @@ class CpuEngine(RowDraws):
     ) -> BirthDeaths:
         """Try the birth or death of one single-row component in the rows of a work order."""
         prepared = self.prepare(job, factor)
-        data, order, words, classes, segments = prepared
+        data, order, words, classes, segments, _ = prepared
         n_rows = prepared.n_rows
         n_new, density = np.zeros((2, n_rows), np.int64)
         born = n_new, density, np.zeros((n_rows, 2), np.int64)
