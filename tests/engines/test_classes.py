@@ -188,6 +188,33 @@ def test_counts_by_class_of_column(mode, counted, share, engine):
                 assert found == [n_ones, int(cells.sum()) - n_ones]
 
 
+@pytest.mark.parametrize("engine", ["1 thread", "2 threads", *GPU])
+@pytest.mark.parametrize("counted", [(True, False, True, True), (False,) * 4])
+@pytest.mark.parametrize("share", [0.7, 1.0])
+@pytest.mark.parametrize("mode", [0, 1])
+def test_gains_by_class(mode, share, counted, engine, monkeypatch):
+    """What rows gain by sets of columns: large, of a single column, empty; against plain loops."""
+    monkeypatch.setattr("thali.engines.host._MIN_WORK", 0)
+    case = Case((70, 300), share=share)
+    weights = case.weights.rounded()  # so that sums are exact in any order
+    sets = np.zeros((4, case.shape[1 - mode]), bool)
+    sets[0] = np.random.default_rng(2).random(sets.shape[1]) < 0.5
+    sets[1, 66] = sets[3, 3:40] = True
+    rows = (2, case.shape[mode] - 1)
+    is_counted = np.array(counted)
+    own, other = (case.factors[m].dense()[:, is_counted].astype(int) for m in (mode, 1 - mode))
+    cover = Cover(case.factors[1 - mode], case.factors[mode], is_counted)
+    loaded = case.loaded(place(engine))
+    gains = loaded.gains_by_class(mode, rows, cover, pack(sets), weights)
+    values, known = (np.moveaxis(a, mode, 0) for a in (case.values, case.known))
+    free = known & ~(own @ other.T > 0)
+    one, zero = np.moveaxis(case.weights.rounded().of_mode(mode).table[:, :, 0], -1, 0)
+    own_mode = weights.of_mode(mode)
+    index = own_mode.rows[:, None], own_mode.columns[None]
+    worth = np.where(values, one[index], zero[index]) * free
+    assert gains.tolist() == (worth @ sets.T)[slice(*rows)].tolist()
+
+
 @pytest.mark.parametrize("engine", GPU)
 @pytest.mark.parametrize("share", [0.8, 1.0])
 @pytest.mark.parametrize("n_components", [0, 4])

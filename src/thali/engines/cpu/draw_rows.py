@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
 _VERTICAL_ROWS = 256
 _ROWS_PER_WORD = 48
+_ROWS_PER_WORD_BY_CLASS = 24
 """The vertical form is faster if there are at least so many rows, and so many rows per word of a
-row: that is, if rows are many and short (measured by benchmarks/forms.py)."""
+row: that is, if rows are many and short (measured by benchmarks/forms.py). With classes, it is
+faster already for longer rows."""
 
 _MOST_VISITS = 1 << 23
 """Words of memory that the vertical form may use for its list of visits."""
@@ -130,7 +132,7 @@ class RowDraws(HostRows):
         data, order, before, classes, segments, _ = prepared
         codes, n_rows = order[1], len(order[0])
         work = n_rows * max(1, len(codes)) * codes.shape[1]
-        if len(codes) and self._is_vertical(n_rows, codes):
+        if len(codes) and self._is_vertical(n_rows, codes, has_classes=len(classes) > 0):
             after = np.zeros_like(before)
             draw = self._vertical(job, prepared, after)
 
@@ -173,13 +175,14 @@ class RowDraws(HostRows):
             lo, hi, *data, kinds, order, before, after, *visits, sizes
         )
 
-    def _is_vertical(self, n_rows: int, codes: Words) -> bool:
+    def _is_vertical(self, n_rows: int, codes: Words, *, has_classes: bool) -> bool:
         n_components, width = codes.shape
         if width * WORD > vertical.MAX_COLUMNS or sys.byteorder != "little":
             return False
         if self.form != "auto":
             return self.form == "vertical"
-        if n_rows < max(_VERTICAL_ROWS, _ROWS_PER_WORD * width):
+        per_word = _ROWS_PER_WORD_BY_CLASS if has_classes else _ROWS_PER_WORD
+        if n_rows < max(_VERTICAL_ROWS, per_word * width):
             return False
         # The list of visits has an entry per column and pair of components that share the column.
         n_ones = int(count_ones(codes).sum())
