@@ -63,26 +63,45 @@ def test_many_short_rows_are_drawn_vertically(monkeypatch):
     assert used == [(0, 2_000)]
 
 
+KERNEL, CALLER = "thali.engines.cpu.vertical_by_class", "thali.engines.cpu.draw_rows"
 MISTAKES = {
-    "a kind too few": ("numbers[classes[i], singles[i]] = n\n", "numbers[classes[i]] = n\n"),
-    "the weight of another class": ("plan[n] = c, 0, 1 << plane", "plan[n] = 0, 0, 1 << plane"),
-    "ones of the last class": ("ones = ONES + (n_ones if is_even else slot) * _T",
-                               "ones = ONES + slot * _T"),
-    "a full counter is not emptied": ("                        n_ones = _0\n", ""),
-    "columns that change places": ("visit(s, visits, at, FREE + slot * _T, ones",
-                                   "visit(s, visits, at, FREE + (slot ^ _1) * _T, ones"),
+    "all rows are of one class": (
+        CALLER, "number_kinds(classes, singles", "number_kinds(0 * classes, singles"
+    ),
+    "columns in their own order": (CALLER, "job.is_held, places)", "job.is_held, NO_CLASSES)"),
+    "single-row components are forgotten": (
+        CALLER, "number_kinds(classes, singles", "number_kinds(classes, 0 * singles"
+    ),
+    "a kind too few": (
+        KERNEL, "numbers[classes[i], singles[i]] = n\n", "numbers[classes[i]] = n\n"
+    ),
+    "the weight of another class": (
+        KERNEL, "plan[n] = c, 0, 1 << plane", "plan[n] = 0, 0, 1 << plane"
+    ),
+    "ones of the last class": (
+        KERNEL, "ones = ONES + (n_ones if is_even else slot) * _T", "ones = ONES + slot * _T"
+    ),
+    "a full counter is not emptied": (KERNEL, "                        n_ones = _0\n", ""),
+    "columns that change places": (
+        KERNEL, "visit(s, visits, at, FREE + slot * _T, ones",
+        "visit(s, visits, at, FREE + (slot ^ _1) * _T, ones",
+    ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "mistake", [None, *(pytest.param(m, marks=[pytest.mark.slow] * (k > 0))
-                        for k, m in enumerate(MISTAKES))]
+    "mistake", [None, *(pytest.param(m, marks=[pytest.mark.slow] * (place == KERNEL))
+                        for m, (place, _, _) in MISTAKES.items())]
 )  # fmt: skip
 def test_mistakes_are_found(mistake, monkeypatch):
     """A form that is wrong about classes does not draw the same bits."""
     if mistake is not None:
-        mutant = mutate("thali.engines.cpu.vertical_by_class", [MISTAKES[mistake]])
-        monkeypatch.setattr(module("thali.engines.cpu.draw_rows"), "vertical_by_class", mutant)
+        name, *edit = MISTAKES[mistake]
+        mutant = mutate(name, [edit])
+        if name == KERNEL:  # it has to be compiled
+            monkeypatch.setattr(module(CALLER), "vertical_by_class", mutant)
+        else:
+            monkeypatch.setattr(module(CALLER).RowDraws, "_vertical", mutant.RowDraws._vertical)
     is_same = True
     for is_even in (False, True):
         case = Case((40, 300), 6, is_even=is_even, n_classes=(7, 5))
