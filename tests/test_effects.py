@@ -96,6 +96,19 @@ def test_starts_tell_candidates_apart(posterior):
         assert tried[0].evidence < chosen.evidence
 
 
+def test_a_one_gains_as_much_more_everywhere():
+    """As integers, too: engines then need one count of ones for all classes."""
+    prior = Effects()
+    rng = np.random.default_rng(0)
+    flat = prior.flat((200, 300), 0.1, 0.1)
+    rows, columns = rng.integers(20, 45, 200), rng.integers(8, 25, 300)
+    for size in prior.jump_sizes:
+        noise = Levels(prior, rows, columns, flat.jumps, flat.hyper).with_jump(size)
+        one, zero = np.moveaxis(noise.weights().fixed().table, -1, 0)
+        assert np.unique(one - zero).tolist() == [round(size * 2**24)]
+        assert abs(noise.weights().table - noise.rounded_weights().table).max() <= 2.0**-25
+
+
 def test_without_components_none_is_found():
     """Row and column rates alone make no component, although rows and columns differ."""
     rng = np.random.default_rng(4)

@@ -117,6 +117,15 @@ def test_set_bits(dense, first_row):
     assert np.array_equal(words, pack(before))
 
 
+@pytest.mark.parametrize("n_lines", [1, 5, 63, 64, 65, 200])
+@pytest.mark.parametrize("n_positions", [0, 1, 64, 1_000])
+def test_bits_of_many_lines_are_gathered(n_lines, n_positions):
+    """Line by line, or all lines at once: the bits are the same; positions may repeat."""
+    dense = random_bits(n_lines, 700, 0.5, seed=3)
+    positions = np.random.default_rng(4).integers(0, 700, n_positions)
+    assert np.array_equal(gather_bits(pack(dense), positions), pack(dense[:, positions]))
+
+
 @check
 @given(MATRIX, SEED)
 def test_gather_and_scatter(dense, seed):

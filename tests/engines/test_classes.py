@@ -9,61 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support import oracle
+from support.classes import Case, Rates, births
 from support.emulated_device import EmulatedDevice
 from support.host_device import HostDevice
 from support.places import GPU, needs_compiler, place
-from thali.bits import Factor, PackedTensor, pack
-from thali.data import BinaryTensor
-from thali.decide import fixed
-from thali.engines import Cover, RowUpdate
+from thali.bits import Factor, pack
+from thali.engines import Cover
 from thali.engines.cpu.engine import CpuEngine
 from thali.engines.gpu.engine import GpuEngine
 from thali.model import Weights
-from thali.model.births import birth_death_tables, birth_tables
-from thali.streams import Stream, chain_key
+from thali.model.births import birth_death_tables
+from thali.streams import chain_key
 
-PLACES = ["1 thread", "2 threads", *GPU]
-
-
-class Case:
-    """Data, factors, and weights by class, all at random."""
-
-    def __init__(self, shape, n_components=4, seed=1, density=0.4, n_classes=(3, 5), share=0.8):
-        rng = np.random.default_rng(seed)
-        self.shape, self.n_components = shape, n_components
-        self.values, self.known = rng.random(shape) < 0.5, rng.random(shape) < share
-        self.known[0, 0] = True
-        self.factors = [Factor.from_dense(rng.random((n, n_components)) < density) for n in shape]
-        classes = [rng.integers(0, k, n) for n, k in zip(shape, n_classes, strict=True)]
-        for own, k in zip(classes, n_classes, strict=True):  # classes are numbered without gaps
-            own[: min(k, len(own))] = np.arange(min(k, len(own)))
-        sizes = [own.max() + 1 for own in classes]
-        plain = np.array([0.3, -0.3]) * rng.uniform(0.2, 2.0, (*sizes, 1, 1))
-        table = plain * np.array([1.0, 0.6, 0.3])[:, None]  # less, the more are integrated out
-        self.weights = Weights(table, *classes)
-        self.singles = rng.integers(0, 3, shape[0])
-        self.prior = fixed(np.linspace(-1.0, 1.0, n_components))
-
-    def loaded(self, engine):
-        data = self.values if self.known.all() else np.where(self.known, self.values, np.nan)
-        return engine.load(PackedTensor.from_tensor(BinaryTensor.from_any(data)))
-
-    def order(self, mode, rows=None):
-        return RowUpdate(
-            mode=mode,
-            rows=rows,
-            codes=self.factors[1 - mode],
-            is_held=np.arange(self.n_components) == 1,
-            weights=self.weights.fixed(),
-            singles=None if mode else self.singles if rows is None else self.singles[rows],
-            prior=self.prior,
-            stream=Stream(chain_key(3), np.uint64(5)),
-            site=1 + 64 * mode,
-        )
-
-    def update(self, engine, mode, rows=None):
-        factor, gained = self.loaded(engine).update(self.order(mode, rows), self.factors[mode])
-        return factor.words.tolist(), gained
+PLACES = ["1 thread", "2 threads", "vertical", *GPU]
 
 
 def by_loops(case, mode):
@@ -122,7 +80,7 @@ def test_mistakes_with_classes_are_found(mistake):
     assert (found == case.update(CpuEngine(1), 0)) == (mistake is None)
 
 
-@pytest.mark.parametrize("engine", GPU)
+@pytest.mark.parametrize("engine", ["vertical", *GPU])
 @pytest.mark.parametrize(
     ("shape", "n_components", "density", "n_classes", "share"),
     [
@@ -138,8 +96,9 @@ def test_classes_of_any_size(shape, n_components, density, n_classes, share, eng
     """Short and long classes, of rows and of columns, in either mode."""
     monkeypatch.setattr("thali.engines.gpu.counting._MOST_SHARED", 2900)
     case = Case(shape, n_components, 2, density, n_classes, share)
+    reference = CpuEngine(1, "horizontal")
     for mode in (0, 1):
-        assert case.update(place(engine), mode) == case.update(CpuEngine(1), mode)
+        assert case.update(place(engine), mode) == case.update(reference, mode)
 
 
 @needs_compiler
@@ -229,14 +188,31 @@ def test_counts_by_class_of_column(mode, counted, share, engine):
                 assert found == [n_ones, int(cells.sum()) - n_ones]
 
 
-class Rates:
-    """Noise with given weights, for the tables of births."""
-
-    def __init__(self, weights):
-        self._weights = weights._replace(table=weights.table[:, :, :1])
-
-    def weights(self):
-        return self._weights
+@pytest.mark.parametrize("engine", ["1 thread", "2 threads", *GPU])
+@pytest.mark.parametrize("counted", [(True, False, True, True), (False,) * 4])
+@pytest.mark.parametrize("share", [0.7, 1.0])
+@pytest.mark.parametrize("mode", [0, 1])
+def test_gains_by_class(mode, share, counted, engine, monkeypatch):
+    """What rows gain by sets of columns: large, of a single column, empty; against plain loops."""
+    monkeypatch.setattr("thali.engines.host._MIN_WORK", 0)
+    case = Case((70, 300), share=share)
+    weights = case.weights.rounded()  # so that sums are exact in any order
+    sets = np.zeros((4, case.shape[1 - mode]), bool)
+    sets[0] = np.random.default_rng(2).random(sets.shape[1]) < 0.5
+    sets[1, 66] = sets[3, 3:40] = True
+    rows = (2, case.shape[mode] - 1)
+    is_counted = np.array(counted)
+    own, other = (case.factors[m].dense()[:, is_counted].astype(int) for m in (mode, 1 - mode))
+    cover = Cover(case.factors[1 - mode], case.factors[mode], is_counted)
+    loaded = case.loaded(place(engine))
+    gains = loaded.gains_by_class(mode, rows, cover, pack(sets), weights)
+    values, known = (np.moveaxis(a, mode, 0) for a in (case.values, case.known))
+    free = known & ~(own @ other.T > 0)
+    one, zero = np.moveaxis(case.weights.rounded().of_mode(mode).table[:, :, 0], -1, 0)
+    own_mode = weights.of_mode(mode)
+    index = own_mode.rows[:, None], own_mode.columns[None]
+    worth = np.where(values, one[index], zero[index]) * free
+    assert gains.tolist() == (worth @ sets.T)[slice(*rows)].tolist()
 
 
 @pytest.mark.parametrize("engine", GPU)
@@ -248,16 +224,6 @@ def test_births(n_components, share, engine):
     expected = births(case, CpuEngine(1))
     assert births(case, place(engine)) == expected
     assert len(expected[1][0]) > 20
-
-
-def births(case, engine):
-    """Memberships and new single-row components of most rows, and what they cover."""
-    rows = np.flatnonzero(np.random.default_rng(1).random(case.shape[0]) < 0.8)
-    tables = birth_tables(3.0, 0.3, Rates(case.weights), case.shape[1], case.n_components)
-    singles = np.minimum(case.singles, len(tables.prior) - 1)[rows]
-    job = case.order(0, rows)._replace(weights=tables.weights, singles=singles)
-    users, born = case.loaded(engine).update_with_births(job, case.factors[0], tables)
-    return users.words.tolist(), [w.tolist() for w in born.lines], born.covered
 
 
 @pytest.mark.parametrize("engine", GPU)

@@ -190,7 +190,7 @@ def test_one_weight_for_all_columns_is_rejected(monkeypatch):
     """The comparison with enumeration fails if columns share their gains."""
     edits = [
         (
-            f"weights[of_segments[s], n_integrated, {x}]",
+            f"weights[of_segments[starts[r]], n_integrated, {x}]",
             f"weights[weights.shape[0] - 1, n_integrated, {x}]",
         )
         for x in (0, 1)

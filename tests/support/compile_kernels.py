@@ -52,6 +52,7 @@ JOBS = [
     lambda: answer((40, 20), schedule="serial-integrated"),
     lambda: answer((40, 20), noise="effects"),
     lambda: answer((40, 20), noise=thali.model.Effects(jumps=True)),
+    lambda: answer((300, 20), n_components=3, noise="effects"),  # the vertical form by class
     lambda: transform(3, noise="effects"),
     lambda: transform(15, noise="effects"),  # too many to enumerate
     lambda: answer((400, 40)),

@@ -41,6 +41,9 @@ Index: TypeAlias = NDArray[np.int64]
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
+_BITS_PER_SQUARE = 256
+"""Number of bits that are gathered one by one in the time of one transposition of 64 x 64 bits."""
+
 _LOW_HALF = np.uint64(0xFFFFFFFF)
 
 
@@ -206,13 +209,38 @@ def transpose(words: Words, n_columns: int) -> Words:
 @jit
 def gather_bits(words: Words, positions: Index) -> Words:
     """Return the bits at some positions of every line as packed lines."""
-    out = np.zeros((words.shape[0], (positions.shape[0] + WORD - 1) // WORD), np.uint64)
-    for line in range(words.shape[0]):
-        for i in range(positions.shape[0]):
-            p = positions[i]
-            bit = (words[line, p >> 6] >> np.uint64(p & 63)) & _ONE
-            out[line, i >> 6] |= bit << np.uint64(i & 63)
+    n_lines, n = words.shape[0], positions.shape[0]
+    out = np.zeros((n_lines, (n + WORD - 1) // WORD), np.uint64)
+    start = 0
+    while start < n_lines:
+        stop = min(start + WORD, n_lines)
+        if (stop - start) * n > _BITS_PER_SQUARE * (words.shape[1] + out.shape[1]):
+            _gather_words(words[start:stop], positions, out[start:stop])
+        else:
+            for line in range(start, stop):
+                for i in range(n):
+                    p = positions[i]
+                    bit = (words[line, p >> 6] >> np.uint64(p & 63)) & _ONE
+                    out[line, i >> 6] |= bit << np.uint64(i & 63)
+        start = stop
     return out
+
+
+@jit
+def _gather_words(words: Words, positions: Index, out: Words) -> None:
+    """Gather the bits of up to 64 lines, all lines at once: transpose, move words, transpose."""
+    n_lines, n = words.shape[0], positions.shape[0]
+    across = np.zeros((WORD * words.shape[1], 1), np.uint64)
+    transpose_rows(0, n_lines, words, across)
+    square = np.empty(WORD, np.uint64)
+    for w in range(out.shape[1]):
+        width = min(WORD, n - w * WORD)
+        for i in range(width):
+            square[i] = across[positions[w * WORD + i], 0]
+        square[width:] = _ZERO
+        transpose64(square)
+        for line in range(n_lines):
+            out[line, w] = square[line]
 
 
 @jit

@@ -156,6 +156,14 @@ class Engine(Protocol):
         result is then ``(n_rows, n_classes * n_column_classes, 2)``.
         """
 
+    def gains_by_class(
+        self, mode: int, rows: tuple[int, int], cover: Cover, sets: Words, weights: Weights
+    ) -> NDArray[np.float64]:
+        """Return what every row of a range gains by covering its free entries in sets of columns.
+
+        Rows and columns have classes (eq. 27). Returns ``(n_rows, n_sets)``.
+        """
+
     def count_in_window(self, rows: Index, window: slice, cover: Cover, classes: Words) -> Index:
         """Count as :meth:`count_by_class`, for any rows of the first mode and some columns.
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import expit, log_expit, logit, logsumexp
 
+from thali.decide import SCALE
 from thali.model.noise_kinds import EFFECTS
 from thali.model.weights import Weights
 
@@ -282,8 +283,10 @@ class Levels:
     def _weights(self) -> Weights:
         zero = log_expit(-self.log_odds)
         gain = zero[..., 1] - zero[..., 0]
-        # The log odds, which are higher by the jump, are the difference of both gains.
-        jumps = self.prior.grids.jumps[self.column_classes[1]]
+        # The log odds, which are higher by the jump, are the difference of both gains. It is a
+        # whole number of units, so that both gains are rounded by as much: where all jumps are
+        # equal, a one then gains as much more everywhere, and engines count less.
+        jumps = np.rint(self.prior.grids.jumps[self.column_classes[1]] * SCALE) / SCALE
         table = np.stack([gain + jumps, gain], axis=-1)[:, :, None]
         if table.shape[:2] == (1, 1):  # no effects: as fast as with two rates
             return Weights(table)

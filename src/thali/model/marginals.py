@@ -64,28 +64,48 @@ def _patterns(members: Index, densities: NDArray[np.float64]) -> tuple[Index, ND
 
 
 @jit
+def _list_fresh(of_classes: NDArray[np.float64], covers: Index) -> tuple[Index, Index]:
+    """List the classes that only the first component of each pattern covers.
+
+    Classes without rows gain nothing, and are left out. Returns where the list of every pattern
+    begins, and the lists.
+    """
+    n_columns, n_classes = of_classes.shape
+    matters = np.zeros(n_classes, np.bool_)
+    for column in range(n_columns):
+        for c in range(n_classes):
+            matters[c] |= of_classes[column, c] != 0.0
+    starts = np.zeros(covers.shape[0] + 1, np.int64)
+    lists = np.empty(covers.shape[0] * n_classes, np.int64)
+    n = 0
+    for pattern in range(covers.shape[0]):
+        fresh = free_word(covers[pattern], covers[pattern & (pattern - 1)])
+        for c in range(n_classes):
+            if matters[c] and (fresh >> c) & 1:
+                lists[n] = c
+                n += 1
+        starts[pattern + 1] = n
+    return starts, lists[:n]
+
+
+@jit
 def _weigh(
-    of_classes: NDArray[np.float64], covers: Index, prior: NDArray[np.float64], column: int,
-    gains: NDArray[np.float64], out: NDArray[np.float64],
+    of_classes: NDArray[np.float64], fresh: tuple[Index, Index], prior: NDArray[np.float64],
+    column: int, gains: NDArray[np.float64], out: NDArray[np.float64],
 ) -> float:  # fmt: skip
     """Compute the log weights of a column's patterns; return the largest.
 
     The gain of a pattern is the gain without its first component, plus that of the classes of
     rows that only this component covers.
     """
+    starts, lists = fresh
     gains[0] = 0.0
     out[0] = prior[0]
     largest = out[0]
     for pattern in range(1, prior.shape[0]):
-        rest = pattern & (pattern - 1)
-        gain = gains[rest]
-        fresh = free_word(covers[pattern], covers[rest])
-        c = 0
-        while fresh:
-            if fresh & 1:
-                gain += of_classes[column, c]
-            fresh >>= 1
-            c += 1
+        gain = gains[pattern & (pattern - 1)]
+        for k in range(starts[pattern], starts[pattern + 1]):
+            gain += of_classes[column, lists[k]]
         gains[pattern] = gain
         out[pattern] = gain + prior[pattern]
         largest = max(largest, out[pattern])
@@ -98,10 +118,11 @@ def _total(
 ) -> float:
     """Return the log marginal likelihood of all columns, relative to no cover."""
     covers, prior = _patterns(members, densities)
+    fresh = _list_fresh(of_classes, covers)
     gains, weights = np.empty(prior.shape[0]), np.empty(prior.shape[0])
     total = 0.0
     for column in range(of_classes.shape[0]):
-        largest = _weigh(of_classes, covers, prior, column, gains, weights)
+        largest = _weigh(of_classes, fresh, prior, column, gains, weights)
         rest = 0.0
         for weight in weights:
             if largest - weight < _NEGLIGIBLE:
@@ -126,11 +147,12 @@ def _draw(
 ) -> Words:  # fmt: skip
     """Draw a pattern for every column and set its bits."""
     covers, prior = _patterns(members, densities)
+    fresh = _list_fresh(of_classes, covers)
     codes = np.zeros((members.shape[0], (of_classes.shape[0] + 63) >> 6), np.uint64)
     gains, weights = np.empty(prior.shape[0]), np.empty(prior.shape[0])
     n_patterns = prior.shape[0]
     for column in range(of_classes.shape[0]):
-        largest = _weigh(of_classes, covers, prior, column, gains, weights)
+        largest = _weigh(of_classes, fresh, prior, column, gains, weights)
         total = 0.0
         for pattern in range(n_patterns):
             weights[pattern] = exp(weights[pattern] - largest)

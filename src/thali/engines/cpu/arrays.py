@@ -16,6 +16,13 @@ renamed. Kernels unpack the tuples under the names given here.
     ``words, masks, of_segments``: word, bits and class of every segment, which is a set of bits of
     one word that belong to columns of one class, if columns are sorted by class
     (:mod:`thali.engines.cpu.by_class`); empty if there is one class.
+``Parts``
+    ``of_parts, at, masks, classes, words``: set, number of the word, bits and class of every part,
+    which is a set of bits of one word that belong to one set of columns and to one class; and the
+    words that have any (:func:`thali.engines.cpu.gain_by_class.list_parts`).
+``Kinds``
+    ``kinds, weights, is_even``: what rows with the same weights have in common
+    (:func:`thali.engines.cpu.vertical_by_class.number_kinds`).
 ``Born``
     ``n_new, density, covered``: results per row, which are the number of its new components, the
     number of their density in the table, and the ones and zeros that the row covers.
@@ -37,4 +44,6 @@ if TYPE_CHECKING:
         np.uint64, np.uint64, np.uint64,
     ]  # fmt: skip
     Segments: TypeAlias = tuple[Words, Words, Index]
+    Parts: TypeAlias = tuple[Index, Index, Words, Index, Index]
+    Kinds: TypeAlias = tuple[Index, NDArray[np.int64], bool]
     Born: TypeAlias = tuple[Index, Index, Index]

@@ -3,7 +3,7 @@
 """Rows whose columns are of several classes, each class with weights of its own.
 
 The columns are sorted by class. The words of a row then fall into segments, which are bits of one
-word that belong to one class, and a gain is a sum over segments of weights times popcounts. There
+word that belong to one class, and a gain is a sum over classes of weights times popcounts. There
 are hardly more segments than words: one for every word, and one for every class.
 
 Columns change their classes in most sweeps. Sorting them anew is fast: the lines of the other
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from thali._jit import inlined, jit
+from thali._jit import jit
 from thali.bits.words import gather_bits, popcount, transpose
 from thali.decide import gibbs_bit
 from thali.engines.cpu.horizontal import add_code, cover_row, read_row
@@ -85,65 +85,61 @@ def list_segments(classes: Index) -> Segments:
 
 
 @jit
-def spread_weights(
-    weights: NDArray[np.int64], of_segments: Index, n_integrated: int,
-    one: NDArray[np.int64], zero: NDArray[np.int64],
-) -> bool:  # fmt: skip
-    """Write the weights of a row, ``(n_column_classes, n_integrated + 1, 2)``, by segment.
-
-    Returns whether a one gains as much more than a zero in all segments: it does if nothing is
-    integrated out and all columns have the same jump.
-    """
-    is_even = True
+def list_runs(of_segments: Index) -> Index:
+    """Return where the segments of every class begin, and the number of segments."""
+    starts = np.empty(of_segments.shape[0] + 1, np.int64)
+    n = 0
     for s in range(of_segments.shape[0]):
-        one[s] = weights[of_segments[s], n_integrated, 0]
-        zero[s] = weights[of_segments[s], n_integrated, 1]
-        is_even &= one[s] - zero[s] == one[0] - zero[0]
-    return is_even
+        if s == 0 or of_segments[s] != of_segments[s - 1]:
+            starts[n] = s
+            n += 1
+    starts[n] = of_segments.shape[0]
+    return starts[: n + 1].copy()
 
 
-@inlined
-def even_gain(
-    code: Words, covered: Words, ones: Words, words: Words, masks: Words,
+@jit
+def spread_weights(
+    weights: NDArray[np.int64], of_segments: Index, starts: Index, n_integrated: int,
     one: NDArray[np.int64], zero: NDArray[np.int64],
-) -> tuple[np.int64, np.int64, np.int64]:  # fmt: skip
-    """Return the same as :func:`gain_by_class`, if a one gains as much more in all segments."""
-    gain = np.int64(0)
-    n_free = _ZERO
-    n_ones = _ZERO
-    for s in range(words.shape[0]):
-        w = words[s]
-        k = popcount(free_word(code[w] & masks[s], covered[w]))
-        n_free += k
-        gain = log_odds(gain, zero[s], zero[s], np.int64(k), np.int64(0))
-    for v in range(code.shape[0]):
-        n_ones += popcount(free_word(code[v], covered[v]) & ones[v])
-    c1 = np.int64(n_ones)
-    gain = log_odds(gain, one[0] - zero[0], zero[0], c1, np.int64(0))
-    return gain, c1, np.int64(n_free) - c1
+) -> None:  # fmt: skip
+    """Write the weights of a row, ``(n_column_classes, n_integrated + 1, 2)``, by run."""
+    for r in range(starts.shape[0] - 1):
+        one[r] = weights[of_segments[starts[r]], n_integrated, 0]
+        zero[r] = weights[of_segments[starts[r]], n_integrated, 1]
 
 
 @jit
 def gain_by_class(
-    code: Words, covered: Words, ones: Words, words: Words, masks: Words,
+    code: Words, covered: Words, ones: Words, words: Words, masks: Words, starts: Index,
     one: NDArray[np.int64], zero: NDArray[np.int64],
 ) -> tuple[np.int64, np.int64, np.int64]:  # fmt: skip
     """Return the gain by a component in a row, and its uncovered ones and zeros (eq. 27).
 
-    ``words`` and ``masks`` are those of the segments, ``one`` and ``zero`` the row's weights from
-    :func:`spread_weights`.
+    ``words`` and ``masks`` are those of the segments, ``starts`` comes from :func:`list_runs`, and
+    ``one`` and ``zero`` are the row's weights from :func:`spread_weights`. Only the first and the
+    last word of a class may have columns of other classes.
     """
     gain = np.int64(0)
     n_free = _ZERO
     n_ones = _ZERO
-    for s in range(words.shape[0]):
-        w = words[s]
-        free = free_word(code[w] & masks[s], covered[w])
+    for r in range(starts.shape[0] - 1):
+        first, last = starts[r], starts[r + 1] - 1
+        w = words[first]
+        free = free_word(code[w] & masks[first], covered[w])
         k = popcount(free)
         k_ones = popcount(free & ones[w])
+        if last > first:
+            end = words[last]
+            for v in range(w + _ONE, end):
+                free = free_word(code[v], covered[v])
+                k += popcount(free)
+                k_ones += popcount(free & ones[v])
+            free = free_word(code[end] & masks[last], covered[end])
+            k += popcount(free)
+            k_ones += popcount(free & ones[end])
         n_free += k
         n_ones += k_ones
-        gain = log_odds(gain, one[s], zero[s], np.int64(k_ones), np.int64(k - k_ones))
+        gain = log_odds(gain, one[r], zero[r], np.int64(k_ones), np.int64(k - k_ones))
     return gain, np.int64(n_ones), np.int64(n_free - n_ones)
 
 
@@ -177,14 +173,14 @@ def update_rows(
     once = np.empty(width, np.uint64)
     twice = np.empty(width, np.uint64)
     active = np.empty(n_components, np.bool_)
-    one = np.empty(of_segments.shape[0], np.int64)
-    zero = np.empty(of_segments.shape[0], np.int64)
+    starts = list_runs(of_segments)
+    one, zero = np.empty((2, starts.shape[0]), np.int64)
     tp_gained = 0
     fp_gained = 0
     for i in range(lo, hi):
         row = rows[i]
         ones = all_ones[row]
-        is_even = spread_weights(weights[classes[i]], of_segments, singles[i], one, zero)
+        spread_weights(weights[classes[i]], of_segments, starts, singles[i], one, zero)
         read_row(before, i, active)
         cover_row(known, row, codes, active, once, twice)
         for component in range(n_components):
@@ -193,10 +189,7 @@ def update_rows(
             if not is_held[component]:
                 code = codes[component]
                 covered = twice if was_on else once
-                if is_even:
-                    gain, c1, c0 = even_gain(code, covered, ones, words, masks, one, zero)
-                else:
-                    gain, c1, c0 = gain_by_class(code, covered, ones, words, masks, one, zero)
+                gain, c1, c0 = gain_by_class(code, covered, ones, words, masks, starts, one, zero)
                 score = prior[component] + gain
                 is_on = gibbs_bit(score, key, sweep, site, np.uint64(row), np.uint64(component))
                 active[component] = is_on

@@ -79,6 +79,26 @@ def add_eight(
 
 
 @jit
+def add_three(
+    s: Words, group: np.uint64, planes: np.uint64, n_slots: np.uint64, n: np.uint64
+) -> None:
+    """Count up to three words of one-bit numbers from zero; a single one needs a single plane."""
+    a, b, c = group, group + _T, group + _T2
+    if n_slots == _1:
+        for t in range(n):
+            s[planes + t] = s[a + t]
+    elif n_slots == _2:
+        for t in range(n):
+            s[planes + t] = s[a + t] ^ s[b + t]
+            s[planes + _T + t] = s[a + t] & s[b + t]
+    else:
+        for t in range(n):
+            half = s[a + t] ^ s[b + t]
+            s[planes + _T + t] = (s[a + t] & s[b + t]) | (half & s[c + t])
+            s[planes + t] = half ^ s[c + t]
+
+
+@jit
 def read_out(s: Words, planes: np.uint64, t: np.uint64, n_planes: np.uint64, out: Words) -> None:
     """Turn bit-sliced counters of 64 rows into bytes.
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from thali.bits import Factor
 from thali.bits.words import WORD, count_ones, gather_bits, scatter_bits
-from thali.engines.cpu import by_class, horizontal, vertical
+from thali.engines.cpu import by_class, horizontal, vertical, vertical_by_class
 from thali.engines.cpu.by_class import Sorted
 from thali.engines.cpu.visits import list_visits
 from thali.engines.host import NOTHING, HostRows
@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
 _VERTICAL_ROWS = 256
 _ROWS_PER_WORD = 48
+_ROWS_PER_WORD_BY_CLASS = 24
 """The vertical form is faster if there are at least so many rows, and so many rows per word of a
-row: that is, if rows are many and short (measured by benchmarks/forms.py)."""
+row: that is, if rows are many and short (measured by benchmarks/forms.py). With classes, it is
+faster already for longer rows."""
 
 _MOST_VISITS = 1 << 23
 """Words of memory that the vertical form may use for its list of visits."""
@@ -48,6 +50,7 @@ class Prepared(NamedTuple):
     before: Words  # bits of the factor at the rows of the order
     classes: Index  # of the rows of the order; empty if there is one class
     segments: Segments
+    places: Index  # the column at every place; empty if there is one class
 
     @property
     def n_rows(self) -> int:
@@ -103,15 +106,17 @@ class RowDraws(HostRows):
         singles = self._no_singles[: len(rows)] if job.singles is None else job.singles
         weights, codes = job.weights.of_mode(job.mode), job.codes.words
         data, classes, segments = self._data[job.mode], NO_CLASSES, NO_SEGMENTS
+        places = NO_CLASSES
         if weights.rows is not None and weights.columns is not None:
             in_order = self.sorted_by(job.mode, weights.columns)
-            data, segments, codes = in_order.data, in_order.segments, in_order.bits(codes)
+            data, places, _, segments = in_order
+            codes = in_order.bits(codes)
             classes = weights.rows if job.rows is None else weights.rows[job.rows]
         order = (
             rows, codes, job.is_held, weights.table, singles, job.prior, *job.stream,
             np.uint64(job.site),
         )  # fmt: skip
-        return Prepared(data, order, words, classes, segments)
+        return Prepared(data, order, words, classes, segments, places)
 
     def draw_rows(
         self,
@@ -124,19 +129,15 @@ class RowDraws(HostRows):
         Returns the packed entries, and one result per thread: what the function ``then`` returned
         or, without a function, the numbers of ones and zeros that its rows newly cover.
         """
-        data, order, before, classes, segments = prepared
+        data, order, before, classes, segments, _ = prepared
         codes, n_rows = order[1], len(order[0])
         work = n_rows * max(1, len(codes)) * codes.shape[1]
-        if len(codes) and len(classes) == 0 and self._is_vertical(n_rows, codes):
-            is_whole = job.rows is None and len(self.totals.shape) == 2
-            across = self._data[1 - job.mode] if is_whole else _NO_DATA
-            visits = list_visits(codes, job.is_held)
+        if len(codes) and self._is_vertical(n_rows, codes, has_classes=len(classes) > 0):
             after = np.zeros_like(before)
+            draw = self._vertical(job, prepared, after)
 
             def some_columns(lo: int, hi: int) -> Any:
-                gained = vertical.update_columns(
-                    lo, hi, data, across, order, before, after, *visits
-                )
+                gained = draw(lo, hi)
                 return gained if then is None else then(lo, hi, after)
 
             return after, self.share_work(some_columns, n_rows, work, step=64)
@@ -155,13 +156,33 @@ class RowDraws(HostRows):
             after |= part
         return after, [result for _, result in results]
 
-    def _is_vertical(self, n_rows: int, codes: Words) -> bool:
+    def _vertical(
+        self, job: RowUpdate, prepared: Prepared, after: Words
+    ) -> Callable[[int, int], tuple[int, int]]:
+        """Return what draws a range of rows in the vertical form."""
+        _, order, before, classes, segments, places = prepared
+        codes, weights, singles = order[1], order[3], order[4]
+        is_whole = job.rows is None and len(self.totals.shape) == 2
+        data = self._data[job.mode], self._data[1 - job.mode] if is_whole else _NO_DATA
+        visits = list_visits(codes, job.is_held, places)
+        if len(classes) == 0:
+            return lambda lo, hi: vertical.update_columns(
+                lo, hi, *data, order, before, after, *visits
+            )
+        kinds = vertical_by_class.number_kinds(classes, singles, weights)
+        sizes = vertical_by_class.count_columns(codes, segments, weights.shape[1])
+        return lambda lo, hi: vertical_by_class.update_columns(
+            lo, hi, *data, kinds, order, before, after, *visits, sizes
+        )
+
+    def _is_vertical(self, n_rows: int, codes: Words, *, has_classes: bool) -> bool:
         n_components, width = codes.shape
         if width * WORD > vertical.MAX_COLUMNS or sys.byteorder != "little":
             return False
         if self.form != "auto":
             return self.form == "vertical"
-        if n_rows < max(_VERTICAL_ROWS, _ROWS_PER_WORD * width):
+        per_word = _ROWS_PER_WORD_BY_CLASS if has_classes else _ROWS_PER_WORD
+        if n_rows < max(_VERTICAL_ROWS, per_word * width):
             return False
         # The list of visits has an entry per column and pair of components that share the column.
         n_ones = int(count_ones(codes).sum())

@@ -15,6 +15,7 @@ from thali.engines.cpu import births as birth_kernels
 from thali.engines.cpu import horizontal, serial
 from thali.engines.cpu.count_by_class import choose_entries, count_free_rows, count_sorted_rows
 from thali.engines.cpu.draw_rows import NO_CLASSES, NO_SEGMENTS, RowDraws, put_back
+from thali.engines.cpu.gain_by_class import gain_rows, list_parts, list_relevant
 from thali.engines.cpu.order_components import order_components
 from thali.engines.cpu.score_bits import score_rows
 from thali.engines.cpu.uncovered import Uncovered
@@ -74,7 +75,7 @@ class CpuEngine(RowDraws):
     ) -> tuple[Factor, Births]:
         """Carry out a work order, then draw all single-row components of its rows anew."""
         prepared = self.prepare(job, factor)
-        data, order, _, classes, segments = prepared
+        data, order, _, classes, segments, _ = prepared
         n_rows = prepared.n_rows
         n_new, density = np.zeros((2, n_rows), np.int64)
         born = n_new, density, np.zeros((n_rows, 2), np.int64)
@@ -102,7 +103,7 @@ class CpuEngine(RowDraws):
     ) -> BirthDeaths:
         """Try the birth or death of one single-row component in the rows of a work order."""
         prepared = self.prepare(job, factor)
-        data, order, words, classes, segments = prepared
+        data, order, words, classes, segments, _ = prepared
         n_rows = prepared.n_rows
         n_new, density = np.zeros((2, n_rows), np.int64)
         born = n_new, density, np.zeros((n_rows, 2), np.int64)
@@ -218,6 +219,26 @@ class CpuEngine(RowDraws):
             cover.users.words, cover.is_counted, classes, counts,
         )  # fmt: skip
         return counts
+
+    def gains_by_class(
+        self, mode: int, rows: tuple[int, int], cover: Cover, sets: Words, weights: Weights
+    ) -> NDArray[np.float64]:
+        """Return what every row of a range gains by covering its free entries in sets."""
+        weights = weights.of_mode(mode)
+        assert weights.rows is not None
+        assert weights.columns is not None
+        in_order, n_rows = self.sorted_by(mode, weights.columns), rows[1] - rows[0]
+        ones, known, _ = in_order.data
+        parts = list_parts(in_order.bits(sets), in_order.segments)
+        codes, users = list_relevant(
+            in_order.bits(cover.codes.words), cover.users.words, cover.is_counted, parts
+        )
+        gains = np.zeros((n_rows, len(sets)))
+        self.share_work(
+            gain_rows, n_rows, n_rows * (codes.size + 2 * len(parts[0])),
+            rows[0], ones, known, codes, users, parts, weights.rows, weights.table[:, :, 0], gains,
+        )  # fmt: skip
+        return gains
 
     def hide(self, stream: Stream, share: float) -> tuple[CpuEngine, Hidden]:
         """Return an engine that does not know a random share of the entries, and these entries."""

@@ -18,7 +18,7 @@ import numpy as np
 from thali._jit import jit
 from thali.decide import gibbs_bit, multiply_high
 from thali.engines.cpu.births import draw_codes, draw_count
-from thali.engines.cpu.by_class import fill_free, gain_by_class, spread_weights
+from thali.engines.cpu.by_class import fill_free, gain_by_class, list_runs, spread_weights
 from thali.engines.cpu.horizontal import (
     add_code,
     count_covered,
@@ -121,8 +121,8 @@ def scan_rows(
     scores = np.empty(prior_of.shape[0], np.int64)
     free_of = np.empty((factors.shape[1], 2), np.int64)
     has_classes = classes.shape[0] > 0
-    one = np.empty(of_segments.shape[0], np.int64)
-    zero = np.empty(of_segments.shape[0], np.int64)
+    starts = list_runs(of_segments)
+    one, zero = np.empty((2, starts.shape[0]), np.int64)
     while row < n_rows:
         ones = all_ones[row]
         address = np.uint64(row)
@@ -143,7 +143,7 @@ def scan_rows(
                 keep[:n_components] = True
             n_integrated = n_single if is_integrated else 0
             one_weight, zero_weight = weights[g, 0, n_integrated]
-            spread_weights(weights[g], of_segments, n_integrated, one, zero)
+            spread_weights(weights[g], of_segments, starts, n_integrated, one, zero)
             shuffle(order, n_components, key, sweep, address)
             used = codes[:n_components]
             cover_row(known, row, used, active, once, twice)
@@ -156,7 +156,9 @@ def scan_rows(
                 prior = odds[sizes[component] - was_on]
                 if has_classes:
                     cover_of = twice if was_on else once
-                    gain, _, _ = gain_by_class(code, cover_of, ones, in_words, masks, one, zero)
+                    gain, _, _ = gain_by_class(
+                        code, cover_of, ones, in_words, masks, starts, one, zero
+                    )
                     score = prior + gain
                 else:
                     if was_on:

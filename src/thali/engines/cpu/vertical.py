@@ -1,6 +1,5 @@
 # Compiled by Numba, which checks types itself: mypy's checks that do not apply are switched off.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
-# ruff: noqa: C901
 """The row kernel in its vertical form: one component at a time, with 64 rows per word.
 
 Parallel decomposition: a call does rows ``lo … hi-1`` (``lo`` is a multiple of 64). The inner loop
@@ -50,20 +49,30 @@ class Room(NamedTuple):
 
     counts: NDArray[np.int32]  # (n_rows, 2): ones and zeros that only this component can cover
     open_rows: Index  # rows whose counts do not determine the bit
+    scores: NDArray[np.int64]  # log odds of these rows
     uniforms: Words  # random numbers of these rows
     drawn: Words  # the bits
 
 
 @jit
-def _visit(
-    s: Words, visits: Words, at: np.uint64, slot: np.uint64, n: np.uint64, unknown: np.uint64
-) -> np.uint64:
-    """Write a column's free rows, and its free ones, to a slot; return where the next visit is."""
+def make_room() -> Room:
+    """Return working storage for ``TILE`` words of rows."""
+    n = 64 * TILE
+    return Room(
+        np.empty((n, 2), np.int32), np.empty(n, np.int64), np.empty(n, np.int64),
+        np.empty(n, np.uint64), np.empty(TILE, np.uint64),
+    )  # fmt: skip
+
+
+@jit
+def visit(
+    s: Words, visits: Words, at: np.uint64, free: np.uint64, ones: np.uint64, n: np.uint64,
+    unknown: np.uint64,
+) -> np.uint64:  # fmt: skip
+    """Write a column's free rows, and its free ones, to lines; return where the next visit is."""
     n_triples = visits[at]
     x = visits[at + _1]
     at += _2
-    free = FREE + slot * _T
-    ones = ONES + slot * _T
     for k in range(n_triples):
         a = visits[at]
         b = visits[at + _1]
@@ -87,7 +96,7 @@ def _visit(
 
 
 @jit
-def _load_lines(
+def load_lines(
     source: Words, across: Words, rows: Index, start: int, stop: int, s: Words, to: np.uint64
 ) -> None:
     """Copy the data of up to ``64 * TILE`` rows to ``s``, one line of words per column."""
@@ -128,7 +137,7 @@ def _count_component(
     while left > _0:
         n_slots = min(_8, left)
         for slot in range(n_slots):
-            at = _visit(s, visits, at, slot, n, unknown)
+            at = visit(s, visits, at, FREE + slot * _T, ONES + slot * _T, n, unknown)
         for k in range(n_slots * _T, _8 * _T):
             s[FREE + k] = _0
             s[ONES + k] = _0
@@ -148,7 +157,7 @@ def _draw_component(
     ones_counts = np.zeros(16, np.uint64)
     free_bytes = free_counts.view(np.uint8)
     ones_bytes = ones_counts.view(np.uint8)
-    all_rows, _, _, all_weights, all_singles, priors, key, sweep, site = order
+    all_rows, _, _, all_weights, all_singles, priors, _, _, _ = order
     weights = all_weights[0, 0]
     counts, drawn = room.counts, room.drawn
     singles, rows = all_singles[start:stop], all_rows[start:stop]
@@ -186,17 +195,52 @@ def _draw_component(
             is_open ^= lowest
             room.open_rows[n_open] = first + np.int64(popcount(lowest - _1))
             n_open += 1
-    # Only few rows have counts that do not determine the bit. They are drawn together, because
-    # the processor can compute independent random numbers side by side.
+    for u in range(n_open):
+        i = room.open_rows[u]
+        k = singles[i] if has_singles else 0
+        room.scores[u] = log_odds(prior, weights[k, 0], weights[k, 1], counts[i, 0], counts[i, 1])
+    draw_open(n_open, rows, component, order, room)
+
+
+@jit
+def draw_open(n_open: int, rows: Index, component: int, order: Order, room: Room) -> None:
+    """Draw the bits of the rows whose scores do not determine them.
+
+    These rows are few. They are drawn together, because the processor can compute independent
+    random numbers side by side.
+    """
+    _, _, _, _, _, _, key, sweep, site = order
     index = np.uint64(component)
     for u in range(n_open):
         row = np.uint64(rows[room.open_rows[u]])
         room.uniforms[u] = uniform64(key, sweep, site, row, index)
     for u in range(n_open):
         i = room.open_rows[u]
-        k = singles[i] if has_singles else 0
-        score = log_odds(prior, weights[k, 0], weights[k, 1], counts[i, 0], counts[i, 1])
-        drawn[i >> 6] ^= np.uint64(is_unlikely(score, room.uniforms[u])) << np.uint64(i & 63)
+        is_other = np.uint64(is_unlikely(room.scores[u], room.uniforms[u]))
+        room.drawn[i >> 6] ^= is_other << np.uint64(i & 63)
+
+
+@jit
+def load_tile(
+    data: Data, across: Data, order: Order, before: Words, start: int, stop: int, s: Words
+) -> None:
+    """Copy the factor and the data of up to ``64 * TILE`` rows to ``s``."""
+    ones, known, _ = data
+    across_ones, across_known, _ = across
+    rows, codes, _, _, _, _, _, _, _ = order
+    n_components, width = codes.shape
+    n = np.uint64((stop - start + 63) >> 6)
+    lines = BITS + np.uint64(n_components) * _T
+    load_lines(ones, across_ones, rows, start, stop, s, lines)
+    if known.shape[0] > 0:
+        lines += np.uint64(width * 64) * _T
+        load_lines(known, across_known, rows, start, stop, s, lines)
+        for k in range(np.uint64(width * 64) * _T):
+            s[lines + k] = ~s[lines + k]
+    for component in range(n_components):
+        line = BITS + np.uint64(component) * _T
+        for t in range(n):
+            s[line + t] = before[component, (start >> 6) + np.int64(t)]
 
 
 @jit
@@ -210,19 +254,15 @@ def update_columns(
     otherwise it has no rows. ``visits, starts`` come from
     :func:`thali.engines.cpu.visits.list_visits`.
     """
-    ones, known, _ = data
-    across_ones, across_known, _ = across
-    rows, codes, is_held, _, _, _, _, _, _ = order
+    _, known, _ = data
+    _, codes, is_held, _, _, _, _, _, _ = order
     n_components, width = codes.shape
     lines = BITS + np.uint64(n_components) * _T
     unknown = np.uint64(0)
     if known.shape[0] > 0:
         unknown = np.uint64(width * 64) * _T
     s = np.zeros(np.int64(lines + np.uint64(width * 64) * _T + unknown), np.uint64)
-    room = Room(
-        np.empty((64 * TILE, 2), np.int32), np.empty(64 * TILE, np.int64),
-        np.empty(64 * TILE, np.uint64), np.empty(TILE, np.uint64),
-    )  # fmt: skip
+    room = make_room()
     drawn = room.drawn
     tp_gained = 0
     fp_gained = 0
@@ -230,15 +270,7 @@ def update_columns(
         stop = min(hi, start + 64 * TILE)
         n_tiles = (stop - start + 63) >> 6
         n = np.uint64(n_tiles)
-        _load_lines(ones, across_ones, rows, start, stop, s, lines)
-        if unknown != _0:
-            _load_lines(known, across_known, rows, start, stop, s, lines + unknown)
-            for k in range(unknown):
-                s[lines + unknown + k] = ~s[lines + unknown + k]
-        for component in range(n_components):
-            line = BITS + np.uint64(component) * _T
-            for t in range(n):
-                s[line + t] = before[component, (start >> 6) + np.int64(t)]
+        load_tile(data, across, order, before, start, stop, s)
         for component in range(n_components):
             line = BITS + np.uint64(component) * _T
             if is_held[component]:

@@ -53,8 +53,11 @@ def list_columns(codes: Words) -> tuple[Index, Index]:
 
 
 @jit
-def list_visits(codes: Words, is_held: NDArray[np.bool_]) -> tuple[Words, Words]:
+def list_visits(codes: Words, is_held: NDArray[np.bool_], places: Index) -> tuple[Words, Words]:
     """List the columns of every component, and the other components of each column.
+
+    If the columns of the codes are sorted, ``places`` has the column at every place; otherwise it
+    is empty.
 
     Returns
     -------
@@ -92,7 +95,8 @@ def list_visits(codes: Words, is_held: NDArray[np.bool_]) -> tuple[Words, Words]
         for column in columns[indptr[component] : indptr[component + 1]]:
             n_triples = max(1, (first[column + 1] - first[column] + 1) // 3)
             visits[at] = n_triples
-            visits[at + 1] = data + np.uint64(column) * _T
+            place = places[column] if places.shape[0] else column
+            visits[at + 1] = data + np.uint64(place) * _T
             other = at + 2
             for k in range(first[column], first[column + 1]):
                 if users[k] != component:

@@ -21,6 +21,7 @@ from thali.engines.gpu.device_memory import GB, NULL, DeviceMemory, Lines, RowBl
 from thali.engines.gpu.vertical import VerticalUpdate
 from thali.engines.host import lines_of_births
 from thali.errors import EngineUnavailable
+from thali.model.gains import sum_gains
 from thali.sites import Site
 from thali.threads import parallel_for
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from thali.engines.base import Cover, RowUpdate
     from thali.engines.gpu.classes import Classes
     from thali.model.births import BirthDeathTables, BirthTables, CodeTables
+    from thali.model.weights import Weights
     from thali.streams import Stream
 
 _LONG_ROW = 2048
@@ -236,6 +238,17 @@ class GpuEngine(DeviceMemory):
             parts,
         )  # fmt: skip
         return self.device.to_host(counts).view(np.int64)
+
+    def gains_by_class(
+        self, mode: int, rows: tuple[int, int], cover: Cover, sets: Words, weights: Weights
+    ) -> NDArray[np.float64]:
+        """Return what every row of a range gains by covering its free entries in sets."""
+        weights = weights.of_mode(mode)
+        counts = self.count_by_class(mode, rows, cover, sets, weights.columns)
+        assert weights.rows is not None
+        of_rows = weights.rows[rows[0] : rows[1]]
+        gains: NDArray[np.float64] = sum_gains(counts, weights.table[:, :, 0], of_rows)
+        return gains
 
     def _count_by_column(
         self, mode: int, rows: tuple[int, int], cover: Cover, sets: Words, classes: Classes
