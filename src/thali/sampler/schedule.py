@@ -39,7 +39,8 @@ class Schedule:
     split_merge, anchored, guided, compound, reseat, residual, toggle, seeded
         How often each move of whole components is tried per sweep (:mod:`thali.sampler.moves`).
         If more than ten components are expected, the moves are tried proportionally more often;
-        with more than 16,384 columns, half as often.
+        with more than 16,384 columns, half as often. With more than a million known entries,
+        ``seeded`` is tried in fewer sweeps, with more than 16 million in none.
     starts
         Number of starts that a chain grows before its first sweep and pools
         (:mod:`thali.sampler.start`); with more than a million entries, two at most. Every chain
@@ -64,7 +65,7 @@ class Schedule:
     reseat: int = 2
     residual: int = 1
     toggle: int = 2
-    seeded: int = 2
+    seeded: int = 1
     starts: int = 4
     regrow: int = 6
     first_rows: int = 4096

@@ -10,11 +10,11 @@ state of Jain & Neal 2004).
 
 from __future__ import annotations
 
-from math import log
+from math import log, log1p
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import expit, log_expit, logit
+from scipy.special import expit, log_expit
 
 from thali.bits.words import list_bits, pack
 from thali.engines.base import Cover
@@ -35,9 +35,8 @@ _SIZES = (2, 4, 8, 16, 32, 64, 128)
 _ROUNDS = 3
 """How often code and users are improved in turn."""
 
-_EVERY = np.array([0])
-_ONE = np.array([1])
-_NONE = np.zeros(0, np.int64)
+_ONE, _NONE = np.array([1]), np.zeros(0, np.int64)
+"""Classes of rows that use the component, which is the only one, and classes of no component."""
 
 
 class Seeded(SumOut):
@@ -59,24 +58,23 @@ class Seeded(SumOut):
         if is_birth:
             density = new_density(attempt, uniforms[SeededIndex.DENSITY])
             seed = pick(uniforms[SeededIndex.SEED], n_rows)
-            chances = _Launch(attempt, is_rest, density).odds(seed, size)
-            drawn = stream.uniforms(Site.SEEDED_ROWS, n_rows, row=int(number))
-            is_user = drawn < expit(chances)
+            odds = _Launch(attempt, is_rest, density).odds(seed, size)
+            uniform = stream.uniforms(Site.SEEDED_ROWS, n_rows, row=int(number))
+            is_user = uniform < expit(odds)
             is_user[seed] = True
         else:
             if n == 0:
                 return NOTHING
             gone = pick(uniforms[SeededIndex.VICTIM], n)
             is_rest[gone] = False
-            (density_,) = state.densities[1:]
-            density = float(density_ if density_.ndim == 0 else density_[gone])
+            density = float(np.broadcast_to(state.densities[1], n)[gone])
             users = list_bits(state.factors[0].words[gone])
             is_user = np.zeros(n_rows, np.bool_)
             is_user[users] = True
             seed = int(users[pick(uniforms[SeededIndex.SEED], len(users))])
-            chances = _Launch(attempt, is_rest, density).odds(seed, size)
+            odds = _Launch(attempt, is_rest, density).odds(seed, size)
         n_users = int(is_user.sum())
-        log_how = log_expit(np.where(is_user, chances, -chances))
+        log_how = log_expit(np.where(is_user, odds, -odds))
         log_how[seed] = 0.0
         ratio = log(state.alpha) + log_rate(n_users, n_rows) - float(log_how.sum())
         # The seed is any row of a birth, and any user of a death.
@@ -102,7 +100,7 @@ class _Launch(NamedTuple):
     def odds(self, seed: int, size: int) -> NDArray[np.float64]:
         """Return the log odds with which every row uses a component around a seed."""
         users, codes = self.attempt.state.factors
-        n_rows, prior = users.n_rows, logit(self.density)
+        n_rows, prior = users.n_rows, log(self.density) - log1p(-self.density)
         cover = Cover(codes, users, self.is_rest)
         free, ones = self.attempt.target.engine.free_in_window(
             np.array([seed]), slice(None), cover
@@ -113,13 +111,12 @@ class _Launch(NamedTuple):
         is_user[np.argsort(-gains, kind="stable")[:size]] = True
         for _ in range(_ROUNDS):
             code = self._gains(1, pack(is_user[None])) + prior > 0.0
-            share = is_user.mean()
-            by_row = self._gains(0, pack(code[None])) + logit((share * n_rows + 0.5) / (n_rows + 1.0))
-            is_user = by_row > 0.0
+            n_users = int(is_user.sum())
+            odds = self._gains(0, pack(code[None])) + log(n_users / (n_rows - n_users + 1.0))
+            is_user = odds > 0.0
             is_user[seed] = True
-        least = log(2.0 * n_rows)
-        odds: NDArray[np.float64] = np.clip(by_row, -least, least)
-        return odds
+        most = log(2.0 * n_rows)  # so that any users are possible
+        return np.clip(odds, -most, most)
 
     def _gains(self, mode: int, of_set: NDArray[np.uint64]) -> NDArray[np.float64]:
         """Return what every line gains by covering its uncovered entries in a set."""

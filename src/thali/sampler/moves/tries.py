@@ -31,6 +31,11 @@ columns support it."""
 _FEW = 10
 """Number of components that the schedule assumes; for more, tries grow in proportion."""
 
+_SEEDED_OFTEN, _SEEDED_MOST = 20, 24
+"""Births around a seed row examine all rows several times. Beyond two to the first power of known
+entries they are tried in fewer sweeps, beyond the second not at all: with so many entries, the
+start and the births of single rows find what there is."""
+
 BUFFET: dict[str, Move] = {
     move.name: move
     for move in (SPLIT_MERGE, ANCHORED, GUIDED, COMPOUND, OWN_COMPONENT, RESIDUAL, TOGGLE, SEEDED)
@@ -75,6 +80,8 @@ def try_moves(
         if is_wide:
             n_tries = (n_tries + 1) // 2
         n_tries = round(n_tries * max(1.0, expected / _FEW)) if name in moves else 0
+        if name == SEEDED.name and not _is_due(stream, target):
+            n_tries = 0
         n_accepted = 0
         for number in range(n_tries):
             after = moves[name](Attempt(stream, np.uint64(number), state, target))
@@ -84,3 +91,11 @@ def try_moves(
     if any(n_accepted for _, n_accepted in counts.values()):
         state = target.recount(state)
     return state, counts
+
+
+def _is_due(stream: Stream, target: Target) -> bool:
+    """Return whether births around seeds are tried in this sweep, which only the size decides."""
+    n_known = target.totals.n_known
+    if n_known >> _SEEDED_MOST:
+        return False
+    return int(stream.sweep) % max(1, n_known >> _SEEDED_OFTEN) == 0
