@@ -298,15 +298,19 @@ def effects(shape, n_components, rounds, *, with_cpu, is_profiled):
         times.append(one_kind(shape, n_components, levels, rounds, is_profiled=is_profiled))
         gc.collect()
         cp.get_default_memory_pool().free_all_blocks()
-    (device, wall), (with_effects, also) = times
+    (device, wall, _), (with_effects, also, with_draws) = times
     print(f"a sweep with effects takes {with_effects / device:.2f} times that without, in wall "
-          f"time {also / wall:.2f} times, draws of levels apart")  # fmt: skip
+          f"time {also / wall:.2f} times, draws of levels apart; with these "
+          f"{with_draws / wall:.2f} times")  # fmt: skip
     if with_cpu:
         same_as_cpu((shape[0] // 20, shape[1]), n_components)
 
 
 def one_kind(shape, n_components, levels, rounds, *, is_profiled):
-    """Time updates and sweeps with or without effects; return device and wall time of a sweep."""
+    """Time updates and sweeps with or without effects.
+
+    Returns device and wall time of a sweep, and wall time with its share of draws of levels.
+    """
     stream = Stream(KEY, np.uint64(99))
     engine, tensor, factors = made_on_device(shape, n_components, levels=levels)
     noise = {} if levels is None else {"noise": "effects"}
@@ -316,8 +320,8 @@ def one_kind(shape, n_components, levels, rounds, *, is_profiled):
     buffet = target_of(engine, tensor, Model(**noise), QUIET)
     now = [start_of(buffet, factors, levels)]
 
-    def sweep():  # levels are drawn in sweeps whose number is a multiple of four
-        now[0], _ = step(KEY, now[0]._replace(sweep=1), buffet)
+    def sweep(number=1):  # levels are drawn in sweeps whose number is a multiple of eight
+        now[0], _ = step(KEY, now[0]._replace(sweep=number), buffet)
 
     whole = timed(sweep, rounds)
     kind = "two error rates"
@@ -337,13 +341,24 @@ def one_kind(shape, n_components, levels, rounds, *, is_profiled):
         rows, columns = (
             timed(lambda m=m: count_lines(now[0], buffet, m, classes[m]), 2) for m in (0, 1)
         )
-        drawing = timed(lambda: draw_levels(stream, now[0], buffet), 1, warm=1)
+        drawing, with_offset = (
+            timed(lambda n=n: draw_levels(stream, now[0], buffet, number=n), 3) for n in (1, 0)
+        )
         print(f"  levels, every eighth sweep: counting rows {rows[1]:.0f} ms, columns "
-              f"{columns[1]:.0f}, the whole draw {drawing[1]:.0f} ms; {bits_of(shape):.2f} bits "
-              "an entry", flush=True)  # fmt: skip
+              f"{columns[1]:.0f}, the whole draw {drawing[1]:.0f} ms, with the offset, every "
+              f"eighth time, {with_offset[1]:.0f} ms; {bits_of(shape):.2f} bits an entry",
+              flush=True)  # fmt: skip
         if is_profiled:
             by_kernel(buffet.engine, lambda: draw_levels(stream, now[0], buffet), rounds=1)
-    return whole[:2]
+            with cProfile.Profile() as profile:
+                draw_levels(stream, now[0], buffet, number=1)
+            pstats.Stats(profile).sort_stats("tottime").print_stats(18)
+        # Whole sweeps as they follow one another: classes change with every draw of levels.
+        wall = [timed(lambda n=n: sweep(n), 1, warm=0)[1] for n in range(48, 73)]
+        print("  sweeps 48 to 72, ms:", *(f"{ms:.0f}" for ms in wall), flush=True)
+        a_sweep = (7 * sum(wall[:8]) + sum(wall[16:24])) / 64  # the offset is drawn in one of 64
+        return *whole[:2], a_sweep
+    return *whole[:2], whole[1]
 
 
 def same_as_cpu(shape, n_components):

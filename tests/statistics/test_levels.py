@@ -209,8 +209,8 @@ MISTAKES = {
     ),
     "a prior that is not normalised": (
         "thali.sampler.level_likelihoods",
-        "prior[: log_prior.shape[1]] = np.exp(log_prior).T",
-        "prior[: log_prior.shape[1]] = np.exp(log_prior - log_prior.max(axis=1)[:, None]).T",
+        "prior = np.exp(log_prior).T.copy()",
+        "prior = np.exp(log_prior - log_prior.max(axis=1)[:, None]).T.copy()",
     ),
 }
 
@@ -327,7 +327,5 @@ def test_what_all_columns_share_is_weighed_by_the_likelihood(which):
 
     right = differences(module(LEVELS), counts)
     np.testing.assert_allclose(right, np.diff(expected), rtol=1e-9, atol=1e-9)
-    wrong = mutate(LEVELS, [], count_groups=lambda free, known, *rest: count_groups(
-        known, known, *rest
-    )[::-1])  # fmt: skip
+    wrong = mutate(LEVELS, [], count_groups=lambda *given: count_groups(*given)[::-1])
     assert np.abs(differences(wrong, counts) - right).max() > 1.0

@@ -1,6 +1,12 @@
 # Compiled code: Numba checks the types, and has no keyword arguments; hence these settings.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
-"""The likelihood of every level of every line, sums over levels, and draws of levels (eq. 28, 30).
+"""The likelihood of the levels of every line, sums over levels, and draws of levels (eq. 28, 30).
+
+The log likelihood of a line is concave in its level: the number of ones times the level, minus
+convex terms. So it rises to the likeliest level and falls from there on, and a search that starts
+at any level soon knows all levels that matter, a *window*: with thousands of entries in a line,
+three or four levels of many. Nothing about other levels is computed or stored, unless a prior
+leaves all of the window next to impossible. Then that line is computed in full.
 
 Sums and draws are shared among threads in chunks of lines, whose number does not depend on the
 threads: the results are the same on any number of them.
@@ -20,21 +26,57 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Index
-    from thali.engines.base import Engine
-    from thali.sampler.level_counts import LineCounts
+    from thali.engines.base import Engine, LineCounts
     from thali.streams import Stream
-
-_LEAST = -690.0
-"""Logarithm of likelihoods, relative to the largest, that are as good as zero: 1e-300."""
 
 CHUNK = 1 << 11
 """Lines that one thread does at a time, and that are added up together."""
 
-_NEGLIGIBLE = 50.0
-"""What is less probable by this much, in logarithms, is never drawn."""
+BLOCK = 8
+"""Levels that are computed at once, in as many lanes of a processor's vectors."""
 
-_SMALL = 1e-30
-"""Smaller probabilities are not multiplied with those of seven other lines."""
+FAR = 80.0
+"""Levels whose log likelihood is lower than the largest by this much are outside the window."""
+
+_LEAST = exp(-40.0)
+"""If a prior gives the window less, levels outside may matter. All of these together have at most
+exp(-FAR) in relation to the likeliest, which is less than half of the last bit of this."""
+
+_NEGLIGIBLE = 50.0
+"""A mean or spread that is less probable by this much, in logarithms, is never drawn."""
+
+
+class Likelihoods(NamedTuple):
+    """All that the likelihoods of the levels of lines depend on (eq. 28)."""
+
+    uncovered: NDArray[np.uint32]  # (n_lines, n_classes): entries without cover
+    known: NDArray[np.uint32]  # all known entries; one row if it holds for every line
+    n_ones: Index  # (n_lines,): the ones whose log odds depend on the level
+    which: Index  # (n_lines,): which of the tables is the line's
+    near: Index  # (n_lines,): the level from which the search for the likeliest starts
+    softplus: NDArray[np.float64]  # (n_tables, n_classes, 2, n_levels + BLOCK)
+    grid: NDArray[np.float64]  # (n_levels + BLOCK,): a block may end beyond the last level
+    n_levels: int
+
+    @classmethod
+    def of(
+        cls, counts: LineCounts, n_ones: Index, softplus: NDArray[np.float64],
+        grid: NDArray[np.float64], near: NDArray[np.integer], which: Index | None = None,
+    ) -> Likelihoods:  # fmt: skip
+        """Put together what :func:`softplus_table` and the counts of an engine say."""
+        n_lines, n_levels = len(n_ones), len(grid)
+        if which is None:
+            which = np.zeros(n_lines, np.int64)
+        softplus = np.pad(softplus, [(0, 0), (0, 0), (0, 0), (0, BLOCK)])
+        return cls(
+            counts.uncovered, counts.known, n_ones, which, np.asarray(near, np.int64), softplus,
+            np.pad(grid, (0, BLOCK)), n_levels,
+        )  # fmt: skip
+
+    @property
+    def n_lines(self) -> int:
+        """Number of lines."""
+        return len(self.n_ones)
 
 
 def softplus_table(
@@ -53,81 +95,67 @@ def softplus_table(
     return table
 
 
-def log_likelihoods(
-    engine: Engine,
-    counts: LineCounts,
-    softplus: NDArray[np.float64],
-    n_ones: Index,
-    grid: NDArray[np.float64],
-    which: Index | None = None,
-) -> NDArray[np.float64]:
-    """Return ones times level minus the sum of counts times softplus, for every line and level."""
-    n_lines = len(counts.free)
-    if which is None:
-        which = np.zeros(n_lines, np.int64)
-    table = np.empty((n_lines, len(grid)))
-    engine.over_rows(
-        _fill_table, n_lines, counts.free, counts.known, softplus, n_ones, grid, which, table,
-        step=CHUNK,
-    )  # fmt: skip
-    return table
+# --- one line --------------------------------------------------------------------------------
 
 
 @jit
-def _fill_table(
-    lo: int, hi: int, free: Index, known: Index, softplus: NDArray[np.float64], n_ones: Index,
-    grid: NDArray[np.float64], which: Index, table: NDArray[np.float64],
-) -> None:  # fmt: skip
-    n_classes = free.shape[1]
-    n_levels = grid.shape[0]
-    for i in range(lo, hi):
-        out = table[i]
-        out[:] = 0.0
-        for c in range(n_classes):
-            n_known = known[i, c, 0] + known[i, c, 1]
-            if n_known == 0:
-                continue
-            n_free = free[i, c, 0] + free[i, c, 1]
-            n_uncovered, n_covered = np.float64(n_free), np.float64(n_known - n_free)
-            uncovered, covered = softplus[which[i], c, 0], softplus[which[i], c, 1]
-            if n_covered == 0.0:
-                for level in range(n_levels):
-                    out[level] -= n_uncovered * uncovered[level]
-            else:
-                for level in range(n_levels):
-                    out[level] -= n_uncovered * uncovered[level] + n_covered * covered[level]
-        for level in range(n_levels):
-            out[level] += n_ones[i] * grid[level]
-
-
-class Likelihoods(NamedTuple):
-    """Likelihood of every level of a line, relative to its likeliest."""
-
-    largest: float  # sum over lines of the log likelihood of the likeliest level
-    logs: NDArray[np.float64]  # (n_lines, n_levels)
-    relative: NDArray[np.float64]  # with impossible levels, to a multiple of four
-
-
-def to_likelihoods(engine: Engine, table: NDArray[np.float64]) -> Likelihoods:
-    """Return likelihoods given log likelihoods, which are changed in place."""
-    n_lines, n_levels = table.shape
-    relative = np.empty((n_lines, (n_levels + 3) // 4 * 4))
-    largest = float(table.max(axis=1).sum())
-    engine.over_rows(_exponentials, n_lines, table, relative, step=CHUNK)
-    return Likelihoods(largest, table, relative)
+def _fill_block(i: int, first: int, given: Likelihoods, values: NDArray[np.float64]) -> None:
+    """Compute ones times level minus the sum of counts times softplus, for a block of levels."""
+    uncovered, known, n_ones, which, _, softplus, grid, _ = given
+    of_known = known[i] if known.shape[0] > 1 else known[0]
+    table = softplus[which[i]]
+    out = values[first : first + BLOCK]
+    for k in range(BLOCK):
+        out[k] = n_ones[i] * grid[first + k]
+    for c in range(of_known.shape[0]):
+        if of_known[c] == 0:
+            continue
+        n_uncovered = np.float64(uncovered[i, c])
+        n_covered = np.float64(of_known[c]) - n_uncovered
+        without, covered = table[c, 0, first : first + BLOCK], table[c, 1, first : first + BLOCK]
+        for k in range(BLOCK):
+            out[k] -= n_uncovered * without[k] + n_covered * covered[k]
 
 
 @jit
-def _exponentials(
-    lo: int, hi: int, table: NDArray[np.float64], relative: NDArray[np.float64]
-) -> None:
-    for i in range(lo, hi):
-        largest = table[i].max()
-        relative[i] = 0.0
-        for level in range(table.shape[1]):
-            table[i, level] -= largest
-            if table[i, level] > _LEAST:
-                relative[i, level] = exp(table[i, level])
+def _fill_window(
+    i: int, given: Likelihoods, values: NDArray[np.float64]
+) -> tuple[int, int, float]:
+    """Compute the log likelihood of the levels that matter, all within FAR of the largest.
+
+    Returns the first of them, the end, and the largest. What is returned does not depend on where
+    the search starts, since a level outside lies beyond one that is FAR below the largest.
+    """
+    near, n_levels = given[4], given[7]
+    first = max(near[i] - BLOCK // 2, 0)  # in most lines, this block contains the window
+    end = first
+    largest = -np.inf
+    while end < n_levels and (end == first or values[end - 1] > largest - FAR):
+        _fill_block(i, end, given, values)
+        for level in range(end, min(end + BLOCK, n_levels)):
+            largest = max(largest, values[level])
+        end += BLOCK
+    while first > 0 and values[first] > largest - FAR:
+        first = max(first - BLOCK, 0)
+        _fill_block(i, first, given, values)
+        for level in range(first, min(first + BLOCK, n_levels)):
+            largest = max(largest, values[level])
+    end = min(end, n_levels)
+    while values[first] <= largest - FAR:
+        first += 1
+    while values[end - 1] <= largest - FAR:
+        end -= 1
+    return first, end, largest
+
+
+@jit
+def _fill_all(i: int, given: Likelihoods, values: NDArray[np.float64]) -> None:
+    """Compute the log likelihood of every level."""
+    for first in range(0, given[7], BLOCK):
+        _fill_block(i, first, given, values)
+
+
+# --- sums over the levels of all lines -------------------------------------------------------
 
 
 def sum_out(
@@ -135,113 +163,129 @@ def sum_out(
 ) -> NDArray[np.float64]:
     """Return the log probability of every prior, with the levels of all lines summed out (eq. 30).
 
-    ``log_prior`` is ``(n_priors, n_levels)``. What all priors have in common is left out.
+    ``log_prior`` is ``(n_priors, n_levels)``. What is negligible is minus infinity.
     """
-    prior = np.zeros((given.relative.shape[1], len(log_prior)))
-    prior[: log_prior.shape[1]] = np.exp(log_prior).T
-    n_lines = len(given.logs)
-    parts = np.zeros((-(-n_lines // CHUNK), len(log_prior)))  # whatever the number of threads
-    engine.over_rows(_sum_out, n_lines, given.relative, prior, parts, step=CHUNK)
+    prior = np.exp(log_prior).T.copy()
+    n_lines, n = given.n_lines, len(log_prior)
+    n_parts = -(-n_lines // CHUNK)  # whatever the number of threads
+    parts, is_bound = np.zeros((n_parts, n)), np.zeros((n_parts, n), np.bool_)
+    engine.over_rows(_sum_out, n_lines, tuple(given), prior, parts, is_bound, step=CHUNK)
     sums: NDArray[np.float64] = parts.sum(axis=0)
-    if sums.max() > _LEAST + _NEGLIGIBLE:
-        return sums  # what is too small for these numbers is at most exp(_LEAST)
-    for k in np.flatnonzero(np.isinf(sums)):  # too small for these numbers, but not impossible
-        level = log_prior[k].argmax()
-        if np.isinf(log_prior[k]).sum() == log_prior.shape[1] - 1:
-            sums[k] = given.logs[:, level].sum()
-        else:
-            own = np.zeros(len(parts))
-            engine.over_rows(_log_sum_out, n_lines, given.logs, log_prior[k], own, step=CHUNK)
-            sums[k] = own.sum()
+    is_above = is_bound.any(axis=0)  # these sums are too large: some lines had next to nothing
+    surely = sums.max(where=~is_above, initial=-np.inf)
+    sums[is_above & (sums < surely - _NEGLIGIBLE)] = -np.inf
+    unsure = np.flatnonzero(is_above & (sums > -np.inf))
+    if len(unsure):
+        parts = np.zeros((n_parts, len(unsure)))
+        engine.over_rows(_sum_all_out, n_lines, tuple(given), log_prior[unsure], parts, step=CHUNK)
+        sums[unsure] = parts.sum(axis=0)
     return sums
 
 
 @jit
-def _log_sum_out(
-    lo: int, hi: int, logs: NDArray[np.float64], log_prior: NDArray[np.float64],
-    parts: NDArray[np.float64],
-) -> None:  # fmt: skip
-    """Compute the same for one prior, so that nothing is too small."""
-    for i in range(lo, hi):
-        largest = -np.inf
-        for level in range(logs.shape[1]):
-            largest = max(largest, logs[i, level] + log_prior[level])
-        sum_ = 0.0
-        for level in range(logs.shape[1]):
-            sum_ += exp(logs[i, level] + log_prior[level] - largest)
-        parts[i // CHUNK] += largest + log(sum_)
-
-
-@jit
 def _sum_out(
-    lo: int, hi: int, relative: NDArray[np.float64], prior: NDArray[np.float64],
-    parts: NDArray[np.float64],
+    lo: int, hi: int, given: Likelihoods, prior: NDArray[np.float64],
+    parts: NDArray[np.float64], is_bound: NDArray[np.bool_],
 ) -> None:  # fmt: skip
-    """Sum out some lines; every part is the sum of so many lines, ``(n_parts, n_priors)``."""
-    n_levels, n = prior.shape
+    """Sum out some lines; every part is the sum of so many lines, ``(n_parts, n_priors)``.
+
+    Where windows do not suffice, the sum is an upper bound.
+    """
+    n = prior.shape[1]
+    values = np.empty(given[6].shape[0])
     totals = np.empty(n)
-    products = np.ones(n)  # of some lines, so that few logarithms are needed
+    products = np.ones(n)  # of eight lines, so that few logarithms are needed
     for i in range(lo, hi):
         sums = parts[i // CHUNK]
+        first, end, largest = _fill_window(i, given, values)
         totals[:] = 0.0
-        for level in range(0, n_levels, 4):  # four at a time take half the time
-            some, of_some = relative[i, level : level + 4], prior[level : level + 4]
-            v0, v1, v2, v3 = some[0], some[1], some[2], some[3]
-            if v0 + v1 + v2 + v3 == 0.0:
-                continue
-            p0, p1, p2, p3 = of_some[0], of_some[1], of_some[2], of_some[3]
+        for level in range(first, end):
+            relative = exp(values[level] - largest)
+            of_level = prior[level]
             for k in range(n):
-                totals[k] += p0[k] * v0 + p1[k] * v1 + p2[k] * v2 + p3[k] * v3
+                totals[k] += of_level[k] * relative
         for k in range(n):
-            if totals[k] < _SMALL:
-                sums[k] += log(totals[k]) if totals[k] > 0.0 else -np.inf
-            else:
-                products[k] *= totals[k]
+            sums[k] += largest
+            if totals[k] < _LEAST:
+                totals[k] = _LEAST
+                is_bound[i // CHUNK, k] = True
+            products[k] *= totals[k]
         if i & 7 == 7 or i == hi - 1:
             for k in range(n):
                 sums[k] += log(products[k])
                 products[k] = 1.0
 
 
+@jit
+def _sum_all_out(
+    lo: int, hi: int, given: Likelihoods, log_prior: NDArray[np.float64],
+    parts: NDArray[np.float64],
+) -> None:  # fmt: skip
+    """Sum out some lines over all of their levels, so that nothing is too small."""
+    n_levels = given[7]
+    values = np.empty(given[6].shape[0])
+    for i in range(lo, hi):
+        _fill_all(i, given, values)
+        for k in range(log_prior.shape[0]):
+            of_levels = log_prior[k]
+            largest = -np.inf
+            for level in range(n_levels):
+                largest = max(largest, values[level] + of_levels[level])
+            total = 0.0
+            for level in range(n_levels):
+                difference = values[level] + of_levels[level] - largest
+                if difference > -FAR:
+                    total += exp(difference)
+            parts[i // CHUNK, k] += largest + log(total)
+
+
+# --- draws -----------------------------------------------------------------------------------
+
+
 def draw_lines(
     engine: Engine, stream: Stream, site: int, given: Likelihoods, log_prior: NDArray[np.float64]
 ) -> Index:
     """Draw the level of every line (eq. 28 and 29)."""
-    n_lines = len(given.logs)
     if np.isinf(log_prior).sum() == len(log_prior) - 1:  # no spread: all lines have one level
-        return np.full(n_lines, log_prior.argmax())
-    levels = np.empty(n_lines, np.int64)
+        return np.full(given.n_lines, log_prior.argmax())
+    levels = np.empty(given.n_lines, np.int64)
     engine.over_rows(
-        _draw_each, n_lines, *stream, np.uint64(site), *given[1:], log_prior, np.exp(log_prior),
-        levels, step=CHUNK,
+        _draw_each, given.n_lines, *stream, np.uint64(site), tuple(given), log_prior,
+        np.exp(log_prior), levels, step=CHUNK,
     )  # fmt: skip
     return levels
 
 
 @jit
 def _draw_each(
-    lo: int, hi: int, key: np.uint64, sweep: np.uint64, site: np.uint64,
-    logs: NDArray[np.float64], relative: NDArray[np.float64], log_prior: NDArray[np.float64],
-    prior: NDArray[np.float64], levels: Index,
+    lo: int, hi: int, key: np.uint64, sweep: np.uint64, site: np.uint64, given: Likelihoods,
+    log_prior: NDArray[np.float64], prior: NDArray[np.float64], levels: Index,
 ) -> None:  # fmt: skip
-    n_levels = logs.shape[1]
-    weights = np.empty(n_levels)
+    n_levels = given[7]
+    values = np.empty(given[6].shape[0])
     for i in range(lo, hi):
+        first, end, largest = _fill_window(i, given, values)
         total = 0.0
-        for level in range(n_levels):
-            weights[level] = relative[i, level] * prior[level]
-            total += weights[level]
-        if total < _SMALL:
-            largest = (logs[i] + log_prior).max()
+        for level in range(first, end):
+            values[level] = exp(values[level] - largest) * prior[level]
+            total += values[level]
+        if total < _LEAST:
+            _fill_all(i, given, values)
+            first, end = 0, n_levels
+            largest = -np.inf
+            for level in range(n_levels):
+                values[level] += log_prior[level]
+                largest = max(largest, values[level])
             total = 0.0
             for level in range(n_levels):
-                weights[level] = exp(logs[i, level] + log_prior[level] - largest)
-                total += weights[level]
+                values[level] = exp(values[level] - largest)
+                total += values[level]
         left = uniform(key, sweep, site, np.uint64(i), np.uint64(0)) * total
-        chosen = n_levels - 1
-        for level in range(n_levels):
-            left -= weights[level]
-            if left < 0.0:
+        chosen = first
+        for level in range(first, end):
+            if values[level] > 0.0:
                 chosen = level
-                break
+                left -= values[level]
+                if left < 0.0:
+                    break
         levels[i] = chosen

@@ -72,10 +72,11 @@ def draw_noise(stream: Stream, state: State, target: Target) -> Noise | Levels:
     """Draw error rates, or levels of rows and columns, given the factors."""
     prior = target.priors.noise
     if isinstance(prior, Effects):
-        if state.sweep % min(max(1, target.totals.n_known // _FEW), _MOST):
+        number, rest = divmod(state.sweep, min(max(1, target.totals.n_known // _FEW), _MOST))
+        if rest:
             levels: Levels = state.noise
             return levels
-        return draw_levels(stream, state, target)
+        return draw_levels(stream, state, target, number=number)
     return prior.draw(target.counts(state), stream.uniforms(Site.NOISE, 2), state.noise)
 
 
