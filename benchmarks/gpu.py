@@ -33,7 +33,7 @@ from thali.sampler import Schedule, Target, chain, start, step
 from thali.sampler.level_counts import count_lines
 from thali.sampler.levels import draw_levels
 from thali.sampler.schedule import MOVES
-from thali.sampler.step import update_mode
+from thali.sampler.step import sweeps_per_draw, update_mode
 from thali.streams import Stream, chain_key
 
 KEY = chain_key(0)
@@ -320,7 +320,7 @@ def one_kind(shape, n_components, levels, rounds, *, is_profiled):
     buffet = target_of(engine, tensor, Model(**noise), QUIET)
     now = [start_of(buffet, factors, levels)]
 
-    def sweep(number=1):  # levels are drawn in sweeps whose number is a multiple of eight
+    def sweep(number=1):  # levels are drawn in sweeps whose number is a multiple of some number
         now[0], _ = step(KEY, now[0]._replace(sweep=number), buffet)
 
     whole = timed(sweep, rounds)
@@ -344,7 +344,8 @@ def one_kind(shape, n_components, levels, rounds, *, is_profiled):
         drawing, with_offset = (
             timed(lambda n=n: draw_levels(stream, now[0], buffet, number=n), 3) for n in (1, 0)
         )
-        print(f"  levels, every eighth sweep: counting rows {rows[1]:.0f} ms, columns "
+        every = sweeps_per_draw(buffet.totals.n_known)
+        print(f"  levels, in one of {every} sweeps: counting rows {rows[1]:.0f} ms, columns "
               f"{columns[1]:.0f}, the whole draw {drawing[1]:.0f} ms, with the offset, every "
               f"eighth time, {with_offset[1]:.0f} ms; {bits_of(shape):.2f} bits an entry",
               flush=True)  # fmt: skip
@@ -354,10 +355,10 @@ def one_kind(shape, n_components, levels, rounds, *, is_profiled):
                 draw_levels(stream, now[0], buffet, number=1)
             pstats.Stats(profile).sort_stats("tottime").print_stats(18)
         # Whole sweeps as they follow one another: classes change with every draw of levels.
-        wall = [timed(lambda n=n: sweep(n), 1, warm=0)[1] for n in range(48, 73)]
-        print("  sweeps 48 to 72, ms:", *(f"{ms:.0f}" for ms in wall), flush=True)
-        a_sweep = (7 * sum(wall[:8]) + sum(wall[16:24])) / 64  # the offset is drawn in one of 64
-        return *whole[:2], a_sweep
+        some = range(7 * every, 9 * every)  # the second half draws the offset
+        wall = [timed(lambda n=n: sweep(n), 1, warm=0)[1] for n in some]
+        print(f"  sweeps {some[0]} to {some[-1]}, ms:", *(f"{ms:.0f}" for ms in wall), flush=True)
+        return *whole[:2], (7 * sum(wall[:every]) + sum(wall[every:])) / (8 * every)
     return *whole[:2], whole[1]
 
 

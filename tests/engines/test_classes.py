@@ -253,7 +253,7 @@ def test_lines_are_counted_by_class_and_cover(share, n_components, engine, monke
                 assert counts.uncovered[i, c] == (cells & ~covered[i]).sum()
                 assert counts.known[i % len(counts.known), c] == cells.sum()
             ones = known[i] & values[i]
-            assert counts.n_ones[i].tolist() == [
+            assert counts.n_ones[:, i].tolist() == [
                 (ones & ~covered[i]).sum(),
                 (ones & covered[i]).sum(),
             ]

@@ -204,8 +204,8 @@ LEVELS = "thali.sampler.levels"
 MISTAKES = {
     "half of the ones": (
         LEVELS,
-        "engine, n_ones = target.engine, counts.n_ones.sum(axis=1)",
-        "engine, n_ones = target.engine, 0.5 * counts.n_ones.sum(axis=1)",
+        "engine, n_ones = target.engine, counts.n_ones[0] + counts.n_ones[1]",
+        "engine, n_ones = target.engine, counts.n_ones[0]",
     ),
     "a prior that is not normalised": (
         "thali.sampler.level_likelihoods",

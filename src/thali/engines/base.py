@@ -192,7 +192,7 @@ class LineCounts(NamedTuple):
 
     uncovered: NDArray[np.uint32]  # (n_lines, n_classes): known entries that nothing covers
     known: NDArray[np.uint32]  # all known entries; one row for all lines if all are known
-    n_ones: Index  # (n_lines, 2): uncovered and covered ones
+    n_ones: Index  # (2, n_lines): uncovered and covered ones
 
 
 class FreeEntries(Protocol):

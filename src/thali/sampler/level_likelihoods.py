@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from thali._jit import jit
+from thali._jit import inlined, jit
 from thali.streams import uniform
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ CHUNK = 1 << 11
 """Lines that one thread does at a time, and that are added up together."""
 
 BLOCK = 8
-"""Levels that are computed at once, in as many lanes of a processor's vectors."""
+"""Levels that are computed at once, in the lanes of a processor's vectors."""
+
+_ZERO, _BLOCK = np.uint64(0), np.uint64(BLOCK)
 
 FAR = 80.0
 """Levels whose log likelihood is lower than the largest by this much are outside the window."""
@@ -50,12 +52,15 @@ class Likelihoods(NamedTuple):
     """All that the likelihoods of the levels of lines depend on (eq. 28)."""
 
     uncovered: NDArray[np.uint32]  # (n_lines, n_classes): entries without cover
-    known: NDArray[np.uint32]  # all known entries; one row if it holds for every line
+    known: NDArray[np.uint32]  # all known entries; no row if these are the same in all lines
     n_ones: Index  # (n_lines,): the ones whose log odds depend on the level
-    which: Index  # (n_lines,): which of the tables is the line's
+    which: Index  # (n_lines,): which of the tables is the line's; or (1,)
     near: Index  # (n_lines,): the level from which the search for the likeliest starts
-    softplus: NDArray[np.float64]  # (n_tables, n_classes, 2, n_levels + BLOCK)
-    grid: NDArray[np.float64]  # (n_levels + BLOCK,): a block may end beyond the last level
+    # Tables of levels have room for a block that begins at the last level.
+    covered: NDArray[np.float64]  # (n_tables, n_classes, n_levels): softplus of the log odds
+    change: NDArray[np.float64]  # by how much it differs without cover
+    common: NDArray[np.float64]  # (n_tables, n_levels): sum over known entries, if common to all
+    grid: NDArray[np.float64]
     n_levels: int
 
     @classmethod
@@ -64,13 +69,16 @@ class Likelihoods(NamedTuple):
         grid: NDArray[np.float64], near: NDArray[np.integer], which: Index | None = None,
     ) -> Likelihoods:  # fmt: skip
         """Put together what :func:`softplus_table` and the counts of an engine say."""
-        n_lines, n_levels = len(n_ones), len(grid)
-        if which is None:
-            which = np.zeros(n_lines, np.int64)
-        softplus = np.pad(softplus, [(0, 0), (0, 0), (0, 0), (0, BLOCK)])
+        which = np.zeros(1, np.int64) if which is None else which
+        padded = np.pad(softplus, [(0, 0), (0, 0), (0, 0), (0, BLOCK)])
+        without, covered = (np.ascontiguousarray(padded[:, :, k]) for k in (0, 1))
+        known, common = counts.known, np.zeros((len(padded), padded.shape[3]))
+        if len(known) == 1:
+            common, known = np.einsum("c,tcl->tl", known[0].astype(np.float64), covered), known[:0]
+        common[:, len(grid) :] = np.inf  # there are no such levels
         return cls(
-            counts.uncovered, counts.known, n_ones, which, np.asarray(near, np.int64), softplus,
-            np.pad(grid, (0, BLOCK)), n_levels,
+            counts.uncovered, known, n_ones, which, np.asarray(near, np.int64),
+            covered, without - covered, common, np.pad(grid, (0, BLOCK)), len(grid),
         )  # fmt: skip
 
     @property
@@ -98,61 +106,66 @@ def softplus_table(
 # --- one line --------------------------------------------------------------------------------
 
 
-@jit
-def _fill_block(i: int, first: int, given: Likelihoods, values: NDArray[np.float64]) -> None:
-    """Compute ones times level minus the sum of counts times softplus, for a block of levels."""
-    uncovered, known, n_ones, which, _, softplus, grid, _ = given
-    of_known = known[i] if known.shape[0] > 1 else known[0]
-    table = softplus[which[i]]
-    out = values[first : first + BLOCK]
-    for k in range(BLOCK):
-        out[k] = n_ones[i] * grid[first + k]
-    for c in range(of_known.shape[0]):
-        if of_known[c] == 0:
-            continue
-        n_uncovered = np.float64(uncovered[i, c])
-        n_covered = np.float64(of_known[c]) - n_uncovered
-        without, covered = table[c, 0, first : first + BLOCK], table[c, 1, first : first + BLOCK]
-        for k in range(BLOCK):
-            out[k] -= n_uncovered * without[k] + n_covered * covered[k]
+@inlined
+def _fill_block(
+    i: int, first: np.uint64, given: Likelihoods, values: NDArray[np.float64]
+) -> float:
+    """Compute ones times level minus the sum of counts times softplus, for a block of levels.
+
+    Returns the largest. All numbers are unsigned, so that no test for negative ones is compiled.
+    """
+    uncovered, known, n_ones, which, _, covered, change, common, grid, _ = given
+    table = np.uint64(which[i]) if which.shape[0] > 1 else _ZERO
+    n = np.float64(n_ones[i])
+    for k in range(_BLOCK):
+        values[first + k] = n * grid[first + k] - common[table, first + k]
+    for c in range(np.uint64(uncovered.shape[1])):
+        n = np.float64(uncovered[i, c])
+        for k in range(_BLOCK):
+            values[first + k] -= n * change[table, c, first + k]
+    if known.shape[0]:
+        for c in range(np.uint64(known.shape[1])):
+            n = np.float64(known[i, c])
+            for k in range(_BLOCK):
+                values[first + k] -= n * covered[table, c, first + k]
+    largest = -np.inf
+    for k in range(_BLOCK):
+        largest = max(largest, values[first + k])
+    return largest
 
 
-@jit
+@inlined
 def _fill_window(
     i: int, given: Likelihoods, values: NDArray[np.float64]
 ) -> tuple[int, int, float]:
-    """Compute the log likelihood of the levels that matter, all within FAR of the largest.
+    """Compute the log likelihood of all levels within FAR of the largest, and some others.
 
-    Returns the first of them, the end, and the largest. What is returned does not depend on where
-    the search starts, since a level outside lies beyond one that is FAR below the largest.
+    Returns the first of them, the end, and the largest. Only levels within FAR of it may be used:
+    which others are there depends on where the search starts.
     """
-    near, n_levels = given[4], given[7]
-    first = max(near[i] - BLOCK // 2, 0)  # in most lines, this block contains the window
-    end = first
+    n_levels = given[9]
+    at = max(given[4][i] - BLOCK // 2, 0)  # in most lines, this block contains the window
+    first = at
+    end = at
     largest = -np.inf
-    while end < n_levels and (end == first or values[end - 1] > largest - FAR):
-        _fill_block(i, end, given, values)
-        for level in range(end, min(end + BLOCK, n_levels)):
-            largest = max(largest, values[level])
-        end += BLOCK
-    while first > 0 and values[first] > largest - FAR:
-        first = max(first - BLOCK, 0)
-        _fill_block(i, first, given, values)
-        for level in range(first, min(first + BLOCK, n_levels)):
-            largest = max(largest, values[level])
-    end = min(end, n_levels)
-    while values[first] <= largest - FAR:
-        first += 1
-    while values[end - 1] <= largest - FAR:
-        end -= 1
-    return first, end, largest
+    while True:
+        largest = max(largest, _fill_block(i, np.uint64(at), given, values))
+        end = max(end, at + BLOCK)
+        if end < n_levels and values[end - 1] > largest - FAR:
+            at = end
+        elif first > 0 and values[first] > largest - FAR:
+            at = max(first - BLOCK, 0)
+            first = at
+        else:
+            break
+    return first, min(end, n_levels), largest
 
 
 @jit
 def _fill_all(i: int, given: Likelihoods, values: NDArray[np.float64]) -> None:
     """Compute the log likelihood of every level."""
-    for first in range(0, given[7], BLOCK):
-        _fill_block(i, first, given, values)
+    for first in range(0, given[9], BLOCK):
+        _fill_block(i, np.uint64(first), given, values)
 
 
 # --- sums over the levels of all lines -------------------------------------------------------
@@ -168,10 +181,10 @@ def sum_out(
     prior = np.exp(log_prior).T.copy()
     n_lines, n = given.n_lines, len(log_prior)
     n_parts = -(-n_lines // CHUNK)  # whatever the number of threads
-    parts, is_bound = np.zeros((n_parts, n)), np.zeros((n_parts, n), np.bool_)
-    engine.over_rows(_sum_out, n_lines, tuple(given), prior, parts, is_bound, step=CHUNK)
+    parts, least = np.zeros((n_parts, n)), np.ones((n_parts, n))
+    engine.over_rows(_sum_out, n_lines, tuple(given), prior, parts, least, step=CHUNK)
     sums: NDArray[np.float64] = parts.sum(axis=0)
-    is_above = is_bound.any(axis=0)  # these sums are too large: some lines had next to nothing
+    is_above = least.min(axis=0) < _LEAST  # these sums are upper bounds
     surely = sums.max(where=~is_above, initial=-np.inf)
     sums[is_above & (sums < surely - _NEGLIGIBLE)] = -np.inf
     unsure = np.flatnonzero(is_above & (sums > -np.inf))
@@ -185,35 +198,36 @@ def sum_out(
 @jit
 def _sum_out(
     lo: int, hi: int, given: Likelihoods, prior: NDArray[np.float64],
-    parts: NDArray[np.float64], is_bound: NDArray[np.bool_],
+    parts: NDArray[np.float64], least: NDArray[np.float64],
 ) -> None:  # fmt: skip
     """Sum out some lines; every part is the sum of so many lines, ``(n_parts, n_priors)``.
 
-    Where windows do not suffice, the sum is an upper bound.
+    ``least`` is the smallest probability of a line. Where it is below ``_LEAST``, the window does
+    not suffice, and the sum is an upper bound.
     """
     n = prior.shape[1]
-    values = np.empty(given[6].shape[0])
+    values = np.empty(given[8].shape[0])
     totals = np.empty(n)
-    products = np.ones(n)  # of eight lines, so that few logarithms are needed
+    products = np.ones(n)  # of sixteen lines, so that few logarithms are needed
+    common = 0.0
     for i in range(lo, hi):
-        sums = parts[i // CHUNK]
+        sums, lowest = parts[i // CHUNK], least[i // CHUNK]
         first, end, largest = _fill_window(i, given, values)
         totals[:] = 0.0
         for level in range(first, end):
-            relative = exp(values[level] - largest)
-            of_level = prior[level]
-            for k in range(n):
-                totals[k] += of_level[k] * relative
+            if values[level] > largest - FAR:
+                relative = exp(values[level] - largest)
+                for k in range(n):
+                    totals[k] += prior[level, k] * relative
+        common += largest
         for k in range(n):
-            sums[k] += largest
-            if totals[k] < _LEAST:
-                totals[k] = _LEAST
-                is_bound[i // CHUNK, k] = True
-            products[k] *= totals[k]
-        if i & 7 == 7 or i == hi - 1:
+            lowest[k] = min(lowest[k], totals[k])
+            products[k] *= max(totals[k], _LEAST)
+        if i & 15 == 15 or i == hi - 1:
             for k in range(n):
-                sums[k] += log(products[k])
+                sums[k] += common + log(products[k])
                 products[k] = 1.0
+            common = 0.0
 
 
 @jit
@@ -222,8 +236,8 @@ def _sum_all_out(
     parts: NDArray[np.float64],
 ) -> None:  # fmt: skip
     """Sum out some lines over all of their levels, so that nothing is too small."""
-    n_levels = given[7]
-    values = np.empty(given[6].shape[0])
+    n_levels = given[9]
+    values = np.empty(given[8].shape[0])
     for i in range(lo, hi):
         _fill_all(i, given, values)
         for k in range(log_prior.shape[0]):
@@ -261,13 +275,14 @@ def _draw_each(
     lo: int, hi: int, key: np.uint64, sweep: np.uint64, site: np.uint64, given: Likelihoods,
     log_prior: NDArray[np.float64], prior: NDArray[np.float64], levels: Index,
 ) -> None:  # fmt: skip
-    n_levels = given[7]
-    values = np.empty(given[6].shape[0])
+    n_levels = given[9]
+    values = np.empty(given[8].shape[0])
     for i in range(lo, hi):
         first, end, largest = _fill_window(i, given, values)
         total = 0.0
         for level in range(first, end):
-            values[level] = exp(values[level] - largest) * prior[level]
+            is_in = values[level] > largest - FAR
+            values[level] = exp(values[level] - largest) * prior[level] if is_in else 0.0
             total += values[level]
         if total < _LEAST:
             _fill_all(i, given, values)

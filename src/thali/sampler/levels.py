@@ -77,9 +77,7 @@ def draw_levels(
         softplus = np.stack(
             [softplus_table(grids.jumps, None, of_rows + b)[0] for b in grids.columns[occurring]]
         )
-        given = Likelihoods.of(
-            counts, counts.n_ones[:, 1].copy(), softplus, grids.jumps, jumps, of_columns
-        )
+        given = Likelihoods.of(counts, counts.n_ones[1], softplus, grids.jumps, jumps, of_columns)
         log_sums = sum_out(engine, given, grids.of_jumps[:, spread])
         mean = _pick(log_sums, uniforms[LevelIndex.JUMP_MEAN])
         spread = _pick(
@@ -108,7 +106,7 @@ def _draw_rows(
     grids, hyper = noise.prior.grids, noise.hyper
     levels, of_jumps, classes = noise.column_classes
     counts = count_lines(state, target, 0, classes)
-    engine, n_ones = target.engine, counts.n_ones.sum(axis=1)
+    engine, n_ones = target.engine, counts.n_ones[0] + counts.n_ones[1]
 
     def likelihoods(offset: int) -> Likelihoods:
         odds = grids.columns[levels] + grids.offsets[offset]
@@ -145,7 +143,7 @@ def _draw_columns(
             for jump in grids.jumps[occurring]
         ]
     )
-    n_ones = counts.n_ones.sum(axis=1)
+    n_ones = counts.n_ones[0] + counts.n_ones[1]
     given = Likelihoods.of(counts, n_ones, softplus, grids.columns, noise.columns, of_jumps)
     log_sums = sum_out(engine, given, grids.of_columns[:, hyper.column_spread])
     mean = _pick(log_sums, uniforms[LevelIndex.COLUMN_MEAN])
@@ -177,7 +175,7 @@ def _weigh_jump(noise: Levels, counts: LineCounts) -> NDArray[np.float64]:
     occurring, of_columns = ranks(noise.columns)
     _, covered = count_groups(counts, of_columns, len(occurring))
     odds = np.add.outer(grids.columns[occurring], of_rows)
-    log_weights: NDArray[np.float64] = counts.n_ones[:, 1].sum() * grids.jumps
+    log_weights: NDArray[np.float64] = counts.n_ones[1].sum() * grids.jumps
     log_weights -= sum_softplus(covered, odds, grids.jumps)
     return log_weights
 

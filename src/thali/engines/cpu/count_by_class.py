@@ -114,8 +114,8 @@ def count_cover(
         for w in range(free.shape[0]):
             n_free += popcount(free[w] & ones[i, w])
             n_all += popcount(ones[i, w])
-        n_ones[i, 0] = np.int64(n_free)
-        n_ones[i, 1] = np.int64(n_all) - np.int64(n_free)
+        n_ones[0, i] = np.int64(n_free)
+        n_ones[1, i] = np.int64(n_all) - np.int64(n_free)
 
 
 @jit

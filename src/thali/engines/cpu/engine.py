@@ -233,7 +233,7 @@ class CpuEngine(RowDraws):
         n_known = np.empty_like(uncovered)
         if len(known) == 0:
             n_known = np.bincount(classes).astype(np.uint32)[None]
-        n_ones = np.empty((len(ones), 2), np.int64)
+        n_ones = np.empty((2, len(ones)), np.int64)
         self.share_work(
             count_cover, len(ones), ones.size * (len(other) + 3),
             ones, known, in_order.bits(other), own, in_order.segments, uncovered, n_known, n_ones,

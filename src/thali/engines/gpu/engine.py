@@ -270,7 +270,7 @@ class GpuEngine(DeviceMemory):
         n_lines, n_columns = self.totals.shape[mode], self.totals.shape[1 - mode]
         every = self.upload(pack(np.ones((1, n_columns), np.bool_)))
         users, codes = self.lines(factors[mode]), self.lines(factors[1 - mode])
-        n_ones = self.xp.empty((n_lines, 2), i64)
+        n_ones = self.xp.empty((2, n_lines), i64)
 
         def count(n: int) -> NDArray[np.uint32]:  # with the first n components
             own, other = (part._replace(words=part.words[:n]) for part in (users, codes))
@@ -280,7 +280,7 @@ class GpuEngine(DeviceMemory):
             ):
                 ones, zeros = found[:, 0], found[:, 1]
                 self.device.fetch(self.xp.ascontiguousarray((ones + zeros).T), counts[start:stop])
-                n_ones[start:stop, 0] = ones.sum(axis=0)
+                n_ones[0, start:stop] = ones.sum(axis=0)
             return counts
 
         if self._unfoldings[mode][1] is None:
@@ -288,7 +288,7 @@ class GpuEngine(DeviceMemory):
         else:
             known = count(0)
         uncovered = count(codes.n_lines)
-        n_ones[:, 1] = self.known_of_lines(mode)[:, 0].astype(i64) - n_ones[:, 0]
+        n_ones[1] = self.known_of_lines(mode)[:, 0].astype(i64) - n_ones[0]
         # This waits until all copies are complete, since they are made in the order of the calls.
         return LineCounts(uncovered, known, self.device.to_host(n_ones))
 
