@@ -298,10 +298,10 @@ def effects(shape, n_components, rounds, *, with_cpu, is_profiled):
         times.append(one_kind(shape, n_components, levels, rounds, is_profiled=is_profiled))
         gc.collect()
         cp.get_default_memory_pool().free_all_blocks()
-    (device, wall, _), (with_effects, also, with_draws) = times
+    (device, wall, plain), (with_effects, also, with_draws) = times
     print(f"a sweep with effects takes {with_effects / device:.2f} times that without, in wall "
           f"time {also / wall:.2f} times, draws of levels apart; with these "
-          f"{with_draws / wall:.2f} times")  # fmt: skip
+          f"{with_draws / plain:.2f} times")  # fmt: skip
     if with_cpu:
         same_as_cpu((shape[0] // 20, shape[1]), n_components)
 
@@ -309,7 +309,8 @@ def effects(shape, n_components, rounds, *, with_cpu, is_profiled):
 def one_kind(shape, n_components, levels, rounds, *, is_profiled):
     """Time updates and sweeps with or without effects.
 
-    Returns device and wall time of a sweep, and wall time with its share of draws of levels.
+    Returns device and wall time of a sweep, done again and again, and wall time of sweeps that
+    follow one another, with their draws of levels.
     """
     stream = Stream(KEY, np.uint64(99))
     engine, tensor, factors = made_on_device(shape, n_components, levels=levels)
@@ -323,7 +324,7 @@ def one_kind(shape, n_components, levels, rounds, *, is_profiled):
     def sweep(number=1):  # levels are drawn in sweeps whose number is a multiple of some number
         now[0], _ = step(KEY, now[0]._replace(sweep=number), buffet)
 
-    whole = timed(sweep, rounds)
+    whole, every = timed(sweep, rounds), sweeps_per_draw(buffet.totals.n_known)
     kind = "two error rates"
     if levels is not None:
         kind = f"{len(levels.row_classes[0])} x {len(levels.column_classes[0])} classes"
@@ -344,7 +345,6 @@ def one_kind(shape, n_components, levels, rounds, *, is_profiled):
         drawing, with_offset = (
             timed(lambda n=n: draw_levels(stream, now[0], buffet, number=n), 3) for n in (1, 0)
         )
-        every = sweeps_per_draw(buffet.totals.n_known)
         print(f"  levels, in one of {every} sweeps: counting rows {rows[1]:.0f} ms, columns "
               f"{columns[1]:.0f}, the whole draw {drawing[1]:.0f} ms, with the offset, every "
               f"eighth time, {with_offset[1]:.0f} ms; {bits_of(shape):.2f} bits an entry",
@@ -354,12 +354,12 @@ def one_kind(shape, n_components, levels, rounds, *, is_profiled):
             with cProfile.Profile() as profile:
                 draw_levels(stream, now[0], buffet, number=1)
             pstats.Stats(profile).sort_stats("tottime").print_stats(18)
-        # Whole sweeps as they follow one another: classes change with every draw of levels.
-        some = range(7 * every, 9 * every)  # the second half draws the offset
-        wall = [timed(lambda n=n: sweep(n), 1, warm=0)[1] for n in some]
-        print(f"  sweeps {some[0]} to {some[-1]}, ms:", *(f"{ms:.0f}" for ms in wall), flush=True)
-        return *whole[:2], (7 * sum(wall[:every]) + sum(wall[every:])) / (8 * every)
-    return *whole[:2], whole[1]
+    # Sweeps as they follow one another. With effects, either half begins with a draw of levels,
+    # the second with one that draws the offset as well, which is so in one of eight draws.
+    some = range(7 * every, 9 * every)
+    wall = [timed(lambda n=n: sweep(n), 1, warm=0)[1] for n in some]
+    print(f"  sweeps {some[0]} to {some[-1]}, ms:", *(f"{ms:.0f}" for ms in wall), flush=True)
+    return *whole[:2], (7 * sum(wall[:every]) + sum(wall[every:])) / (8 * every)
 
 
 def same_as_cpu(shape, n_components):

@@ -115,6 +115,25 @@ def test_windows_do_not_depend_on_where_a_search_starts():
     assert found[0] == found[1] == found[2]
 
 
+@pytest.mark.parametrize(("present", "chosen"), [(9, 9), (9, 4), (0, 9), (9, 0), (0, 0)])
+def test_levels_drawn_while_lines_are_summed_out(present, chosen):
+    """They are those drawn under the prior that was drawn, whichever was the present one."""
+    case, engine, log_prior = Case(has_unknown=True), CpuEngine(1), PRIORS["spreads of rows"]
+    given, seen = case.given(), []
+
+    def pick(sums):
+        seen.extend(sums)
+        return chosen
+
+    found, levels = level_likelihoods.draw_with_prior(
+        engine, STREAM, SITE, given, log_prior, present, pick
+    )
+    expected = level_likelihoods.draw_lines(engine, STREAM, SITE, given, log_prior[chosen])
+    assert found == chosen
+    assert seen == level_likelihoods.sum_out(engine, given, log_prior).tolist()
+    np.testing.assert_array_equal(levels, expected)
+
+
 def test_only_levels_that_matter_are_computed():
     """One block for a line of many entries, whose window is a few levels; all if it has none."""
     case = Case(has_unknown=True)
@@ -134,7 +153,10 @@ def compiled_window(line, given, values):
 MISTAKES = {
     "a window that is too narrow": ("FAR = 80.0", "FAR = 2.0"),
     "no line in full, for sums": ("if len(unsure):", "if len(unsure) > 1000:"),
-    "no line in full, for draws": ("if total < _LEAST:", "if total < 0.0:"),
+    "no line in full, for draws": (
+        "prior, values, weights) < _LEAST:\n            _weigh_all(i, given, log_prior,",
+        "prior, values, weights) < 0.0:\n            _weigh_all(i, given, log_prior,",
+    ),
 }
 
 

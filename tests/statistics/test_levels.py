@@ -224,7 +224,7 @@ def test_mistakes_about_levels_are_rejected(mistake, monkeypatch):
     name, *edit = MISTAKES[mistake]
     mutant = mutate(name, [tuple(edit)])
     if name != LEVELS:
-        mutant = mutate(LEVELS, [], sum_out=mutant.sum_out)
+        mutant = mutate(LEVELS, [], sum_out=mutant.sum_out, draw_with_prior=mutant.draw_with_prior)
     monkeypatch.setattr(module("thali.sampler.step"), "draw_levels", mutant.draw_levels)
     found, limit = largest(prior_samples(QUICK // 2), chain_samples(QUICK // 2, "parallel"))
     assert found > limit

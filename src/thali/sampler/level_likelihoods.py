@@ -20,14 +20,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from thali._jit import inlined, jit
-from thali.streams import uniform
+from thali.streams import Stream, uniform
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from thali.bits import Index
     from thali.engines.base import Engine, LineCounts
-    from thali.streams import Stream
 
 CHUNK = 1 << 11
 """Lines that one thread does at a time, and that are added up together."""
@@ -35,7 +36,7 @@ CHUNK = 1 << 11
 BLOCK = 8
 """Levels that are computed at once, in the lanes of a processor's vectors."""
 
-_ZERO, _BLOCK = np.uint64(0), np.uint64(BLOCK)
+_ZERO, _ONE, _TWO, _BLOCK = map(np.uint64, (0, 1, 2, BLOCK))
 
 FAR = 80.0
 """Levels whose log likelihood is lower than the largest by this much are outside the window."""
@@ -112,19 +113,28 @@ def _fill_block(
 ) -> float:
     """Compute ones times level minus the sum of counts times softplus, for a block of levels.
 
-    Returns the largest. All numbers are unsigned, so that no test for negative ones is compiled.
+    Returns the largest. With two classes at a time, a processor waits half as often for the result
+    of a subtraction. Numbers are unsigned, so that no test for negative ones is compiled.
     """
     uncovered, known, n_ones, which, _, covered, change, common, grid, _ = given
     table = np.uint64(which[i]) if which.shape[0] > 1 else _ZERO
+    n_classes = np.uint64(uncovered.shape[1])
     n = np.float64(n_ones[i])
     for k in range(_BLOCK):
         values[first + k] = n * grid[first + k] - common[table, first + k]
-    for c in range(np.uint64(uncovered.shape[1])):
+    for pair in range(n_classes // _TWO):
+        c = _TWO * pair
+        d = c + _ONE
+        m, n = np.float64(uncovered[i, c]), np.float64(uncovered[i, d])
+        for k in range(_BLOCK):
+            at = first + k
+            values[at] -= m * change[table, c, at] + n * change[table, d, at]
+    for c in range(n_classes // _TWO * _TWO, n_classes):
         n = np.float64(uncovered[i, c])
         for k in range(_BLOCK):
             values[first + k] -= n * change[table, c, first + k]
     if known.shape[0]:
-        for c in range(np.uint64(known.shape[1])):
+        for c in range(n_classes):
             n = np.float64(known[i, c])
             for k in range(_BLOCK):
                 values[first + k] -= n * covered[table, c, first + k]
@@ -168,6 +178,51 @@ def _fill_all(i: int, given: Likelihoods, values: NDArray[np.float64]) -> None:
         _fill_block(i, np.uint64(first), given, values)
 
 
+@jit
+def _draw_from(u: float, first: int, end: int, weights: NDArray[np.float64]) -> int:
+    """Draw a level with probability proportional to its weight."""
+    total = 0.0
+    for level in range(first, end):
+        total += weights[level]
+    left = u * total
+    chosen = first
+    for level in range(first, end):
+        if weights[level] > 0.0:
+            chosen = level
+            left -= weights[level]
+            if left < 0.0:
+                break
+    return chosen
+
+
+@inlined
+def _weigh_window(
+    first: int, end: int, largest: float, prior: NDArray[np.float64],
+    values: NDArray[np.float64], weights: NDArray[np.float64],
+) -> float:  # fmt: skip
+    """Write the posterior weight of every level of a window, and return their sum."""
+    total = 0.0
+    for level in range(first, end):
+        is_in = values[level] > largest - FAR
+        weights[level] = exp(values[level] - largest) * prior[level] if is_in else 0.0
+        total += weights[level]
+    return total
+
+
+@jit
+def _weigh_all(
+    i: int, given: Likelihoods, log_prior: NDArray[np.float64], values: NDArray[np.float64],
+    weights: NDArray[np.float64],
+) -> None:  # fmt: skip
+    """Write the posterior weight of every level of a line."""
+    _fill_all(i, given, values)
+    largest = -np.inf
+    for level in range(log_prior.shape[0]):
+        largest = max(largest, values[level] + log_prior[level])
+    for level in range(log_prior.shape[0]):
+        weights[level] = exp(values[level] + log_prior[level] - largest)
+
+
 # --- sums over the levels of all lines -------------------------------------------------------
 
 
@@ -178,11 +233,41 @@ def sum_out(
 
     ``log_prior`` is ``(n_priors, n_levels)``. What is negligible is minus infinity.
     """
+    nothing = Stream(np.uint64(0), np.uint64(0)), 0, log_prior[0], np.zeros(0, np.int64)
+    return _sum_out(engine, given, log_prior, *nothing)
+
+
+def draw_with_prior(
+    engine: Engine, stream: Stream, site: int, given: Likelihoods, log_prior: NDArray[np.float64],
+    present: int, pick: Callable[[NDArray[np.float64]], int],
+) -> tuple[int, Index]:  # fmt: skip
+    """Draw one of some priors with the levels of all lines summed out, and the levels given it.
+
+    ``pick`` draws a prior given their log probabilities. Levels are drawn under the present prior
+    while lines are summed out, since many lines hardly ever leave it; if another one is drawn,
+    these levels are forgotten, and others are drawn under that.
+    """
+    is_sure = np.isneginf(log_prior[present]).sum() == log_prior.shape[1] - 1  # as if not drawn
+    levels = np.empty(0 if is_sure else given.n_lines, np.int64)
+    chosen = pick(_sum_out(engine, given, log_prior, stream, site, log_prior[present], levels))
+    if chosen != present or is_sure:
+        levels = draw_lines(engine, stream, site, given, log_prior[chosen])
+    return chosen, levels
+
+
+def _sum_out(
+    engine: Engine, given: Likelihoods, log_prior: NDArray[np.float64], stream: Stream, site: int,
+    present: NDArray[np.float64], levels: Index,
+) -> NDArray[np.float64]:  # fmt: skip
+    """Sum out, and write levels drawn under the present prior if there is room for them."""
     prior = np.exp(log_prior).T.copy()
     n_lines, n = given.n_lines, len(log_prior)
     n_parts = -(-n_lines // CHUNK)  # whatever the number of threads
     parts, least = np.zeros((n_parts, n)), np.ones((n_parts, n))
-    engine.over_rows(_sum_out, n_lines, tuple(given), prior, parts, least, step=CHUNK)
+    engine.over_rows(
+        _sum_windows, n_lines, *stream, np.uint64(site), tuple(given), prior, parts, least,
+        present, np.exp(present), levels, step=CHUNK,
+    )  # fmt: skip
     sums: NDArray[np.float64] = parts.sum(axis=0)
     is_above = least.min(axis=0) < _LEAST  # these sums are upper bounds
     surely = sums.max(where=~is_above, initial=-np.inf)
@@ -190,15 +275,18 @@ def sum_out(
     unsure = np.flatnonzero(is_above & (sums > -np.inf))
     if len(unsure):
         parts = np.zeros((n_parts, len(unsure)))
-        engine.over_rows(_sum_all_out, n_lines, tuple(given), log_prior[unsure], parts, step=CHUNK)
+        engine.over_rows(
+            _sum_all_levels, n_lines, tuple(given), log_prior[unsure], parts, step=CHUNK
+        )
         sums[unsure] = parts.sum(axis=0)
     return sums
 
 
 @jit
-def _sum_out(
-    lo: int, hi: int, given: Likelihoods, prior: NDArray[np.float64],
-    parts: NDArray[np.float64], least: NDArray[np.float64],
+def _sum_windows(
+    lo: int, hi: int, key: np.uint64, sweep: np.uint64, site: np.uint64, given: Likelihoods,
+    prior: NDArray[np.float64], parts: NDArray[np.float64], least: NDArray[np.float64],
+    log_present: NDArray[np.float64], present: NDArray[np.float64], levels: Index,
 ) -> None:  # fmt: skip
     """Sum out some lines; every part is the sum of so many lines, ``(n_parts, n_priors)``.
 
@@ -206,7 +294,7 @@ def _sum_out(
     not suffice, and the sum is an upper bound.
     """
     n = prior.shape[1]
-    values = np.empty(given[8].shape[0])
+    values, weights = np.empty((2, given[8].shape[0]))
     totals = np.empty(n)
     products = np.ones(n)  # of sixteen lines, so that few logarithms are needed
     common = 0.0
@@ -228,10 +316,16 @@ def _sum_out(
                 sums[k] += common + log(products[k])
                 products[k] = 1.0
             common = 0.0
+        if levels.shape[0]:
+            if _weigh_window(first, end, largest, present, values, weights) < _LEAST:
+                _weigh_all(i, given, log_present, values, weights)
+                first, end = 0, present.shape[0]
+            u = uniform(key, sweep, site, np.uint64(i), _ZERO)
+            levels[i] = _draw_from(u, first, end, weights)
 
 
 @jit
-def _sum_all_out(
+def _sum_all_levels(
     lo: int, hi: int, given: Likelihoods, log_prior: NDArray[np.float64],
     parts: NDArray[np.float64],
 ) -> None:  # fmt: skip
@@ -241,13 +335,12 @@ def _sum_all_out(
     for i in range(lo, hi):
         _fill_all(i, given, values)
         for k in range(log_prior.shape[0]):
-            of_levels = log_prior[k]
             largest = -np.inf
             for level in range(n_levels):
-                largest = max(largest, values[level] + of_levels[level])
+                largest = max(largest, values[level] + log_prior[k, level])
             total = 0.0
             for level in range(n_levels):
-                difference = values[level] + of_levels[level] - largest
+                difference = values[level] + log_prior[k, level] - largest
                 if difference > -FAR:
                     total += exp(difference)
             parts[i // CHUNK, k] += largest + log(total)
@@ -260,7 +353,7 @@ def draw_lines(
     engine: Engine, stream: Stream, site: int, given: Likelihoods, log_prior: NDArray[np.float64]
 ) -> Index:
     """Draw the level of every line (eq. 28 and 29)."""
-    if np.isinf(log_prior).sum() == len(log_prior) - 1:  # no spread: all lines have one level
+    if np.isneginf(log_prior).sum() == len(log_prior) - 1:  # no spread: all lines have one level
         return np.full(given.n_lines, log_prior.argmax())
     levels = np.empty(given.n_lines, np.int64)
     engine.over_rows(
@@ -275,32 +368,11 @@ def _draw_each(
     lo: int, hi: int, key: np.uint64, sweep: np.uint64, site: np.uint64, given: Likelihoods,
     log_prior: NDArray[np.float64], prior: NDArray[np.float64], levels: Index,
 ) -> None:  # fmt: skip
-    n_levels = given[9]
-    values = np.empty(given[8].shape[0])
+    values, weights = np.empty((2, given[8].shape[0]))
     for i in range(lo, hi):
         first, end, largest = _fill_window(i, given, values)
-        total = 0.0
-        for level in range(first, end):
-            is_in = values[level] > largest - FAR
-            values[level] = exp(values[level] - largest) * prior[level] if is_in else 0.0
-            total += values[level]
-        if total < _LEAST:
-            _fill_all(i, given, values)
-            first, end = 0, n_levels
-            largest = -np.inf
-            for level in range(n_levels):
-                values[level] += log_prior[level]
-                largest = max(largest, values[level])
-            total = 0.0
-            for level in range(n_levels):
-                values[level] = exp(values[level] - largest)
-                total += values[level]
-        left = uniform(key, sweep, site, np.uint64(i), np.uint64(0)) * total
-        chosen = first
-        for level in range(first, end):
-            if values[level] > 0.0:
-                chosen = level
-                left -= values[level]
-                if left < 0.0:
-                    break
-        levels[i] = chosen
+        if _weigh_window(first, end, largest, prior, values, weights) < _LEAST:
+            _weigh_all(i, given, log_prior, values, weights)
+            first, end = 0, prior.shape[0]
+        u = uniform(key, sweep, site, np.uint64(i), _ZERO)
+        levels[i] = _draw_from(u, first, end, weights)

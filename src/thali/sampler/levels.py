@@ -13,7 +13,13 @@ import numpy as np
 
 from thali.model.effects import ranks
 from thali.sampler.level_counts import count_groups, count_lines, sum_softplus
-from thali.sampler.level_likelihoods import Likelihoods, draw_lines, softplus_table, sum_out
+from thali.sampler.level_likelihoods import (
+    Likelihoods,
+    draw_lines,
+    draw_with_prior,
+    softplus_table,
+    sum_out,
+)
 from thali.sites import LevelIndex, Site, site_of
 
 if TYPE_CHECKING:
@@ -113,19 +119,22 @@ def _draw_rows(
         softplus = softplus_table(grids.rows, odds, odds + grids.jumps[of_jumps])
         return Likelihoods.of(counts, n_ones, softplus, grids.rows, noise.rows)
 
-    fine = _fine(grids)
-    offsets = range(hyper.offset % fine, len(grids.offsets), fine)
+    site = site_of(Site.LEVELS, 0)
     if is_offset_held:
-        offsets = range(hyper.offset, hyper.offset + 1)
-    total = int(n_ones.sum())
+        spread, rows = draw_with_prior(
+            engine, stream, site, likelihoods(hyper.offset), grids.of_rows, hyper.row_spread,
+            lambda log_sums: _pick(log_sums, u),
+        )  # fmt: skip
+        return noise.with_rows(rows, hyper._replace(row_spread=spread))
+    fine, total = _fine(grids), int(n_ones.sum())
+    offsets = range(hyper.offset % fine, len(grids.offsets), fine)
     log_sums = np.empty((len(offsets), len(grids.spreads)))
     for k, offset in enumerate(offsets):
         log_sums[k] = sum_out(engine, likelihoods(offset), grids.of_rows)
         log_sums[k] += total * grids.offsets[offset]
     k, spread = divmod(_pick(log_sums.ravel(), u), len(grids.spreads))
     offset = offsets[k]
-    site, given = site_of(Site.LEVELS, 0), likelihoods(offset)
-    rows = draw_lines(engine, stream, site, given, grids.of_rows[spread])
+    rows = draw_lines(engine, stream, site, likelihoods(offset), grids.of_rows[spread])
     return noise.with_rows(rows, hyper._replace(row_spread=spread, offset=offset))
 
 

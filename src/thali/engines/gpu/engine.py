@@ -267,8 +267,8 @@ class GpuEngine(DeviceMemory):
         """
         of_columns = classes_of(self, 1 - mode, classes)
         assert of_columns is not None
-        n_lines, n_columns = self.totals.shape[mode], self.totals.shape[1 - mode]
-        every = self.upload(pack(np.ones((1, n_columns), np.bool_)))
+        n_lines = self.totals.shape[mode]
+        every = self.upload(pack(np.ones((1, len(classes)), np.bool_)))
         users, codes = self.lines(factors[mode]), self.lines(factors[1 - mode])
         n_ones = self.xp.empty((2, n_lines), i64)
 
