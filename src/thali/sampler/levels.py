@@ -86,12 +86,10 @@ def draw_levels(
         given = Likelihoods.of(counts, counts.n_ones[1], softplus, grids.jumps, jumps, of_columns)
         log_sums = sum_out(engine, given, grids.of_jumps[:, spread])
         mean = _pick(log_sums, uniforms[LevelIndex.JUMP_MEAN])
-        spread = _pick(
-            sum_out(engine, given, grids.of_jumps[mean]), uniforms[LevelIndex.JUMP_SPREAD]
-        )
-        jumps = draw_lines(
-            engine, stream, site_of(Site.JUMPS, 1), given, grids.of_jumps[mean, spread]
-        )
+        spread, jumps = draw_with_prior(
+            engine, stream, site_of(Site.JUMPS, 1), given, grids.of_jumps[mean], spread,
+            lambda log_sums: _pick(log_sums, uniforms[LevelIndex.JUMP_SPREAD]),
+        )  # fmt: skip
     else:  # one jump for all columns
         log_weights = _weigh_jump(noise.with_columns(columns, jumps, hyper), counts)
         mean = _pick(log_weights, uniforms[LevelIndex.JUMP_MEAN])
@@ -156,12 +154,14 @@ def _draw_columns(
     given = Likelihoods.of(counts, n_ones, softplus, grids.columns, noise.columns, of_jumps)
     log_sums = sum_out(engine, given, grids.of_columns[:, hyper.column_spread])
     mean = _pick(log_sums, uniforms[LevelIndex.COLUMN_MEAN])
-    spread = hyper.column_spread
-    if prior.columns:
-        log_sums = sum_out(engine, given, grids.of_columns[mean])
-        spread = _pick(log_sums, uniforms[LevelIndex.COLUMN_SPREAD])
-    log_prior = grids.of_columns[mean, spread]
-    return draw_lines(engine, stream, site_of(Site.LEVELS, 1), given, log_prior), mean, spread
+    site, spread, of_spreads = site_of(Site.LEVELS, 1), hyper.column_spread, grids.of_columns[mean]
+    if not prior.columns:
+        return draw_lines(engine, stream, site, given, of_spreads[spread]), mean, spread
+    spread, columns = draw_with_prior(
+        engine, stream, site, given, of_spreads, spread,
+        lambda log_sums: _pick(log_sums, uniforms[LevelIndex.COLUMN_SPREAD]),
+    )  # fmt: skip
+    return columns, mean, spread
 
 
 def _weigh_level(noise: Levels, counts: LineCounts) -> NDArray[np.float64]:
