@@ -205,7 +205,7 @@ MISTAKES = {
     "half of the ones": (
         LEVELS,
         "engine, n_ones = target.engine, counts.n_ones[0] + counts.n_ones[1]",
-        "engine, n_ones = target.engine, counts.n_ones[0]",
+        "engine, n_ones = target.engine, (counts.n_ones[0] + counts.n_ones[1]) // 2",
     ),
     "a prior that is not normalised": (
         "thali.sampler.level_likelihoods",
