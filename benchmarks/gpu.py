@@ -33,7 +33,7 @@ from thali.sampler import Schedule, Target, chain, start, step
 from thali.sampler.level_counts import count_lines
 from thali.sampler.levels import draw_levels
 from thali.sampler.schedule import MOVES
-from thali.sampler.step import update_mode
+from thali.sampler.step import sweeps_per_draw, update_mode
 from thali.streams import Stream, chain_key
 
 KEY = chain_key(0)
@@ -298,15 +298,20 @@ def effects(shape, n_components, rounds, *, with_cpu, is_profiled):
         times.append(one_kind(shape, n_components, levels, rounds, is_profiled=is_profiled))
         gc.collect()
         cp.get_default_memory_pool().free_all_blocks()
-    (device, wall), (with_effects, also) = times
+    (device, wall, plain), (with_effects, also, with_draws) = times
     print(f"a sweep with effects takes {with_effects / device:.2f} times that without, in wall "
-          f"time {also / wall:.2f} times, draws of levels apart")  # fmt: skip
+          f"time {also / wall:.2f} times, draws of levels apart; with these "
+          f"{with_draws / plain:.2f} times")  # fmt: skip
     if with_cpu:
         same_as_cpu((shape[0] // 20, shape[1]), n_components)
 
 
 def one_kind(shape, n_components, levels, rounds, *, is_profiled):
-    """Time updates and sweeps with or without effects; return device and wall time of a sweep."""
+    """Time updates and sweeps with or without effects.
+
+    Returns device and wall time of a sweep, done again and again, and wall time of sweeps that
+    follow one another, with their draws of levels.
+    """
     stream = Stream(KEY, np.uint64(99))
     engine, tensor, factors = made_on_device(shape, n_components, levels=levels)
     noise = {} if levels is None else {"noise": "effects"}
@@ -316,10 +321,10 @@ def one_kind(shape, n_components, levels, rounds, *, is_profiled):
     buffet = target_of(engine, tensor, Model(**noise), QUIET)
     now = [start_of(buffet, factors, levels)]
 
-    def sweep():  # levels are drawn in sweeps whose number is a multiple of four
-        now[0], _ = step(KEY, now[0]._replace(sweep=1), buffet)
+    def sweep(number=1):  # levels are drawn in sweeps whose number is a multiple of some number
+        now[0], _ = step(KEY, now[0]._replace(sweep=number), buffet)
 
-    whole = timed(sweep, rounds)
+    whole, every = timed(sweep, rounds), sweeps_per_draw(buffet.totals.n_known)
     kind = "two error rates"
     if levels is not None:
         kind = f"{len(levels.row_classes[0])} x {len(levels.column_classes[0])} classes"
@@ -337,13 +342,24 @@ def one_kind(shape, n_components, levels, rounds, *, is_profiled):
         rows, columns = (
             timed(lambda m=m: count_lines(now[0], buffet, m, classes[m]), 2) for m in (0, 1)
         )
-        drawing = timed(lambda: draw_levels(stream, now[0], buffet), 1, warm=1)
-        print(f"  levels, every eighth sweep: counting rows {rows[1]:.0f} ms, columns "
-              f"{columns[1]:.0f}, the whole draw {drawing[1]:.0f} ms; {bits_of(shape):.2f} bits "
-              "an entry", flush=True)  # fmt: skip
+        drawing, with_offset = (
+            timed(lambda n=n: draw_levels(stream, now[0], buffet, number=n), 3) for n in (1, 0)
+        )
+        print(f"  levels, in one of {every} sweeps: counting rows {rows[1]:.0f} ms, columns "
+              f"{columns[1]:.0f}, the whole draw {drawing[1]:.0f} ms, with the offset, every "
+              f"eighth time, {with_offset[1]:.0f} ms; {bits_of(shape):.2f} bits an entry",
+              flush=True)  # fmt: skip
         if is_profiled:
             by_kernel(buffet.engine, lambda: draw_levels(stream, now[0], buffet), rounds=1)
-    return whole[:2]
+            with cProfile.Profile() as profile:
+                draw_levels(stream, now[0], buffet, number=1)
+            pstats.Stats(profile).sort_stats("tottime").print_stats(18)
+    # Sweeps as they follow one another. With effects, either half begins with a draw of levels,
+    # the second with one that draws the offset as well, which is so in one of eight draws.
+    some = range(7 * every, 9 * every)
+    wall = [timed(lambda n=n: sweep(n), 1, warm=0)[1] for n in some]
+    print(f"  sweeps {some[0]} to {some[-1]}, ms:", *(f"{ms:.0f}" for ms in wall), flush=True)
+    return *whole[:2], (7 * sum(wall[:every]) + sum(wall[every:])) / (8 * every)
 
 
 def same_as_cpu(shape, n_components):

@@ -215,6 +215,38 @@ def test_gains_by_class(mode, share, counted, engine, monkeypatch):
     assert gains.tolist() == (worth @ sets.T)[slice(*rows)].tolist()
 
 
+@pytest.mark.parametrize("engine", PLACES)
+@pytest.mark.parametrize("n_components", [4, 0])
+@pytest.mark.parametrize("share", [0.7, 1.0])
+def test_lines_are_counted_by_class_and_cover(share, n_components, engine, monkeypatch):
+    """Uncovered and known entries of every line by class, and its ones, against plain loops."""
+    monkeypatch.setattr(  # more than one part on a GPU
+        "thali.engines.gpu.device_memory.DeviceMemory.rows_to_count", lambda *_: 128
+    )
+    case = Case((9, 300), share=share)
+    factors = tuple(f.take(np.arange(n_components)) for f in case.factors)
+    users, codes = (f.dense().astype(int) for f in factors)
+    loaded = case.loaded(place(engine))
+    for mode in (0, 1):
+        classes = case.weights.of_mode(mode).columns
+        counts = loaded.count_lines(mode, factors, classes)
+        values, known, covered = (
+            np.moveaxis(a, mode, 0) for a in (case.values, case.known, users @ codes.T > 0)
+        )
+        for i in range(case.shape[mode]):
+            for c in range(classes.max() + 1):
+                cells = known[i] & (classes == c)
+                assert counts.uncovered[i, c] == (cells & ~covered[i]).sum()
+                assert counts.known[i % len(counts.known), c] == cells.sum()
+            ones = known[i] & values[i]
+            assert counts.n_ones[:, i].tolist() == [
+                (ones & ~covered[i]).sum(),
+                (ones & covered[i]).sum(),
+            ]
+        assert len(counts.known) == (1 if share == 1.0 else case.shape[mode])
+        assert [part.dtype for part in counts] == [np.uint32, np.uint32, np.int64]
+
+
 @pytest.mark.parametrize("engine", GPU)
 @pytest.mark.parametrize("share", [0.8, 1.0])
 @pytest.mark.parametrize("n_components", [0, 4])

@@ -11,7 +11,7 @@ from support import oracle
 from support.mutants import mutate
 from thali.model import Beta, EqualRates, FixedRates, Gamma, Model, PerComponent, UnequalRates
 from thali.sampler import Info, Schedule, Target, chain, step
-from thali.sampler.step import update_memberships
+from thali.sampler.step import sweeps_per_draw, update_memberships
 from thali.streams import Stream, chain_key
 
 ALPHA, DENSITY = Gamma(2.0, 3.0), Beta(2.0, 4.0)
@@ -176,3 +176,9 @@ def test_memberships_at_the_odds_of_codes_are_noticed():
     found, expected = frequencies(mutate("thali.sampler.step", edits).update_memberships, 1_000)
     bound = 5.0 * np.sqrt(expected * (1.0 - expected) / 1_000)
     assert (np.abs(found - expected) > bound).any()
+
+
+def test_levels_are_drawn_more_rarely_in_larger_tables():
+    """The number of sweeps per draw depends on the number of known entries alone."""
+    sizes = (1, 1 << 17, 1 << 19, 1 << 31, 1 << 32)
+    assert [sweeps_per_draw(n) for n in sizes] == [1, 1, 4, 8, 16]

@@ -204,13 +204,13 @@ LEVELS = "thali.sampler.levels"
 MISTAKES = {
     "half of the ones": (
         LEVELS,
-        "engine, n_ones = target.engine, counts.n_ones.sum(axis=1)",
-        "engine, n_ones = target.engine, 0.5 * counts.n_ones.sum(axis=1)",
+        "engine, n_ones = target.engine, counts.n_ones[0] + counts.n_ones[1]",
+        "engine, n_ones = target.engine, (counts.n_ones[0] + counts.n_ones[1]) // 2",
     ),
     "a prior that is not normalised": (
         "thali.sampler.level_likelihoods",
-        "prior[: log_prior.shape[1]] = np.exp(log_prior).T",
-        "prior[: log_prior.shape[1]] = np.exp(log_prior - log_prior.max(axis=1)[:, None]).T",
+        "prior = np.exp(log_prior).T.copy()",
+        "prior = np.exp(log_prior - log_prior.max(axis=1)[:, None]).T.copy()",
     ),
 }
 
@@ -224,7 +224,7 @@ def test_mistakes_about_levels_are_rejected(mistake, monkeypatch):
     name, *edit = MISTAKES[mistake]
     mutant = mutate(name, [tuple(edit)])
     if name != LEVELS:
-        mutant = mutate(LEVELS, [], sum_out=mutant.sum_out)
+        mutant = mutate(LEVELS, [], sum_out=mutant.sum_out, draw_with_prior=mutant.draw_with_prior)
     monkeypatch.setattr(module("thali.sampler.step"), "draw_levels", mutant.draw_levels)
     found, limit = largest(prior_samples(QUICK // 2), chain_samples(QUICK // 2, "parallel"))
     assert found > limit
@@ -327,7 +327,5 @@ def test_what_all_columns_share_is_weighed_by_the_likelihood(which):
 
     right = differences(module(LEVELS), counts)
     np.testing.assert_allclose(right, np.diff(expected), rtol=1e-9, atol=1e-9)
-    wrong = mutate(LEVELS, [], count_groups=lambda free, known, *rest: count_groups(
-        known, known, *rest
-    )[::-1])  # fmt: skip
+    wrong = mutate(LEVELS, [], count_groups=lambda *given: count_groups(*given)[::-1])
     assert np.abs(differences(wrong, counts) - right).max() > 1.0

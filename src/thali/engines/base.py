@@ -164,6 +164,9 @@ class Engine(Protocol):
         Rows and columns have classes (eq. 27). Returns ``(n_rows, n_sets)``.
         """
 
+    def count_lines(self, mode: int, factors: tuple[Factor, ...], classes: Index) -> LineCounts:
+        """Count the entries of all lines of a mode of a matrix, by class of column and cover."""
+
     def count_in_window(self, rows: Index, window: slice, cover: Cover, classes: Words) -> Index:
         """Count as :meth:`count_by_class`, for any rows of the first mode and some columns.
 
@@ -190,6 +193,14 @@ class Hidden(NamedTuple):
     rows: Index
     columns: Index
     values: NDArray[np.bool_]
+
+
+class LineCounts(NamedTuple):
+    """Entries by line of a mode and class of column, from which levels are drawn."""
+
+    uncovered: NDArray[np.uint32]  # (n_lines, n_classes): known entries that nothing covers
+    known: NDArray[np.uint32]  # all known entries; one row for all lines if all are known
+    n_ones: Index  # (2, n_lines): uncovered and covered ones
 
 
 class FreeEntries(Protocol):

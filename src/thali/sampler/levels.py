@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from thali.model.effects import ranks
 from thali.sampler.level_counts import count_groups, count_lines, sum_softplus
 from thali.sampler.level_likelihoods import (
+    Likelihoods,
     draw_lines,
-    log_likelihoods,
+    draw_with_prior,
     softplus_table,
     sum_out,
-    to_likelihoods,
 )
 from thali.sites import LevelIndex, Site, site_of
 
@@ -25,16 +26,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Index
-    from thali.engines.base import Engine
+    from thali.engines.base import Engine, LineCounts
     from thali.model.effects import Effects, Grids, Levels
-    from thali.sampler.level_counts import LineCounts
-    from thali.sampler.level_likelihoods import Likelihoods
     from thali.sampler.state import State
     from thali.sampler.target import Target
     from thali.streams import Stream
 
 _OFFSET_EVERY = 8
-"""The offset is drawn together with the levels of rows in one of so many sweeps."""
+"""The offset is drawn together with the levels of rows in one of so many draws."""
 
 
 def draw_levels(
@@ -43,19 +42,25 @@ def draw_levels(
     target: Target,
     prior: Effects | None = None,
     *,
+    number: int | None = None,
     is_jump_held: bool = False,
     is_column_held: bool = False,
 ) -> Levels:
     """Draw spreads, means, levels and jumps: rows first, then columns, then jumps.
 
     A start may have another ``prior``, with fewer effects, and may hold jumps, or columns as well.
+    The ``number`` of the draw decides whether the offset is drawn with the rows; by default, it is
+    that of the sweep.
     """
     noise: Levels = state.noise
     prior = noise.prior if prior is None else prior
     engine, grids = target.engine, noise.prior.grids
     uniforms = stream.uniforms(Site.LEVEL_PRIORS, len(LevelIndex)).tolist()
     if prior.rows:
-        noise = _draw_rows(stream, state, target, uniforms[LevelIndex.ROW_SPREAD])
+        number = int(stream.sweep) if number is None else number
+        is_offset_held = number % _OFFSET_EVERY > 0
+        u = uniforms[LevelIndex.ROW_SPREAD]
+        noise = _draw_rows(stream, state, target, u, is_offset_held=is_offset_held)
     if is_column_held:
         return noise
     hyper, jumps = noise.hyper, noise.jumps
@@ -74,22 +79,17 @@ def draw_levels(
 
     spread = hyper.jump_spread
     if prior.jumps or spread:
-        occurring, of_columns = np.unique(columns, return_inverse=True)
+        occurring, of_columns = ranks(columns)
         softplus = np.stack(
             [softplus_table(grids.jumps, None, of_rows + b)[0] for b in grids.columns[occurring]]
         )
-        table = log_likelihoods(
-            engine, counts, softplus, counts.n_ones[:, 1], grids.jumps, of_columns
-        )
-        relative = to_likelihoods(engine, table)
-        log_sums = sum_out(engine, relative, grids.of_jumps[:, spread])
+        given = Likelihoods.of(counts, counts.n_ones[1], softplus, grids.jumps, jumps, of_columns)
+        log_sums = sum_out(engine, given, grids.of_jumps[:, spread])
         mean = _pick(log_sums, uniforms[LevelIndex.JUMP_MEAN])
-        spread = _pick(
-            sum_out(engine, relative, grids.of_jumps[mean]), uniforms[LevelIndex.JUMP_SPREAD]
-        )
-        jumps = draw_lines(
-            engine, stream, site_of(Site.JUMPS, 1), relative, grids.of_jumps[mean, spread]
-        )
+        spread, jumps = draw_with_prior(
+            engine, stream, site_of(Site.JUMPS, 1), given, grids.of_jumps[mean], spread,
+            lambda log_sums: _pick(log_sums, uniforms[LevelIndex.JUMP_SPREAD]),
+        )  # fmt: skip
     else:  # one jump for all columns
         log_weights = _weigh_jump(noise.with_columns(columns, jumps, hyper), counts)
         mean = _pick(log_weights, uniforms[LevelIndex.JUMP_MEAN])
@@ -98,40 +98,37 @@ def draw_levels(
     return _moved(noise.with_columns(columns, jumps, hyper), counts, prior, uniforms)
 
 
-def _draw_rows(stream: Stream, state: State, target: Target, u: float) -> Levels:
+def _draw_rows(
+    stream: Stream, state: State, target: Target, u: float, *, is_offset_held: bool
+) -> Levels:
     """Draw the spread of rows and the offset of all log odds at once, then the levels of rows.
 
     Given the levels, an offset could hardly move. It moves by whole numbers of ``_fine`` steps
-    here, because every offset has its own likelihoods of rows, and in some sweeps only.
+    here, because every offset has its own likelihoods of rows, and in some draws only.
     """
     noise: Levels = state.noise
     grids, hyper = noise.prior.grids, noise.hyper
-    levels, of_jumps, classes = noise.column_classes
-    counts = count_lines(state, target, 0, classes)
-    engine, n_ones = target.engine, counts.n_ones.sum(axis=1)
-    is_offset_held = int(stream.sweep) % _OFFSET_EVERY > 0
+    engine, counts = target.engine, count_lines(state, target, 0, noise.column_classes[2])
 
     def likelihoods(offset: int) -> Likelihoods:
-        odds = grids.columns[levels] + grids.offsets[offset]
-        softplus = softplus_table(grids.rows, odds, odds + grids.jumps[of_jumps])
-        return to_likelihoods(
-            engine, log_likelihoods(engine, counts, softplus, n_ones, grids.rows)
-        )
+        return _row_likelihoods(noise, counts, float(grids.offsets[offset]))
 
-    fine = _fine(grids)
-    offsets = range(hyper.offset % fine, len(grids.offsets), fine)
+    site = site_of(Site.LEVELS, 0)
     if is_offset_held:
-        offsets = range(hyper.offset, hyper.offset + 1)
-    total = int(counts.n_ones.sum())
+        spread, rows = draw_with_prior(
+            engine, stream, site, likelihoods(hyper.offset), grids.of_rows, hyper.row_spread,
+            lambda log_sums: _pick(log_sums, u),
+        )  # fmt: skip
+        return noise.with_rows(rows, hyper._replace(row_spread=spread))
+    fine, total = _fine(grids), int(counts.n_ones.sum())
+    offsets = range(hyper.offset % fine, len(grids.offsets), fine)
     log_sums = np.empty((len(offsets), len(grids.spreads)))
     for k, offset in enumerate(offsets):
-        given = likelihoods(offset)
-        log_sums[k] = sum_out(engine, given, grids.of_rows) + given.largest
+        log_sums[k] = sum_out(engine, likelihoods(offset), grids.of_rows)
         log_sums[k] += total * grids.offsets[offset]
     k, spread = divmod(_pick(log_sums.ravel(), u), len(grids.spreads))
     offset = offsets[k]
-    given = given if len(offsets) == 1 else likelihoods(offset)
-    rows = draw_lines(engine, stream, site_of(Site.LEVELS, 0), given, grids.of_rows[spread])
+    rows = draw_lines(engine, stream, site, likelihoods(offset), grids.of_rows[spread])
     return noise.with_rows(rows, hyper._replace(row_spread=spread, offset=offset))
 
 
@@ -141,33 +138,55 @@ def _draw_columns(
 ) -> tuple[Index, int, int]:  # fmt: skip
     """Draw mean and spread of the levels of columns, and the levels themselves."""
     grids, hyper = noise.prior.grids, noise.hyper
-    of_rows = grids.rows[noise.row_classes[0]] + noise.offset
-    occurring, of_jumps = np.unique(noise.jumps, return_inverse=True)
-    softplus = np.stack(
-        [
-            softplus_table(grids.columns, of_rows, of_rows + jump)[0]
-            for jump in grids.jumps[occurring]
-        ]
-    )
-    n_ones = counts.n_ones.sum(axis=1)
-    table = log_likelihoods(engine, counts, softplus, n_ones, grids.columns, of_jumps)
-    relative = to_likelihoods(engine, table)
-    log_sums = sum_out(engine, relative, grids.of_columns[:, hyper.column_spread])
+    given = _column_likelihoods(noise, counts)
+    log_sums = sum_out(engine, given, grids.of_columns[:, hyper.column_spread])
     mean = _pick(log_sums, uniforms[LevelIndex.COLUMN_MEAN])
-    spread = hyper.column_spread
-    if prior.columns:
-        log_sums = sum_out(engine, relative, grids.of_columns[mean])
-        spread = _pick(log_sums, uniforms[LevelIndex.COLUMN_SPREAD])
-    log_prior = grids.of_columns[mean, spread]
-    return draw_lines(engine, stream, site_of(Site.LEVELS, 1), relative, log_prior), mean, spread
+    site, spread, of_spreads = site_of(Site.LEVELS, 1), hyper.column_spread, grids.of_columns[mean]
+    if not prior.columns:
+        return draw_lines(engine, stream, site, given, of_spreads[spread]), mean, spread
+    spread, columns = draw_with_prior(
+        engine, stream, site, given, of_spreads, spread,
+        lambda log_sums: _pick(log_sums, uniforms[LevelIndex.COLUMN_SPREAD]),
+    )  # fmt: skip
+    return columns, mean, spread
+
+
+def row_likelihoods(state: State, target: Target) -> Likelihoods:
+    """Return the likelihoods of the levels of all rows, given those of columns."""
+    noise: Levels = state.noise
+    counts = count_lines(state, target, 0, noise.column_classes[2])
+    return _row_likelihoods(noise, counts, noise.offset)
+
+
+def column_likelihoods(state: State, target: Target) -> Likelihoods:
+    """Return the likelihoods of the levels of all columns, given those of rows."""
+    noise: Levels = state.noise
+    return _column_likelihoods(noise, count_lines(state, target, 1, noise.row_classes[1]))
+
+
+def _row_likelihoods(noise: Levels, counts: LineCounts, offset: float) -> Likelihoods:
+    grids, (levels, of_jumps, _) = noise.prior.grids, noise.column_classes
+    odds = grids.columns[levels] + offset
+    softplus = softplus_table(grids.rows, odds, odds + grids.jumps[of_jumps])
+    n_ones = counts.n_ones[0] + counts.n_ones[1]
+    return Likelihoods.of(counts, n_ones, softplus, grids.rows, noise.rows)
+
+
+def _column_likelihoods(noise: Levels, counts: LineCounts) -> Likelihoods:
+    grids = noise.prior.grids
+    odds = grids.rows[noise.row_classes[0]] + noise.offset
+    occurring, of_jumps = ranks(noise.jumps)
+    tables = [softplus_table(grids.columns, odds, odds + c) for c in grids.jumps[occurring]]
+    n_ones, softplus = counts.n_ones[0] + counts.n_ones[1], np.concatenate(tables)
+    return Likelihoods.of(counts, n_ones, softplus, grids.columns, noise.columns, of_jumps)
 
 
 def _weigh_level(noise: Levels, counts: LineCounts) -> NDArray[np.float64]:
     """Return the log likelihood of a level that all columns have, up to a constant."""
     grids = noise.prior.grids
     of_rows = grids.rows[noise.row_classes[0]] + noise.offset
-    occurring, of_jumps = np.unique(noise.jumps, return_inverse=True)
-    uncovered, covered = count_groups(counts.free, counts.known, of_jumps, len(occurring))
+    occurring, of_jumps = ranks(noise.jumps)
+    uncovered, covered = count_groups(counts, of_jumps, len(occurring))
     odds = np.add.outer(np.zeros(len(occurring)), of_rows)
     log_weights: NDArray[np.float64] = counts.n_ones.sum() * grids.columns
     log_weights -= sum_softplus(uncovered, odds, grids.columns)
@@ -179,10 +198,10 @@ def _weigh_jump(noise: Levels, counts: LineCounts) -> NDArray[np.float64]:
     """Return the log likelihood of a jump that all columns have, up to a constant."""
     grids = noise.prior.grids
     of_rows = grids.rows[noise.row_classes[0]] + noise.offset
-    occurring, of_columns = np.unique(noise.columns, return_inverse=True)
-    _, covered = count_groups(counts.free, counts.known, of_columns, len(occurring))
+    occurring, of_columns = ranks(noise.columns)
+    _, covered = count_groups(counts, of_columns, len(occurring))
     odds = np.add.outer(grids.columns[occurring], of_rows)
-    log_weights: NDArray[np.float64] = counts.n_ones[:, 1].sum() * grids.jumps
+    log_weights: NDArray[np.float64] = counts.n_ones[1].sum() * grids.jumps
     log_weights -= sum_softplus(covered, odds, grids.jumps)
     return log_weights
 
@@ -212,7 +231,7 @@ def _weigh_offsets(
     log_weights: NDArray[np.float64] = counts.n_ones.sum() * offsets
     _, _, of_columns = noise.column_classes
     n_classes = noise.log_odds.shape[1]
-    groups = count_groups(counts.free, counts.known, of_columns, n_classes)
+    groups = count_groups(counts, of_columns, n_classes)
     for covered, n in enumerate(groups):
         odds = noise.log_odds[:, :, covered].T - noise.offset
         log_weights -= sum_softplus(n, np.ascontiguousarray(odds), offsets)
@@ -253,6 +272,7 @@ def _possible_shifts(noise: Levels, rows: Index, columns: Index) -> list[tuple[i
     grids, hyper = noise.prior.grids, noise.hyper
     of_columns, of_rows = grids.steps
     low, high = int(columns.min()), int(columns.max())
+    lowest, highest = int(rows.min()), int(rows.max())
     ups = range(-min(low, hyper.column_mean), len(grids.columns) - max(high, hyper.column_mean))
     asides = [0]
     if of_rows:
@@ -263,7 +283,7 @@ def _possible_shifts(noise: Levels, rows: Index, columns: Index) -> list[tuple[i
         for up in ups
         for aside in asides
         for down in [up * of_columns + aside]
-        if int(rows.max()) - len(grids.rows) < down <= int(rows.min())
+        if highest - len(grids.rows) < down <= lowest
     ]
 
 

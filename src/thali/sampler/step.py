@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     from thali.sampler.target import Target
 
 
-_FEW, _MOST = 1 << 17, 8
+_FEW, _MOST, _HUGE = 1 << 17, 8, 1 << 32
 """Levels are drawn in every sweep of a table with few entries, and once in up to eight sweeps of a
 larger one: many entries determine each of them, and a draw takes longer than the rest of a
-sweep."""
+sweep. A huge table draws them once in sixteen sweeps. Nothing is lost: a row of 28,000 entries
+determines its level to a tenth of a step of the grid, so that hardly any level changes between two
+draws, and what follows from the data and the factors alone need not be drawn often."""
 
 
 def step(key: np.uint64, state: State, target: Target) -> tuple[State, Info]:
@@ -72,11 +74,17 @@ def draw_noise(stream: Stream, state: State, target: Target) -> Noise | Levels:
     """Draw error rates, or levels of rows and columns, given the factors."""
     prior = target.priors.noise
     if isinstance(prior, Effects):
-        if state.sweep % min(max(1, target.totals.n_known // _FEW), _MOST):
+        number, rest = divmod(state.sweep, sweeps_per_draw(target.totals.n_known))
+        if rest:
             levels: Levels = state.noise
             return levels
-        return draw_levels(stream, state, target)
+        return draw_levels(stream, state, target, number=number)
     return prior.draw(target.counts(state), stream.uniforms(Site.NOISE, 2), state.noise)
+
+
+def sweeps_per_draw(n_known: int) -> int:
+    """Return in one of how many sweeps levels are drawn, given the number of known entries."""
+    return 2 * _MOST if n_known >= _HUGE else min(max(1, n_known // _FEW), _MOST)
 
 
 def update_mode(stream: Stream, state: State, target: Target, mode: int) -> State:

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from thali.bits import Counts, Factor, PackedTensor, khatri_rao
+from thali.bits.words import pack
 from thali.data import BinaryTensor
+from thali.engines.base import Cover
 from thali.engines.choose import choose
 from thali.errors import EngineUnavailable
 from thali.model import Effects, Levels, Model, PerComponent
 from thali.model.simulate import Simulated
-from thali.sampler.level_counts import count_lines
+from thali.sampler.level_counts import add_by_class
 from thali.sampler.schedule import MANY, Schedule
 from thali.sampler.state import State
 from thali.sites import Site, site_of
@@ -189,10 +191,13 @@ class Target(NamedTuple):
             return Counts(total)
         levels, of_rows = state.noise.row_classes
         _, _, of_columns = state.noise.column_classes
-        counts = count_lines(state, self, 0, of_columns)
-        table = np.zeros((2, len(levels), *counts.free.shape[1:]), np.int64)
-        np.add.at(table[0], of_rows, counts.free)
-        np.add.at(table[1], of_rows, counts.known)
+        every, lines = pack(np.ones((1, self.shape[1]), np.bool_)), (0, self.shape[0])
+        users, codes = state.factors
+        table = np.empty((2, len(levels), int(of_columns.max()) + 1, 2), np.int64)
+        for k, is_counted in enumerate((np.True_, np.False_)):  # free and known entries
+            cover = Cover(codes, users, np.full(state.n_components, is_counted))
+            found = self.engine.count_by_class(0, lines, cover, every, of_columns)
+            table[k] = add_by_class(found, of_rows, len(levels))
         table[1] -= table[0]
         (fn, tn), (tp, fp) = np.moveaxis(table, 3, 1)
         return Counts(total, np.stack([tp, fp, tn, fn], axis=-1))

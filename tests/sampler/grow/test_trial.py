@@ -71,7 +71,7 @@ def test_components_that_predict_go_on():
     truth = on_trial(KEY, trained, trained.initial(KEY, [users, codes]), hidden)
     nothing = rates_alone(KEY, trained, trained.initial(KEY), hidden)
     assert truth.against(nothing).gain > 0.0
-    assert choose([Trial(truth.state, nothing, 0.0), truth]) == 1
+    assert choose([Trial(truth.state, nothing, 0.0), truth], [0.0, 1.0]) == 1
 
 
 def trial(scores, n_components):
@@ -79,16 +79,21 @@ def trial(scores, n_components):
 
 
 def test_the_fewest_components_win_what_prediction_leaves_open():
-    """A difference of less than one standard error is none; a larger one decides."""
+    """A difference of less than one standard error is none; a larger one decides.
+
+    If the evidence is for fewer components, it must be twice as large.
+    """
     noise = np.random.default_rng(3).normal(size=400)
     swing = np.tile([1.0, -1.0], 200)  # its standard error is 0.05
     few, many = trial(noise, 1.0), trial(noise + swing + 0.04, 3.0)
-    assert choose([few, many]) == 0
-    better = trial(noise + swing + 0.06, 3.0)
-    assert choose([few, better]) == 1
-    assert choose([better, few]) == 0
-    assert choose([trial(noise, 2.0), trial(noise, 2.0)]) == 0
-    assert choose([trial([], 2.0), trial([], 0.0)]) == 1
+    assert choose([few, many], [0.0, 1.0]) == 0
+    better, best = trial(noise + swing + 0.06, 3.0), trial(noise + swing + 0.11, 3.0)
+    assert choose([few, better], [0.0, 1.0]) == 1
+    assert choose([better, few], [1.0, 0.0]) == 0
+    assert choose([few, better], [1.0, 0.0]) == 0
+    assert choose([few, best], [1.0, 0.0]) == 1
+    assert choose([trial(noise, 2.0), trial(noise, 2.0)], [0.0, 0.0]) == 0
+    assert choose([trial([], 2.0), trial([], 0.0)], [0.0, 0.0]) == 1
 
 
 # --- row and column rates alone --------------------------------------------------------------

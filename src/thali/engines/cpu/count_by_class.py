@@ -86,6 +86,39 @@ def count_free_rows(
 
 
 @jit
+def count_cover(
+    lo: int, hi: int, ones: Words, known: Words, codes: Words, users: Words, segments: Segments,
+    uncovered: NDArray[np.uint32], of_known: NDArray[np.uint32], n_ones: Index,
+) -> None:  # fmt: skip
+    """Count the entries of lines by class of column and cover, with columns sorted by class.
+
+    The results are those of :class:`thali.engines.base.LineCounts`; ``of_known`` is left as it is
+    if all entries are known.
+    """
+    words, masks, of_segments = segments
+    free = np.empty(codes.shape[1], np.uint64)
+    every = np.ones(codes.shape[0], np.bool_)
+    for i in range(lo, hi):
+        for w in range(free.shape[0]):
+            free[w] = known[i, w] if known.shape[0] else ~_ZERO
+        _fill_free(i, codes, users, every, free)
+        uncovered[i] = 0
+        for s in range(words.shape[0]):
+            uncovered[i, of_segments[s]] += popcount(free[words[s]] & masks[s])
+        if known.shape[0]:
+            of_known[i] = 0
+            for s in range(words.shape[0]):
+                of_known[i, of_segments[s]] += popcount(known[i, words[s]] & masks[s])
+        n_free = _ZERO
+        n_all = _ZERO
+        for w in range(free.shape[0]):
+            n_free += popcount(free[w] & ones[i, w])
+            n_all += popcount(ones[i, w])
+        n_ones[0, i] = np.int64(n_free)
+        n_ones[1, i] = np.int64(n_all) - np.int64(n_free)
+
+
+@jit
 def count_sorted_rows(
     lo: int, hi: int, first: int, ones: Words, known: Words, codes: Words, users: Words,
     is_counted: NDArray[np.bool_], sets: Words, segments: Segments, counts: Index,

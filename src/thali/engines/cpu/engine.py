@@ -10,10 +10,15 @@ import numpy as np
 from thali.bits import Factor, PackedTensor, Unfolding
 from thali.bits.words import gather_bits, n_words, pack, scatter_bits, unpack
 from thali.decide import threshold
-from thali.engines.base import BirthDeaths, Births, Block, Hidden
+from thali.engines.base import BirthDeaths, Births, Block, Hidden, LineCounts
 from thali.engines.cpu import births as birth_kernels
 from thali.engines.cpu import horizontal, serial
-from thali.engines.cpu.count_by_class import choose_entries, count_free_rows, count_sorted_rows
+from thali.engines.cpu.count_by_class import (
+    choose_entries,
+    count_cover,
+    count_free_rows,
+    count_sorted_rows,
+)
 from thali.engines.cpu.draw_rows import NO_CLASSES, NO_SEGMENTS, RowDraws, put_back
 from thali.engines.cpu.gain_by_class import gain_rows, list_parts, list_relevant
 from thali.engines.cpu.order_components import order_components
@@ -239,6 +244,22 @@ class CpuEngine(RowDraws):
             rows[0], ones, known, codes, users, parts, weights.rows, weights.table[:, :, 0], gains,
         )  # fmt: skip
         return gains
+
+    def count_lines(self, mode: int, factors: tuple[Factor, ...], classes: Index) -> LineCounts:
+        """Count the entries of all lines of a mode of a matrix, by class of column and cover."""
+        own, other = factors[mode].words, factors[1 - mode].words
+        in_order = self.sorted_by(mode, classes)
+        ones, known, _ = in_order.data
+        uncovered = np.empty((len(ones), in_order.n_classes), np.uint32)
+        n_known = np.empty_like(uncovered)
+        if len(known) == 0:
+            n_known = np.bincount(classes).astype(np.uint32)[None]
+        n_ones = np.empty((2, len(ones)), np.int64)
+        self.share_work(
+            count_cover, len(ones), ones.size * (len(other) + 3),
+            ones, known, in_order.bits(other), own, in_order.segments, uncovered, n_known, n_ones,
+        )  # fmt: skip
+        return LineCounts(uncovered, n_known, n_ones)
 
     def hide(self, stream: Stream, share: float) -> tuple[CpuEngine, Hidden]:
         """Return an engine that does not know a random share of the entries, and these entries."""

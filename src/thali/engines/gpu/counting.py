@@ -11,6 +11,8 @@ from thali.engines.gpu.device_memory import NULL, i64, u32
 from thali.engines.gpu.visits import EIGHT, RECORD, Visits, first_records
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from thali.bits import Index
     from thali.engines.gpu.classes import Classes
     from thali.engines.gpu.device_memory import DeviceMemory, Lines
@@ -238,3 +240,28 @@ class FreeCounts:
             staged_bytes(engine, planes),
         )  # fmt: skip
         return out
+
+
+def count_in_parts(
+    engine: DeviceMemory, mode: int, rows: tuple[int, int], sets: Lines, users: Lines,
+    codes: Lines, classes: Classes,
+) -> Iterator[tuple[int, int, Any]]:  # fmt: skip
+    """Count the free entries of a range of rows, so many rows at a time as there is room for.
+
+    Yields a first row, an end, and the free ones and zeros, ``(n_sets * n_classes, 2, n_rows)``.
+    Users and codes are those of the components that cover.
+    """
+    n_others = float(engine.sizes(codes)[:, 0].sum()) / (32 * codes.n_words)
+    counting = FreeCounts(engine, sets, codes, classes, n_others)
+    ones, known = engine.on_device(1 - mode)
+    lo, hi = rows
+    first = lo // 128 * 128  # whole vectors of words
+    step = engine.rows_to_count(counting.bits_per_row, max(1, hi - first))
+    step = -(-step // 128) * 128
+    for start in range(first, hi if lo < hi else first, step):
+        stop = min(start + step, hi)
+        part = slice(start // 32, -(-stop // 128) * 4)
+        mask = None if known is None else known.words[:, part]
+        bits = engine.with_room(users.words[:, part])
+        here = Rows(ones.words[:, part], mask, bits, stop - start)
+        yield max(lo, start), stop, counting.count(here, max(0, lo - start))

@@ -17,6 +17,8 @@ from thali.errors import EngineUnavailable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
+
     from thali.bits import Index, PackedTensor, Words
     from thali.data import Pattern
     from thali.engines.base import RowUpdate
@@ -26,6 +28,9 @@ _SMALL = 1 << 23
 
 _SPARE = 1 << 29
 """Bytes to be left free beside the data: for blocks of rows, factors and counts."""
+
+_STEP = 1 << 26
+"""Page-locked memory for counts comes in multiples of so many bytes."""
 
 _LONGEST = (1 << 25) - 1
 """Largest number of words per row: column numbers have 31 bits."""
@@ -287,6 +292,18 @@ class DeviceMemory(HostRows):
         room = sum(part.words.nbytes for u in self._unfoldings for part in u if part)
         most = 8 * max(room // 32, 1 << 26) // max(1, bits_per_row)
         return min(n_rows, max(128, int(most) // 128 * 128))
+
+    def counts_on_host(self, n_rows: int, n_classes: int) -> NDArray[np.uint32]:
+        """Return room for counts in page-locked memory of the host.
+
+        Sizes are rounded up: memory of the same size is used again, which saves the time of
+        locking it, and the number of classes changes from draw to draw.
+        """
+        n_bytes = 4 * n_rows * n_classes
+        step = min(_STEP, 1 << n_bytes.bit_length())
+        memory = self.device.pinned(-(-n_bytes // step) * step)
+        counts: NDArray[np.uint32] = memory[:n_bytes].view(u32).reshape(n_rows, n_classes)
+        return counts
 
     def block_of(self, job: RowUpdate) -> RowBlock:
         """Return the rows of a work order as a block on the device."""

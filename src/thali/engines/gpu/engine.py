@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thali.bits import Factor
-from thali.bits.words import n_words
-from thali.engines.base import BirthDeaths, Births, Block
+from thali.bits.words import n_words, pack
+from thali.engines.base import BirthDeaths, Births, Block, LineCounts
 from thali.engines.cpu.engine import CpuEngine
 from thali.engines.gpu.births import BirthsByClass
 from thali.engines.gpu.classes import classes_of, masks_of
-from thali.engines.gpu.counting import FreeCounts, Rows
+from thali.engines.gpu.counting import count_in_parts
 from thali.engines.gpu.device_memory import GB, NULL, DeviceMemory, Lines, RowBlock, i64, u32, u64
 from thali.engines.gpu.vertical import VerticalUpdate
 from thali.engines.host import lines_of_births
@@ -259,41 +259,58 @@ class GpuEngine(DeviceMemory):
             lines._replace(words=lines.words[index])
             for lines in (self.lines(cover.users), self.lines(cover.codes))
         )
-        n_others = float(self.sizes(codes)[:, 0].sum()) / (32 * codes.n_words)
-        counting = FreeCounts(self, self.upload(sets), codes, classes, n_others)
-        ones, known = self._unfoldings[1 - mode]
         lo, hi = rows
-        counts = np.empty((hi - lo, counting.n_lists, 2), np.int64)
-        first = lo // 128 * 128  # whole vectors of words
-        step = self.rows_to_count(counting.bits_per_row, max(1, hi - first))
-        step = -(-step // 128) * 128
-        for start in range(first, hi if lo < hi else first, step):
-            stop = min(start + step, hi)
-            part = slice(start // 32, -(-stop // 128) * 4)
-            mask = None if known is None else known.words[:, part]
-            bits = self.with_room(users.words[:, part])
-            found = counting.count(
-                Rows(ones.words[:, part], mask, bits, stop - start), max(0, lo - start)
-            )
-            into = counts[max(lo, start) - lo : stop - lo]
+        sets_here = self.upload(sets)
+        counts = np.empty((hi - lo, len(sets) * classes.n, 2), np.int64)
+        for start, stop, found in count_in_parts(
+            self, mode, rows, sets_here, users, codes, classes
+        ):
+            into = counts[start - lo : stop - lo]
             parallel_for(
                 _take, len(into), self.threads, into,
                 self.device.to_host(found.transpose(2, 0, 1)), step=_ROWS,
             )  # fmt: skip
         return counts
 
+    def count_lines(self, mode: int, factors: tuple[Factor, ...], classes: Index) -> LineCounts:
+        """Count the entries of all lines of a mode of a matrix, by class of column and cover.
+
+        Ones are added up over classes on the device, and the rest comes in the layout in which the
+        host reads it: to copy all counts by class and value would take longer than to count.
+        """
+        of_columns = classes_of(self, 1 - mode, classes)
+        assert of_columns is not None
+        n_lines = self.totals.shape[mode]
+        every = self.upload(pack(np.ones((1, len(classes)), np.bool_)))
+        users, codes = self.lines(factors[mode]), self.lines(factors[1 - mode])
+        n_ones = self.xp.empty((2, n_lines), i64)
+
+        def count(n: int) -> NDArray[np.uint32]:  # with the first n components
+            own, other = (part._replace(words=part.words[:n]) for part in (users, codes))
+            counts = self.counts_on_host(n_lines, of_columns.n)
+            for start, stop, found in count_in_parts(
+                self, mode, (0, n_lines), every, own, other, of_columns
+            ):
+                ones, zeros = found[:, 0], found[:, 1]
+                self.device.fetch(self.xp.ascontiguousarray((ones + zeros).T), counts[start:stop])
+                n_ones[0, start:stop] = ones.sum(axis=0)
+            return counts
+
+        if self._unfoldings[mode][1] is None:
+            known = np.bincount(classes).astype(np.uint32)[None]
+        else:
+            known = count(0)
+        uncovered = count(codes.n_lines)
+        n_ones[1] = self.known_of_lines(mode)[:, 0].astype(i64) - n_ones[0]
+        # This waits until all copies are complete, since they are made in the order of the calls.
+        return LineCounts(uncovered, known, self.device.to_host(n_ones))
+
     # --- births -----------------------------------------------------------------------------
 
     def _with_codes(
-        self,
-        job: RowUpdate,
-        lines: Lines,
-        rows: Any,
-        n_new: Any,
-        density: Any,
-        totals: Any,
+        self, job: RowUpdate, lines: Lines, rows: Any, n_new: Any, density: Any, totals: Any,
         tables: CodeTables,
-    ) -> Births:
+    ) -> Births:  # fmt: skip
         """Draw the codes of the new components, and count what they cover."""
         born, tp, fp = (int(v) for v in self.device.to_host(totals))
         n_columns = self.totals.n_columns(job.mode)

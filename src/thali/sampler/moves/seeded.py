@@ -67,7 +67,8 @@ class Seeded(SumOut):
                 return NOTHING
             gone = pick(uniforms[SeededIndex.VICTIM], n)
             is_rest[gone] = False
-            density = float(np.broadcast_to(state.densities[1], n)[gone])
+            (shared,) = state.densities[1:]
+            density = float(np.broadcast_to(shared, n)[gone])
             users = list_bits(state.factors[0].words[gone])
             is_user = np.zeros(n_rows, np.bool_)
             is_user[users] = True

@@ -1,0 +1,174 @@
+"""Windows of likely levels against tables of all levels: the same sums, and the same draws."""
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+from support.mutants import mutate
+from thali.engines.base import LineCounts
+from thali.engines.cpu.engine import CpuEngine
+from thali.model import Effects
+from thali.sampler import level_likelihoods
+from thali.sampler.level_likelihoods import Likelihoods, softplus_table
+from thali.streams import Stream, chain_key, uniform
+
+MODULE = "thali.sampler.level_likelihoods"
+GRIDS = Effects().grids
+GRID, ODDS, JUMPS = GRIDS.rows, np.array([-5.0, -2.0, 0.5]), (1.5, 4.0)
+STREAM, SITE = Stream(chain_key(3), np.uint64(2)), 7
+N_LINES = 3 * level_likelihoods.CHUNK // 2
+SHARP, NONE = 0, 1  # a line of very many entries, and one without any known entry
+
+
+class Case:
+    """Lines with few and with very many entries, each with one of two tables."""
+
+    def __init__(self, *, has_unknown):
+        rng = np.random.default_rng(6)
+        scale = 10.0 ** rng.uniform(0.0, 4.5, (N_LINES, 1)) if has_unknown else 300.0
+        self.known = rng.poisson(scale, (N_LINES if has_unknown else 1, 3)).astype(np.uint32)
+        if has_unknown:
+            self.known[SHARP], self.known[NONE] = 10**6, 0
+        every = np.broadcast_to(self.known, (N_LINES, 3)).astype(np.int64)
+        self.uncovered = rng.binomial(every, 0.6).astype(np.uint32)
+        self.levels = rng.integers(len(GRID), size=N_LINES)
+        self.which = rng.integers(2, size=N_LINES)
+        odds = GRID[self.levels][:, None] + ODDS
+        jumps = np.array(JUMPS)[self.which][:, None]
+        both = (self.uncovered, odds), (every - self.uncovered, odds + jumps)
+        self.n_ones = np.array(
+            [rng.binomial(n, 1 / (1 + np.exp(-o))).sum(axis=1) for n, o in both]
+        )
+        self.softplus = np.concatenate([softplus_table(GRID, ODDS, ODDS + j) for j in JUMPS])
+
+    def given(self, near=None):
+        counts = LineCounts(self.uncovered, self.known, self.n_ones)
+        near = self.levels if near is None else near
+        return Likelihoods.of(
+            counts, self.n_ones.sum(axis=0), self.softplus, GRID, near, self.which
+        )
+
+    def table(self):
+        """The log likelihood of every level of every line, and the largest error of rounding.
+
+        It is a sum of so many terms; each addition errs by half of the last bit of a partial sum,
+        which is at most the sum of all sizes.
+        """
+        covered = self.known.astype(float) - self.uncovered
+        cells = np.stack([self.uncovered.astype(float), covered], axis=-1)
+        of_lines = self.softplus[self.which]
+        ones = self.n_ones.sum(axis=0)[:, None] * GRID
+        values = ones - np.einsum("ick,ickl->il", cells, of_lines)
+        sizes = np.abs(ones) + np.einsum("ick,ickl->il", self.known[..., None] + cells, of_lines)
+        return values, 16 * np.finfo(float).eps * sizes.max(axis=1)
+
+
+PRIORS = {
+    "spreads of rows": GRIDS.of_rows,
+    "means, wide": np.array([-0.5 * ((GRID - m) / 4.0) ** 2 for m in (-8.0, 0.0, 8.0)]),
+    "means, narrow": np.array([-0.5 * ((GRID - m) / 0.05) ** 2 for m in (-8.0, 0.0, 8.0)]),
+    "one level each": np.where(np.eye(len(GRID)) == 1.0, 0.0, -np.inf),
+}
+PRIORS = {name: logs - logsumexp(logs, axis=1, keepdims=True) for name, logs in PRIORS.items()}
+
+
+def sums_differ(found, case, log_prior):
+    """Whether log probabilities differ by more than rounding, apart from what is negligible."""
+    table, error = case.table()
+    expected = logsumexp(table[:, None] + log_prior, axis=2).sum(axis=0)
+    is_close = np.abs(found - expected) < 2 * error.sum() + 1e-15 * N_LINES * len(GRID)
+    return not np.all(is_close | (np.isneginf(found) & (expected < expected.max() - 49.0)))
+
+
+def drawn(case, log_prior):
+    """Draw by the definition, from all levels."""
+    logs = case.table()[0] + log_prior
+    weights = np.cumsum(np.exp(logs - logs.max(axis=1, keepdims=True)), axis=1)
+    u = np.array(
+        [uniform(*STREAM, np.uint64(SITE), np.uint64(i), np.uint64(0)) for i in range(N_LINES)]
+    )
+    return (weights <= u[:, None] * weights[:, -1:]).sum(axis=1)
+
+
+@pytest.mark.parametrize("has_unknown", [False, True])
+@pytest.mark.parametrize("name", PRIORS)
+def test_windows_and_all_levels_agree(name, has_unknown):
+    """Sums within rounding, and equal draws; also if a prior is far from all likely levels."""
+    case, engine = Case(has_unknown=has_unknown), CpuEngine(1)
+    given = case.given()
+    found = level_likelihoods.sum_out(engine, given, PRIORS[name])
+    assert not sums_differ(found, case, PRIORS[name])
+    for log_prior in PRIORS[name][[0, 1, -1]]:
+        levels = level_likelihoods.draw_lines(engine, STREAM, SITE, given, log_prior)
+        np.testing.assert_array_equal(levels, drawn(case, log_prior))
+
+
+def test_windows_do_not_depend_on_where_a_search_starts():
+    """Neither sums nor draws, bit by bit; nor on the number of threads."""
+    case, log_prior = Case(has_unknown=True), PRIORS["spreads of rows"]
+    found = []
+    for near, threads in ((None, 1), (np.zeros(N_LINES, int), 1), (64 - case.levels, 2)):
+        engine, given = CpuEngine(threads), case.given(near)
+        sums = level_likelihoods.sum_out(engine, given, log_prior)
+        levels = level_likelihoods.draw_lines(engine, STREAM, SITE, given, log_prior[9])
+        found.append((sums.tolist(), levels.tolist()))
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize(("present", "chosen"), [(9, 9), (9, 4), (0, 9), (9, 0), (0, 0)])
+def test_levels_drawn_while_lines_are_summed_out(present, chosen):
+    """They are those drawn under the prior that was drawn, whichever was the present one."""
+    case, engine, log_prior = Case(has_unknown=True), CpuEngine(1), PRIORS["spreads of rows"]
+    given, seen = case.given(), []
+
+    def pick(sums):
+        seen.extend(sums)
+        return chosen
+
+    found, levels = level_likelihoods.draw_with_prior(
+        engine, STREAM, SITE, given, log_prior, present, pick
+    )
+    expected = level_likelihoods.draw_lines(engine, STREAM, SITE, given, log_prior[chosen])
+    assert found == chosen
+    assert seen == level_likelihoods.sum_out(engine, given, log_prior).tolist()
+    np.testing.assert_array_equal(levels, expected)
+
+
+def test_only_levels_that_matter_are_computed():
+    """One block for a line of many entries, whose window is a few levels; all if it has none."""
+    case = Case(has_unknown=True)
+    values = np.full(len(GRID) + level_likelihoods.BLOCK, np.nan)
+    n_computed = []
+    for line in (SHARP, NONE):
+        values[:] = np.nan
+        compiled_window(line, tuple(case.given()), values)
+        n_computed.append(int((~np.isnan(values[: len(GRID)])).sum()))
+    assert n_computed == [level_likelihoods.BLOCK, len(GRID)]
+
+
+def compiled_window(line, given, values):
+    return level_likelihoods._fill_window.py_func(line, given, values)
+
+
+MISTAKES = {
+    "a window that is too narrow": ("FAR = 80.0", "FAR = 2.0"),
+    "no line in full, for sums": ("if len(unsure):", "if len(unsure) > 1000:"),
+    "no line in full, for draws": (
+        "prior, values, weights) < _LEAST:\n            _weigh_all(i, given, log_prior,",
+        "prior, values, weights) < 0.0:\n            _weigh_all(i, given, log_prior,",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_about_windows_are_noticed(mistake):
+    """The same comparison fails."""
+    case, engine, log_prior = Case(has_unknown=True), CpuEngine(1), PRIORS["means, narrow"]
+    mutant = mutate(MODULE, [MISTAKES[mistake]])
+    given = case.given()
+    if "draws" in mistake:
+        levels = mutant.draw_lines(engine, STREAM, SITE, given, log_prior[0])
+        assert np.any(levels != drawn(case, log_prior[0]))
+    else:
+        name = "spreads of rows" if "narrow" in mistake else "means, narrow"
+        assert sums_differ(mutant.sum_out(engine, given, PRIORS[name]), case, PRIORS[name])
