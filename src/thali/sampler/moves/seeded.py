@@ -32,7 +32,7 @@ _N = SeededIndex.DECISION + 3
 _SIZES = (2, 4, 8, 16, 32, 64, 128)
 """Numbers of rows with which a component begins; at most a fifth of all rows."""
 
-_ROUNDS = 3
+_ROUNDS = 2
 """How often code and users are improved in turn."""
 
 _ONE, _NONE = np.array([1]), np.zeros(0, np.int64)
