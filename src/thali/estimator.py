@@ -95,7 +95,7 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self,
         n_components: int | None = None,
         *,
-        noise: str | NoisePrior = "unequal",
+        noise: str | NoisePrior = "auto",
         alpha: float | Gamma | None = None,
         density: float | Beta | Fixed | PerComponent | tuple[Any, ...] | None = None,
         schedule: str | Schedule = "parallel",

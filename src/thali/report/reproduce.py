@@ -6,6 +6,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from thali.model import Fixed, Model, PerComponent
+from thali.model.model import usual_noise
 from thali.sampler import Schedule
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ def arguments(settings: Settings) -> dict[str, Any]:
     >>> arguments(settings)
     {'noise': 'equal', 'chains': 2, 'warmup': 50, 'draws': 100, 'seed': 7}
     """
-    usual = Model()
+    noise = usual_noise(len(settings.shape), settings.model.n_components)
+    usual = Model(noise=noise)
     given = {
         field.name: getattr(settings.model, field.name)
         for field in fields(Model)
