@@ -18,6 +18,7 @@ from tqdm import tqdm
 
 import thali
 from thali.errors import NotConverged
+from thali.model.model import usual_noise
 from thali.sampler import Schedule
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,6 +29,13 @@ WITHOUT_MOVES = Schedule(
     toggle=0, starts=0,
 )  # fmt: skip
 """From nothing, row by row and bit by bit: the corrected sampler as far as the paper goes."""
+
+NOISES = {
+    "effects": "levels of rows and columns",
+    "unequal": "both error rates",
+    "equal": "one error rate",
+}
+"""What thali learns under each noise."""
 
 GREY = "#808080"  # this and the colours below are readable on white and on black
 BLUE, GREEN, ORANGE, PURPLE = "#3b8ede", "#17a589", "#e8590c", "#9b6bdf"
@@ -56,7 +64,25 @@ def options(description, name):
     parser.add_argument("--jobs", type=int, default=2, help="processes, one run each at a time")
     out = RESULTS / f"{name}.jsonl"
     parser.add_argument("--out", type=Path, default=out, help="a line a run; its runs are kept")
+    parser.add_argument(
+        "--noise", type=_noise, choices=list(NOISES), default="auto",
+        help="of thali; auto is what a user gets",
+    )  # fmt: skip
     return parser
+
+
+def _noise(given):
+    return usual_noise(2, None) if given == "auto" else given
+
+
+def with_noise(task, noise):
+    """Return a task that names its noise; tasks that name none have two error rates."""
+    return task if noise == "unequal" else task | {"noise": noise}
+
+
+def noise_of(task):
+    """Return the noise of a task."""
+    return task.get("noise", "unequal")
 
 
 def carry_out(work, tasks, chosen, prepare):
@@ -100,11 +126,12 @@ def one_chain(tensor, warmup, draws, seed, **settings):
         )
 
 
-def compile_samplers():
+def compile_samplers(noise):
     """Do what a process does only once, so that it is not timed; moves of all kinds included."""
     tensor = thali.simulate(SHAPE, 3, spurious=0.2, seed=1).tensor
     for schedule in ("parallel", WITHOUT_MOVES):
-        one_chain(tensor, 10, 5, 1, schedule=schedule).predict(noise_free=True)
+        posterior = one_chain(tensor, 10, 5, 1, schedule=schedule, noise=noise)
+        posterior.predict(noise_free=True)
 
 
 def most_frequent(numbers):

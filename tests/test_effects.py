@@ -105,7 +105,8 @@ def test_without_components_none_is_found():
     assert found.n_components_table().idxmax() == 0
     assert not found.beyond_rates().is_there
     assert in_words(answer(found))[2] == NOTHING
-    assert thali.sample(data, **SHORT).n_components_table().idxmax() > 0
+    without = thali.sample(data, noise="unequal", **SHORT)
+    assert without.n_components_table().idxmax() > 0
 
 
 def test_predictions_are_averages_over_draws(posterior):

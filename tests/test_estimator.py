@@ -27,8 +27,12 @@ from thali.model.simulate import boolean_product
 
 pytestmark = pytest.mark.filterwarnings("ignore::thali.errors.NotConverged")
 
-short = partial(BooleanFactorization, chains=2, warmup=60, draws=20, random_state=0)
-CHECKED = BooleanFactorization(binarize=0.0, chains=2, warmup=10, draws=10, random_state=0)
+short = partial(
+    BooleanFactorization, noise="unequal", chains=2, warmup=60, draws=20, random_state=0
+)
+CHECKED = BooleanFactorization(
+    noise="unequal", binarize=0.0, chains=2, warmup=10, draws=10, random_state=0
+)
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +149,9 @@ def test_every_argument_reaches_sample(monkeypatch, data):
 
 def test_fit_is_sample_with_the_same_seed(data):
     """An integer random state is the seed."""
-    posterior = inference.sample(data.tensor, chains=2, warmup=60, draws=20, seed=4)
+    posterior = inference.sample(
+        data.tensor, noise="unequal", chains=2, warmup=60, draws=20, seed=4
+    )
     model = short(random_state=4).fit(data.tensor)
     np.testing.assert_array_equal(model.posterior_.log_joint, posterior.log_joint)
     assert model.posterior_.settings.seed == 4
@@ -153,7 +159,7 @@ def test_fit_is_sample_with_the_same_seed(data):
 
 def test_random_state_of_every_kind(data):
     """A generator gives a new seed each time and the same when it starts alike; None differs."""
-    quick = partial(BooleanFactorization, chains=1, warmup=2, draws=2)
+    quick = partial(BooleanFactorization, noise="unequal", chains=1, warmup=2, draws=2)
 
     def seed_of(state):
         return quick(random_state=state).fit(data.tensor).posterior_.settings.seed

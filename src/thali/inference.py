@@ -117,7 +117,9 @@ def sample(
     --------
     >>> import thali
     >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
-    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> posterior = thali.sample(
+    ...     data.tensor, noise="unequal", chains=2, warmup=150, draws=50, seed=1
+    ... )  # the model of these data
     >>> int(posterior.n_components_table().idxmax())
     3
     """
@@ -172,8 +174,9 @@ def load(path: str | os.PathLike[str], *, partial: bool = False) -> Posterior:
     --------
     >>> import tempfile, thali
     >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
+    >>> few = {"noise": "unequal", "chains": 2, "warmup": 150, "draws": 50}
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     drawn = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1, out=folder)
+    ...     drawn = thali.sample(data.tensor, **few, seed=1, out=folder)
     ...     read = thali.load(folder)
     >>> bool((read.n_components == drawn.n_components).all())
     True
@@ -238,8 +241,9 @@ def resume(
     --------
     >>> import tempfile, thali
     >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
+    >>> few = {"noise": "unequal", "chains": 2, "warmup": 150, "draws": 50}
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     first = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1, out=folder)
+    ...     first = thali.sample(data.tensor, **few, seed=1, out=folder)
     ...     more = thali.resume(folder, draws=60)
     >>> more.n_components.shape
     (2, 60)

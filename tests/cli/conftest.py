@@ -45,7 +45,8 @@ def finished(tmp_path_factory):
         tensor, n_components=2, chains=2, warmup=30, draws=60, seed=1, out=folder / "agree"
     )
     with pytest.warns(thali.errors.NotConverged):
-        thali.sample(tensor, chains=2, warmup=0, draws=30, seed=1, out=folder / "differ")
+        few = {"chains": 2, "warmup": 0, "draws": 30, "seed": 1}
+        thali.sample(tensor, noise="unequal", **few, out=folder / "differ")
     return folder
 
 

@@ -19,9 +19,8 @@ def posterior(request):
     tensor = thali.BinaryTensor.from_any(tensor, row_names=names)
     given = None if tensor.arity == 2 else 3  # tensors need a number
     broad = thali.model.Gamma(1.0, 1.0)  # more components, more to describe
-    return thali.sample(
-        tensor, n_components=given, alpha=broad, chains=2, warmup=20, draws=15, seed=3
-    )
+    settings = {"n_components": given, "noise": "unequal", "alpha": broad}
+    return thali.sample(tensor, **settings, chains=2, warmup=20, draws=15, seed=3)
 
 
 def estimate(posterior):

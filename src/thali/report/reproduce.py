@@ -65,7 +65,7 @@ def python_call(settings: Settings) -> str:
     >>> from thali.model import Gamma, Model
     >>> from thali.sampler import Schedule
     >>> from thali.trace import Settings
-    >>> model = Model(alpha=Gamma(2.0, 1.0))
+    >>> model = Model(noise="effects", alpha=Gamma(2.0, 1.0))
     >>> print(python_call(Settings((9, 9), model, Schedule(warmup=50), 7, 2, 100)))
     import thali
     <BLANKLINE>
