@@ -8,7 +8,7 @@ import signal
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from support.compile_once import compile_once  # noqa: E402
+from support.compile_once import compile_once
 
 
 def pytest_addoption(parser):

@@ -40,13 +40,14 @@ def commands():
 
 
 def test_python_example_of_the_readme_prints_what_it_says():
-    """The example runs, and its answer is the one in the text."""
+    """Its answer is the one in the text; nothing else is said where nobody watches."""
     (example,) = blocks(ROOT / "README.md", "python")
     assert len(example.strip().splitlines()) <= 12
     run = subprocess.run(
         [sys.executable, "-c", example], capture_output=True, text=True, check=True
     )
     assert f"It prints `{run.stdout.strip()}`" in (ROOT / "README.md").read_text()
+    assert run.stderr == ""
 
 
 def test_documents_name_the_two_commands():

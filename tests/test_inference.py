@@ -3,8 +3,6 @@
 import logging
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 import warnings
@@ -289,18 +287,6 @@ def test_easy_data_give_no_warning():
     posterior = thali.sample(DATA, noise="unequal", chains=4, warmup=300, draws=300, seed=1)
     assert posterior.n_components_table().idxmax() == 2
     assert posterior.verdict() is None
-
-
-def test_sample_in_a_fresh_interpreter_is_quiet():
-    """Nothing is printed where nobody watches."""
-    code = (
-        "import thali; d = thali.simulate((30, 40), 2, spurious=0.05, seed=1).tensor\n"
-        "p = thali.sample(d, chains=2, warmup=200, draws=200, seed=1)"
-    )
-    start = time.monotonic()
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert time.monotonic() > start
-    assert (run.stdout, run.stderr) == ("", "")
 
 
 def test_a_second_interrupt_writes_nothing(monkeypatch):

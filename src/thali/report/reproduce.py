@@ -90,11 +90,11 @@ def command(settings: Settings) -> str | None:
     >>> from thali.model import Model
     >>> from thali.sampler import Schedule
     >>> from thali.trace import Settings
-    >>> settings = Settings((9, 9), Model(), Schedule(warmup=50), 7, 2, 100)
+    >>> settings = Settings((9, 9), Model(noise="effects"), Schedule(warmup=50), 7, 2, 100)
     >>> command(settings)
     'thali fit DATA --chains 2 --warmup 50 --draws 100 --seed 7'
-    >>> command(Settings((9, 9), Model(density=PerComponent()), Schedule(), 7, 2, 100))
-    'thali fit DATA --density own --chains 2 --warmup 0 --draws 100 --seed 7'
+    >>> command(Settings((9, 9), Model(3, density=PerComponent()), Schedule(), 7, 2, 100))
+    'thali fit DATA --components 3 --density own --chains 2 --warmup 0 --draws 100 --seed 7'
     >>> command(Settings((9, 9), Model(alpha=1.0), Schedule(), 7, 2, 100)) is None
     True
     """
