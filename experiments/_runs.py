@@ -8,6 +8,7 @@ import shlex
 import sys
 import warnings
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import closing
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -99,18 +100,28 @@ def carry_out(work, tasks, chosen, prepare):
     done = {_key(line["task"]): line["result"] for line in map(json.loads, whole.splitlines())}
     missing = [task for task in tasks if _key(task) not in done]
     if missing:
-        pool = ProcessPoolExecutor(chosen.jobs, get_context("spawn"), prepare)
-        futures = {pool.submit(work, task): task for task in missing}
-        try:
-            with path.open("a") as file:
-                for future in tqdm(as_completed(futures), path.stem, len(missing)):
-                    line = {"task": futures[future], "result": future.result()}
-                    done[_key(line["task"])] = line["result"]
-                    file.write(json.dumps(line) + "\n")
-                    file.flush()
-        finally:
-            pool.shutdown(cancel_futures=True)
+        results = results_of(work, missing, chosen.jobs, prepare)
+        with path.open("a") as file, closing(results):
+            for task, result in tqdm(results, path.stem, len(missing)):
+                done[_key(task)] = result
+                file.write(json.dumps({"task": task, "result": result}) + "\n")
+                file.flush()
     return [task | done[_key(task)] for task in tasks]
+
+
+def results_of(work, tasks, jobs, prepare):
+    """Yield every task with its result, when it is there; a single job needs no other process."""
+    if jobs == 1:
+        prepare()
+        yield from ((task, work(task)) for task in tasks)
+        return
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), prepare)
+    futures = {pool.submit(work, task): task for task in tasks}
+    try:
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _key(task):
