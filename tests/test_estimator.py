@@ -1,6 +1,5 @@
 """The estimator behaves as scikit-learn expects, and passes on what it is told."""
 
-import doctest
 import inspect
 import pickle
 from functools import partial
@@ -19,7 +18,7 @@ from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 import thali
-from thali import estimator, inference
+from thali import inference
 from thali.estimator import BooleanFactorization
 from thali.estimator_rows import read_rows
 from thali.model import FixedRates, Noise, PerComponent
@@ -433,13 +432,6 @@ def test_bad_rows_are_refused(unknown, fitted):
     for method in ("transform", "reconstruct", "score", "inverse_transform"):
         with pytest.raises(NotFittedError):
             getattr(BooleanFactorization(), method)(unknown.tensor)
-
-
-def test_example():
-    """The example of the class runs."""
-    result = doctest.testmod(estimator)
-    assert result.attempted > 0
-    assert result.failed == 0
 
 
 def test_predict_proba_is_about_binary_entries():

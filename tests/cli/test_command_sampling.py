@@ -35,7 +35,7 @@ def test_fit_answers_in_six_lines(run, table):
     assert how_many.startswith("12 x 9 entries, all known: most probably ")
     assert shared.startswith("Counting only components that two or more rows have: ")
     assert "row and column rates" in beyond
-    assert re.match(r"In an average row and column, [\d.]+% of the entries outside", effects)
+    assert re.match(r"In an average row and column, [\d.]+% \(90% between ", effects)
     assert re.match(r"\d+ known entries \([\d.]+%\) are ones outside all components, ", wrong)
     assert re.match(r"2 chains of 5 draws, sampled in [\d.]+ s: not to be trusted yet", trust)
     fast = "--chains 2 --warmup 5 --draws 5 --threads 1"
