@@ -8,6 +8,7 @@ import shlex
 import sys
 import warnings
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import closing
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from tqdm import tqdm
 
 import thali
 from thali.errors import NotConverged
+from thali.model.model import usual_noise
 from thali.sampler import Schedule
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,6 +30,13 @@ WITHOUT_MOVES = Schedule(
     toggle=0, seeded=0, starts=0,
 )  # fmt: skip
 """From nothing, row by row and bit by bit: the corrected sampler as far as the paper goes."""
+
+NOISES = {
+    "effects": "levels of rows and columns",
+    "unequal": "both error rates",
+    "equal": "one error rate",
+}
+"""What thali learns under each noise."""
 
 GREY = "#808080"  # this and the colours below are readable on white and on black
 BLUE, GREEN, ORANGE, PURPLE = "#3b8ede", "#17a589", "#e8590c", "#9b6bdf"
@@ -56,7 +65,25 @@ def options(description, name):
     parser.add_argument("--jobs", type=int, default=2, help="processes, one run each at a time")
     out = RESULTS / f"{name}.jsonl"
     parser.add_argument("--out", type=Path, default=out, help="a line a run; its runs are kept")
+    parser.add_argument(
+        "--noise", type=_noise, choices=list(NOISES), default="auto",
+        help="of thali; auto is what a user gets",
+    )  # fmt: skip
     return parser
+
+
+def _noise(given):
+    return usual_noise(2, None) if given == "auto" else given
+
+
+def with_noise(task, noise):
+    """Return a task that names its noise; tasks that name none have two error rates."""
+    return task if noise == "unequal" else task | {"noise": noise}
+
+
+def noise_of(task):
+    """Return the noise of a task."""
+    return task.get("noise", "unequal")
 
 
 def carry_out(work, tasks, chosen, prepare):
@@ -73,18 +100,28 @@ def carry_out(work, tasks, chosen, prepare):
     done = {_key(line["task"]): line["result"] for line in map(json.loads, whole.splitlines())}
     missing = [task for task in tasks if _key(task) not in done]
     if missing:
-        pool = ProcessPoolExecutor(chosen.jobs, get_context("spawn"), prepare)
-        futures = {pool.submit(work, task): task for task in missing}
-        try:
-            with path.open("a") as file:
-                for future in tqdm(as_completed(futures), path.stem, len(missing)):
-                    line = {"task": futures[future], "result": future.result()}
-                    done[_key(line["task"])] = line["result"]
-                    file.write(json.dumps(line) + "\n")
-                    file.flush()
-        finally:
-            pool.shutdown(cancel_futures=True)
+        results = results_of(work, missing, chosen.jobs, prepare)
+        with path.open("a") as file, closing(results):
+            for task, result in tqdm(results, path.stem, len(missing)):
+                done[_key(task)] = result
+                file.write(json.dumps({"task": task, "result": result}) + "\n")
+                file.flush()
     return [task | done[_key(task)] for task in tasks]
+
+
+def results_of(work, tasks, jobs, prepare):
+    """Yield every task with its result, when it is there; a single job needs no other process."""
+    if jobs == 1:
+        prepare()
+        yield from ((task, work(task)) for task in tasks)
+        return
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), prepare)
+    futures = {pool.submit(work, task): task for task in tasks}
+    try:
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _key(task):
@@ -100,11 +137,12 @@ def one_chain(tensor, warmup, draws, seed, **settings):
         )
 
 
-def compile_samplers():
+def compile_samplers(noise):
     """Do what a process does only once, so that it is not timed; moves of all kinds included."""
     tensor = thali.simulate(SHAPE, 3, spurious=0.2, seed=1).tensor
     for schedule in ("parallel", WITHOUT_MOVES):
-        one_chain(tensor, 10, 5, 1, schedule=schedule).predict(noise_free=True)
+        posterior = one_chain(tensor, 10, 5, 1, schedule=schedule, noise=noise)
+        posterior.predict(noise_free=True)
 
 
 def most_frequent(numbers):

@@ -9,6 +9,7 @@ docs/results/controls.jsonl``).
 """
 
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 
 import numpy as np
@@ -17,6 +18,7 @@ from _runs import (
     BLUE,
     GREEN,
     GREY,
+    NOISES,
     SHAPE,
     WITHOUT_MOVES,
     carry_out,
@@ -26,9 +28,11 @@ from _runs import (
     how_it_was_run,
     level_of,
     most_frequent,
+    noise_of,
     one_chain,
     options,
     table,
+    with_noise,
     write_page,
 )
 from matplotlib.figure import Figure
@@ -37,6 +41,7 @@ import thali
 from thali.bits import PackedTensor, khatri_rao
 from thali.data import BinaryTensor
 from thali.engines.cpu.engine import CpuEngine
+from thali.model import Model
 from thali.model.simulate import balanced_density
 from thali.sampler import Schedule, Target, chain
 from thali.streams import chain_key
@@ -104,7 +109,7 @@ def arrive(task):
     """Count the sweeps from a bad start to the log joint density of a chain from the truth."""
     data = thali.simulate(SHAPE, N_COMPONENTS, spurious=task["flips"], seed=task["seed"])
     key = chain_key(task["seed"])
-    target = Target.prepare(data.tensor, schedule=Schedule(), threads=1)
+    target = Target.prepare(data.tensor, Model(noise=noise_of(task)), Schedule(), threads=1)
     reference = log_joints(key, target, data.factors, SETTLE + REFERENCE)[SETTLE:]
     level = level_of(reference)
     factors = STARTS[task["start"]](data, np.random.default_rng(task["seed"]))
@@ -131,7 +136,9 @@ def unequal(task):
         SHAPE, N_COMPONENTS, spurious=SPURIOUS, dropped=DROPPED, seed=task["seed"]
     )
     start = perf_counter()
-    posterior = one_chain(data.tensor, UNEQUAL_SWEEPS, UNEQUAL_SWEEPS, task["seed"])
+    posterior = one_chain(
+        data.tensor, UNEQUAL_SWEEPS, UNEQUAL_SWEEPS, task["seed"], noise=noise_of(task)
+    )
     return {
         "mode": most_frequent(posterior.n_components),
         "spurious": round(float(posterior.spurious.mean()), 4),
@@ -145,7 +152,8 @@ def wide(task):
     data = thali.simulate(WIDE_SHAPE, WIDE_COMPONENTS, spurious=WIDE_FLIPS, seed=task["seed"])
     truth = PackedTensor.from_tensor(BinaryTensor.from_any(data.noise_free))
     start = perf_counter()
-    target = Target.prepare(data.tensor, schedule=Schedule(warmup=WIDE_SWEEPS), threads=1)
+    model, schedule = Model(noise=noise_of(task)), Schedule(warmup=WIDE_SWEEPS)
+    target = Target.prepare(data.tensor, model, schedule, threads=1)
     is_found, checking = [], 0.0
     for state, _ in chain(chain_key(task["seed"]), target, WIDE_SWEEPS):
         before = perf_counter()
@@ -240,13 +248,14 @@ def tell_unequal(runs, out):  # noqa: ARG001
     (low, low_dropped), (high, high_dropped) = (
         [end(run[name] for run in runs) for name in ("spurious", "dropped")] for end in (min, max)
     )
+    of_whom = ", those of an average row and column," if noise_of(runs[0]) == "effects" else ""
     return f"""## Unequal rates
 
 Data of the same size with {SPURIOUS:.0%} of the zeros raised and {DROPPED:.0%} of the ones
 dropped; one chain of {UNEQUAL_SWEEPS} sweeps of warm-up and {UNEQUAL_SWEEPS} draws,
-`noise="unequal"`. The most probable number of components is the true one in
+`noise="{noise_of(runs[0])}"`. The most probable number of components is the true one in
 **{n_right} of {len(runs)}** runs{told}. Posterior
-means of the rates lie between {low:.3f} and {high:.3f}, and between {low_dropped:.3f} and
+means of the rates{of_whom} lie between {low:.3f} and {high:.3f}, and between {low_dropped:.3f} and
 {high_dropped:.3f}. Median time: {median_seconds(runs):.1f} s."""
 
 
@@ -277,14 +286,14 @@ def main():
     tasks = []
     for part in chosen.parts:
         for seed in range(chosen.seeds or PARTS[part][1]):
-            task = {"part": part, "seed": seed}
+            task = with_noise({"part": part, "seed": seed}, chosen.noise)
             if part == "starts":
                 task |= {"start": list(STARTS)[seed % len(STARTS)], "flips": chosen.flips}
             if part == "controls":
                 tasks += [task | {"control": name} for name in CONTROLS]
             else:
                 tasks.append(task)
-    runs = carry_out(work, tasks, chosen, compile_samplers)
+    runs = carry_out(work, tasks, chosen, partial(compile_samplers, chosen.noise))
     tell = {
         "starts": tell_starts,
         "unequal": tell_unequal,
@@ -298,6 +307,7 @@ def main():
         chosen.out.with_suffix(".md"),
         f"# {title}",
         how_it_was_run(threads),
+        f'The model has `noise="{chosen.noise}"`: it learns {NOISES[chosen.noise]}.',
         *(tell[part]([r for r in runs if r["part"] == part], chosen.out) for part in chosen.parts),
     )
 

@@ -16,11 +16,12 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import closing
 from pathlib import Path
 from time import process_time
 
 import numpy as np
+from _runs import results_of
 from local_search import cold_target, greedy, n_wrong, search
 
 from thali.model import Model
@@ -73,8 +74,9 @@ def sampled(target, seconds):
     return best, confusion.fp + confusion.fn
 
 
-def measure(path, k, seconds):
+def work(task):
     """Return the line of results of one row."""
+    path, k, seconds = task
     tensor = read(path)
     start = process_time()
     target = Target.prepare(tensor, Model(k, "equal"), threads=1)
@@ -192,17 +194,14 @@ def main():
         if not (options.folder / f"{name}.npz").exists():
             print(f"{name}.npz is not in {options.folder}; its rows are left out.")
             wanted = [row for row in wanted if row[0] != name]
-    with (
-        ProcessPoolExecutor(options.jobs, initializer=compile_kernels) as pool,
-        log.open("a") as file,
-    ):
-        jobs = [
-            pool.submit(measure, options.folder / f"{name}.npz", k, options.seconds)
-            for name, k in wanted
-            if (name, k) not in done
-        ]
-        for job in as_completed(jobs):
-            row = job.result()
+    tasks = [
+        (options.folder / f"{name}.npz", k, options.seconds)
+        for name, k in wanted
+        if (name, k) not in done
+    ]
+    rows = results_of(work, tasks, options.jobs, compile_kernels)
+    with log.open("a") as file, closing(rows):
+        for _, row in rows:
             print(json.dumps(row), file=file, flush=True)
             print(json.dumps(row), flush=True)
             done[row["file"], row["k"]] = row

@@ -173,7 +173,6 @@ def main():
     parser = options(__doc__, "real_data")
     parser.add_argument("folder", type=Path, help="with one file per matrix")
     parser.add_argument("--tables", nargs="+", help="names without endings; by default all")
-    parser.add_argument("--noise", default="effects")
     parser.add_argument("--warmup", type=int, default=200)
     parser.add_argument("--draws", type=int, default=200)
     chosen = parser.parse_args()
@@ -183,7 +182,7 @@ def main():
     tasks += [{"table": n, "null": True} for n in names if np.prod(sizes[n]) <= LARGE]
     settings = {"noise": chosen.noise, "warmup": chosen.warmup, "draws": chosen.draws}
     job = partial(work, chosen.folder, settings)
-    runs = carry_out(job, tasks, chosen, compile_samplers)
+    runs = carry_out(job, tasks, chosen, partial(compile_samplers, chosen.noise))
     write_page(chosen.out.with_suffix(".md"), "# Real tables", how_it_was_run(), tell(runs))
 
 

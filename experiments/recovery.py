@@ -7,6 +7,7 @@ as it is, and with a broad prior of the concentration. Every failure of ``thali.
 is looked into.
 """
 
+from functools import partial
 from itertools import combinations, product
 from math import isnan
 from time import process_time
@@ -17,6 +18,7 @@ from _runs import (
     BLUE,
     GREEN,
     GREY,
+    NOISES,
     ORANGE,
     PURPLE,
     SHAPE,
@@ -28,14 +30,17 @@ from _runs import (
     how_it_was_run,
     level_of,
     most_frequent,
+    noise_of,
     one_chain,
     options,
     table,
+    with_noise,
     write_page,
 )
 from matplotlib.figure import Figure
 
 import thali
+from thali.model import Model
 from thali.model.simulate import boolean_product
 from thali.posterior.diagnostics import diagnose
 from thali.sampler import Schedule, Target, chain
@@ -58,8 +63,8 @@ PRIORS = {
 # --- one run ---------------------------------------------------------------------------------
 
 
-def prepare():
-    compile_samplers()
+def prepare(noise):
+    compile_samplers(noise)
     as_printed.run(simulated({"components": 2, "flips": 0.1, "seed": 0}).tensor, 2, 1, 0)
 
 
@@ -82,10 +87,8 @@ def recover(task):
         prediction, shared = told.prediction, None
     else:
         schedule = WITHOUT_MOVES if task["method"] == "without moves" else "parallel"
-        priors = PRIORS.get(task["method"], {})
-        posterior = one_chain(
-            data.tensor, WARMUP, DRAWS, task["seed"], schedule=schedule, **priors
-        )
+        model = {"noise": noise_of(task)} | PRIORS.get(task["method"], {})
+        posterior = one_chain(data.tensor, WARMUP, DRAWS, task["seed"], schedule=schedule, **model)
         seconds = process_time() - start
         number, log_joint = posterior.n_components[0], posterior.log_joint[0]
         prediction = posterior.predict(noise_free=True)
@@ -121,7 +124,8 @@ def redundant(factors):
 def look_into(task):
     """Follow a failing chain further, and one that starts at the truth."""
     data = simulated(task)
-    target = Target.prepare(data.tensor, schedule=Schedule(warmup=WARMUP), threads=1)
+    model = Model(noise=noise_of(task))
+    target = Target.prepare(data.tensor, model, Schedule(warmup=WARMUP), threads=1)
     key = chain_key(task["seed"])  # that of the run which failed
     starts = {"truth": (target.initial(key, data.factors), FROM_TRUTH), "long": (None, LONG)}
     found, log_joints = {}, {}
@@ -279,11 +283,12 @@ Data of {SHAPE[0]} by {SHAPE[1]} entries, half of them ones before bit flips; {c
 sets for every number of components and share of flips; one chain of {WARMUP + DRAWS} sweeps, the
 first {WARMUP} of which do not count: the experiment of section 3.1 of Rukat & Yau (2018).
 *As printed* is their Algorithm 1 with its mistakes; *without moves* samples the right posterior,
-row by row and bit by bit (`serial-integrated`); *thali* is `thali.sample` with its defaults,
-which learn both error rates and the density of the codes, and *thali, shared* its number of
-components that at least two rows use (`n_components_table(least_users=2)`); *broad alpha* is
-`alpha=Gamma(1.0, 1.0)`, under which a few components more or less are nearly as probable a
-priori.""",
+row by row and bit by bit (`serial-integrated`); *thali* is `thali.sample` with
+`noise="{chosen.noise}"`, which learns {NOISES[chosen.noise]} and the density of the codes, and
+*thali, shared* its number of components that at least two rows use
+(`n_components_table(least_users=2)`); *broad alpha* is `alpha=Gamma(1.0, 1.0)`, under which a few
+components more or less are nearly as probable a priori. All but *as printed* have the same
+noise.""",
         how_it_was_run(),
         f"![Inferred against true numbers]({figure.name})",
         """Posterior means of the number of components: mean and standard deviation over data
@@ -327,11 +332,14 @@ def main():
     chosen = parser.parse_args()
     kinds = product(chosen.components, chosen.flips, range(chosen.seeds), chosen.methods)
     tasks = [dict(zip((*SETTINGS, "method"), kind, strict=True)) for kind in kinds]
-    all_runs = carry_out(work, tasks, chosen, prepare)
+    tasks = [t if t["method"] == "as printed" else with_noise(t, chosen.noise) for t in tasks]
+    ready = partial(prepare, chosen.noise)
+    all_runs = carry_out(work, tasks, chosen, ready)
     runs = [run for run in all_runs if run["redundant"] is None]
     wrong = [r for r in runs if r["method"] == "thali" and r["mode"] != r["components"]]
     causes = [{name: run[name] for name in SETTINGS} | {"method": "failure"} for run in wrong]
-    followed = carry_out(work, causes, chosen, prepare)
+    causes = [with_noise(cause, chosen.noise) for cause in causes]
+    followed = carry_out(work, causes, chosen, ready)
     failures = [f | {"mode": run["mode"]} for f, run in zip(followed, wrong, strict=True)]
     for failure in failures:
         print({name: failure[name] for name in (*SETTINGS, "mode")}, verdict(failure))

@@ -1,6 +1,12 @@
 """Options of the test run."""
 
+import os
 import signal
+
+# Workers are as many as cores: if products of matrices took all cores in each of them, they would
+# wait for each other. NumPy reads this when it is imported, also in processes that tests start.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from support.compile_once import compile_once
 

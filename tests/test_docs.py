@@ -40,13 +40,14 @@ def commands():
 
 
 def test_python_example_of_the_readme_prints_what_it_says():
-    """The example runs, and its answer is the one in the text."""
+    """Its answer is the one in the text; nothing else is said where nobody watches."""
     (example,) = blocks(ROOT / "README.md", "python")
     assert len(example.strip().splitlines()) <= 12
     run = subprocess.run(
         [sys.executable, "-c", example], capture_output=True, text=True, check=True
     )
     assert f"It prints `{run.stdout.strip()}`" in (ROOT / "README.md").read_text()
+    assert run.stderr == ""
 
 
 def test_documents_name_the_two_commands():
@@ -105,9 +106,24 @@ def modules_with_examples():
     return sorted(".".join(path.relative_to(source).with_suffix("").parts) for path in found)
 
 
+SAMPLED = {}
+"""Posteriors of examples, which many modules share, by data and settings."""
+
+
+def sample_once(tensor, **settings):
+    """Sample as always, but the same only once; nobody changes what comes back."""
+    if "out" in settings:
+        return thali.inference.sample(tensor, **settings)
+    key = tensor.tobytes(), tensor.shape, repr(settings)
+    if key not in SAMPLED:
+        SAMPLED[key] = thali.inference.sample(tensor, **settings)
+    return SAMPLED[key]
+
+
 @pytest.mark.parametrize("name", modules_with_examples())
-def test_docstring_examples(name):
+def test_docstring_examples(name, monkeypatch):
     """Examples in docstrings run; those of methods go on where that of their class ended."""
+    monkeypatch.setattr(thali, "sample", sample_once)
     tests = doctest.DocTestFinder().find(importlib.import_module(name), name)
     runner = doctest.DocTestRunner()
     known = {}

@@ -12,7 +12,7 @@ import thali
 from support.places import GPU, place
 from thali import inference
 from thali.engines.cpu.engine import CpuEngine
-from thali.errors import NotConverged
+from thali.errors import NotConverged, TraceMismatch
 from thali.model import Effects, Levels, Model
 from thali.posterior.answer import answer, in_words
 from thali.posterior.beyond import NOTHING
@@ -118,7 +118,8 @@ def test_without_components_none_is_found():
     assert found.n_components_table().idxmax() == 0
     assert not found.beyond_rates().is_there
     assert in_words(answer(found))[2] == NOTHING
-    assert thali.sample(data, **SHORT).n_components_table().idxmax() > 0
+    without = thali.sample(data, noise="unequal", **SHORT)
+    assert without.n_components_table().idxmax() > 0
 
 
 def test_predictions_are_averages_over_draws(posterior):
@@ -276,6 +277,23 @@ def test_estimator(posterior, monkeypatch):
     np.testing.assert_array_equal(covered, users @ model.components_)
     copy = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(copy.transform(DATA), has)
+
+
+def test_what_a_user_gets_by_default(tmp_path):
+    """Effects for matrices whose number of components is inferred; a run goes on as it began."""
+    few = {"chains": 1, "warmup": 1, "draws": 2, "seed": 1, "schedule": Schedule(starts=0)}
+    for data, number, noise in [
+        (DATA[:9, :8], None, "effects"),
+        (DATA[:9, :8], 2, "unequal"),
+        (np.eye(4).reshape(4, 2, 2), 2, "unequal"),
+    ]:
+        out = tmp_path / f"{number}-{data.ndim}"
+        found = thali.sample(data, n_components=number, **few, out=out, progress=False)
+        assert found.settings.model.noise == noise
+        assert thali.resume(out, noise="auto", progress=False).n_draws == 2
+        other = "unequal" if noise == "effects" else "equal"
+        with pytest.raises(TraceMismatch, match=f"noise='{other}' was given"):
+            thali.resume(out, noise=other)
 
 
 def test_what_is_refused():

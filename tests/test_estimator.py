@@ -1,6 +1,5 @@
 """The estimator behaves as scikit-learn expects, and passes on what it is told."""
 
-import doctest
 import inspect
 import pickle
 from functools import partial
@@ -19,7 +18,7 @@ from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 import thali
-from thali import estimator, inference
+from thali import inference
 from thali.estimator import BooleanFactorization
 from thali.estimator_rows import read_rows
 from thali.model import FixedRates, Noise, PerComponent
@@ -27,8 +26,12 @@ from thali.model.simulate import boolean_product
 
 pytestmark = pytest.mark.filterwarnings("ignore::thali.errors.NotConverged")
 
-short = partial(BooleanFactorization, chains=2, warmup=60, draws=20, random_state=0)
-CHECKED = BooleanFactorization(binarize=0.0, chains=2, warmup=10, draws=10, random_state=0)
+short = partial(
+    BooleanFactorization, noise="unequal", chains=2, warmup=60, draws=20, random_state=0
+)
+CHECKED = BooleanFactorization(
+    noise="unequal", binarize=0.0, chains=2, warmup=10, draws=10, random_state=0
+)
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +148,9 @@ def test_every_argument_reaches_sample(monkeypatch, data):
 
 def test_fit_is_sample_with_the_same_seed(data):
     """An integer random state is the seed."""
-    posterior = inference.sample(data.tensor, chains=2, warmup=60, draws=20, seed=4)
+    posterior = inference.sample(
+        data.tensor, noise="unequal", chains=2, warmup=60, draws=20, seed=4
+    )
     model = short(random_state=4).fit(data.tensor)
     np.testing.assert_array_equal(model.posterior_.log_joint, posterior.log_joint)
     assert model.posterior_.settings.seed == 4
@@ -153,7 +158,7 @@ def test_fit_is_sample_with_the_same_seed(data):
 
 def test_random_state_of_every_kind(data):
     """A generator gives a new seed each time and the same when it starts alike; None differs."""
-    quick = partial(BooleanFactorization, chains=1, warmup=2, draws=2)
+    quick = partial(BooleanFactorization, noise="unequal", chains=1, warmup=2, draws=2)
 
     def seed_of(state):
         return quick(random_state=state).fit(data.tensor).posterior_.settings.seed
@@ -427,13 +432,6 @@ def test_bad_rows_are_refused(unknown, fitted):
     for method in ("transform", "reconstruct", "score", "inverse_transform"):
         with pytest.raises(NotFittedError):
             getattr(BooleanFactorization(), method)(unknown.tensor)
-
-
-def test_example():
-    """The example of the class runs."""
-    result = doctest.testmod(estimator)
-    assert result.attempted > 0
-    assert result.failed == 0
 
 
 def test_predict_proba_is_about_binary_entries():

@@ -13,7 +13,7 @@ import thali
 from thali.data.readers.files import read
 
 FOLDER = Path(__file__).parents[1] / "examples"
-SHORT = {"chains": 2, "warmup": 200, "draws": 50, "seed": 1}
+SHORT = {"chains": 2, "warmup": 50, "draws": 50, "seed": 1}
 FILES = {
     "make_roles": ["roles.csv", "roles-truth.csv"],
     "make_kitchen": ["kitchen.basket"],

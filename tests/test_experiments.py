@@ -1,55 +1,60 @@
 """The experiments run, from nothing to their pages, on something small."""
 
 import json
-import subprocess
-import sys
+import runpy
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import thali
 
-ROOT = Path(__file__).parents[1]
+FOLDER = Path(__file__).parents[1] / "experiments"
 
 
-def run(script, *arguments):
-    done = subprocess.run(
-        [sys.executable, ROOT / "experiments" / script, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run a script as `python experiments/SCRIPT` would, in this process: nothing starts anew."""
+    monkeypatch.syspath_prepend(FOLDER)
+
+    def run_script(script, *arguments):
+        path = str(FOLDER / script)
+        monkeypatch.setattr("sys.argv", [path, *map(str, arguments)])
+        runpy.run_path(path, run_name="__main__")
+        return capsys.readouterr().out
+
+    return run_script
 
 
 def store(path, data, **extra):
     np.savez(path, shape=data.shape, bits=np.packbits(data), meta=json.dumps({}), **extra)
 
 
-def test_recovery(tmp_path):
-    """One data set, two methods; a second call finds everything done."""
+def test_recovery(run, tmp_path):
+    """One data set, two methods, the usual noise; a second call finds everything done."""
     out = tmp_path / "recovery.jsonl"
     small = ("--components", 2, "--flips", 0.1, "--seeds", 1, "--jobs", 1, "--out", out)
     run("recovery.py", *small, "--methods", "as printed", "thali")
     lines = out.read_text()
     page = (tmp_path / "recovery.md").read_text()
     assert "| 10% | thali | 1/1 | **1/1** |" in page
+    assert 'with\n`noise="effects"`, which learns levels of rows and columns' in page
     assert (tmp_path / "recovery.svg").exists()
     run("recovery.py", *small, "--methods", "as printed", "thali")
     assert out.read_text() == lines
 
 
-def test_mixing(tmp_path):
+def test_mixing(run, tmp_path):
     """Chains from a bad start arrive; unequal rates come out."""
     out = tmp_path / "mixing.jsonl"
-    run("mixing.py", "--parts", "starts", "unequal", "--seeds", 1, "--jobs", 1, "--out", out)
+    small = ("--parts", "starts", "unequal", "--seeds", 1, "--jobs", 1, "--out", out)
+    run("mixing.py", *small, "--noise", "unequal")
     page = (tmp_path / "mixing.md").read_text()
     assert "| with moves | 1/1 |" in page
     assert "**1 of 1** runs" in page
 
 
-def test_real_data(tmp_path):
+def test_real_data(run, tmp_path):
     """A table and its null, beside all baselines; tensors are left out."""
     rng = np.random.default_rng(0)
     users, codes = rng.random((40, 2)) < 0.4, rng.random((25, 2)) < 0.4
@@ -67,7 +72,8 @@ def test_real_data(tmp_path):
     assert "nulls" in page
 
 
-def test_single_cell(tmp_path):
+@pytest.mark.filterwarnings("ignore::scipy.cluster.hierarchy.ClusterWarning")  # two types only
+def test_single_cell(run, tmp_path):
     """Cells of two types are told apart, and their genes are named."""
     users, codes = np.zeros((40, 2), bool), np.zeros((60, 2), bool)
     users[:20, 0] = users[20:, 1] = codes[:30, 0] = codes[30:, 1] = True
@@ -88,7 +94,7 @@ def test_single_cell(tmp_path):
     assert (tmp_path / "single_cell" / "cells.png").exists()
 
 
-def test_published(tmp_path):
+def test_published(run, tmp_path):
     """A file that is there is measured, and only that."""
     data = thali.simulate((30, 17), 3, spurious=0.05, seed=0).tensor
     store(tmp_path / "cg_zoo.npz", data)

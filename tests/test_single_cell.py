@@ -26,7 +26,7 @@ with warnings.catch_warnings():
 pytestmark = pytest.mark.filterwarnings("ignore:The 'future.infer_string' option is deprecated")
 
 DATA = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
-SHORT = {"chains": 2, "warmup": 150, "draws": 50, "seed": 1}
+SHORT = {"noise": "unequal", "chains": 2, "warmup": 150, "draws": 50, "seed": 1}
 
 
 def counts(seed=0):

@@ -83,7 +83,8 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     >>> import thali
     >>> from thali.estimator import BooleanFactorization
     >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
-    >>> model = BooleanFactorization(chains=2, warmup=150, draws=50, random_state=1)
+    >>> few = {"noise": "unequal", "chains": 2, "warmup": 150, "draws": 50}  # two error rates
+    >>> model = BooleanFactorization(**few, random_state=1)
     >>> Z = model.fit_transform(data.tensor)
     >>> Z.shape, model.components_.shape
     ((60, 3), (3, 80))
@@ -95,7 +96,7 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self,
         n_components: int | None = None,
         *,
-        noise: str | NoisePrior = "unequal",
+        noise: str | NoisePrior = "auto",
         alpha: float | Gamma | None = None,
         density: float | Beta | Fixed | PerComponent | tuple[Any, ...] | None = None,
         schedule: str | Schedule = "parallel",

@@ -13,6 +13,7 @@ from thali.defaults import CHAINS, DRAWS, WARMUP
 from thali.errors import InvalidValue, TraceDamaged, TraceMismatch
 from thali.execution import carry_on, finish, prepare
 from thali.model import Model
+from thali.model.model import usual_noise
 from thali.model.simulate import Simulated
 from thali.posterior import Posterior
 from thali.progress import Reporter
@@ -39,7 +40,7 @@ def sample(
     data: Any,
     *,
     n_components: int | None = None,
-    noise: str | NoisePrior = "unequal",
+    noise: str | NoisePrior = "auto",
     alpha: float | Gamma | None = None,
     density: float | Beta | Fixed | PerComponent | tuple[Any, ...] | None = None,
     schedule: str | Schedule = "parallel",
@@ -70,9 +71,11 @@ def sample(
     n_components
         Number of components; None infers it.
     noise
-        ``"unequal"`` (a false positive and a false negative rate), ``"equal"`` (one rate for
-        both), ``"effects"`` (levels of rows and columns), ``"as-published"`` (not a posterior), or
-        a prior from :mod:`thali.model`.
+        ``"effects"`` (some rows and columns are fuller than others), ``"unequal"`` (a false
+        positive and a false negative rate), ``"equal"`` (one rate for both), ``"as-published"``
+        (not a posterior), or a prior from :mod:`thali.model`. ``"auto"`` is ``"effects"`` for a
+        matrix whose number of components is inferred, and ``"unequal"`` otherwise;
+        ``posterior.settings.model.noise`` says which it was.
     alpha
         Concentration of the Indian buffet process: a number, or a
         :class:`~thali.model.Gamma` prior (default).
@@ -114,12 +117,16 @@ def sample(
     --------
     >>> import thali
     >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
-    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> posterior = thali.sample(
+    ...     data.tensor, noise="unequal", chains=2, warmup=150, draws=50, seed=1
+    ... )  # the model of these data
     >>> int(posterior.n_components_table().idxmax())
     3
     """
     tensor, names = _packed(data, threads)
     given: dict[str, Any] = {"alpha": alpha, "density": density}
+    if isinstance(noise, str) and noise == "auto":
+        noise = usual_noise(len(tensor.shape), n_components)
     model = Model(n_components, noise, **{k: v for k, v in given.items() if v is not None})
     settings = Settings(
         tensor.shape,
@@ -167,8 +174,9 @@ def load(path: str | os.PathLike[str], *, partial: bool = False) -> Posterior:
     --------
     >>> import tempfile, thali
     >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
+    >>> few = {"noise": "unequal", "chains": 2, "warmup": 150, "draws": 50}
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     drawn = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1, out=folder)
+    ...     drawn = thali.sample(data.tensor, **few, seed=1, out=folder)
     ...     read = thali.load(folder)
     >>> bool((read.n_components == drawn.n_components).all())
     True
@@ -233,8 +241,9 @@ def resume(
     --------
     >>> import tempfile, thali
     >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
+    >>> few = {"noise": "unequal", "chains": 2, "warmup": 150, "draws": 50}
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     first = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1, out=folder)
+    ...     first = thali.sample(data.tensor, **few, seed=1, out=folder)
     ...     more = thali.resume(folder, draws=60)
     >>> more.n_components.shape
     (2, 60)

@@ -119,7 +119,8 @@ def factorize(
     >>> import anndata, thali
     >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
     >>> adata = anndata.AnnData(data.tensor.astype("float32"))
-    >>> thali.tl.factorize(adata, chains=2, warmup=150, draws=50, seed=1)
+    >>> few = {"noise": "unequal", "chains": 2, "warmup": 150, "draws": 50}  # two error rates
+    >>> thali.tl.factorize(adata, **few, seed=1)
     >>> adata.obsm["X_thali"].shape, adata.varm["thali"].shape
     ((60, 3), (80, 3))
     >>> adata.uns["thali"]["n_components"]["value"].tolist()
@@ -176,7 +177,9 @@ def to_anndata(posterior: Posterior) -> AnnData:
     --------
     >>> import thali
     >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
-    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> posterior = thali.sample(
+    ...     data.tensor, noise="unequal", chains=2, warmup=150, draws=50, seed=1
+    ... )  # the model of these data
     >>> adata = thali.tl.to_anndata(posterior)
     >>> adata.shape, list(adata.obsm)
     ((60, 80), ['X_thali'])

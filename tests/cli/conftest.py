@@ -44,8 +44,9 @@ def finished(tmp_path_factory):
     thali.sample(
         tensor, n_components=2, chains=2, warmup=30, draws=60, seed=1, out=folder / "agree"
     )
+    few = {"noise": "unequal", "chains": 2, "warmup": 0, "draws": 30, "seed": 1}
     with pytest.warns(thali.errors.NotConverged):
-        thali.sample(tensor, chains=2, warmup=0, draws=30, seed=1, out=folder / "differ")
+        thali.sample(tensor, **few, out=folder / "differ")
     return folder
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.commands import FAST, without_time
+from support.commands import BRIEF, FAST, without_time
 from thali.cli import main
 from thali.posterior.answer import answer
 
@@ -40,7 +40,8 @@ def test_the_commands_of_other_documents(name, typed, run, tmp_path):
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     for line in typed:
         words = shlex.split(line)
-        code, _, err = run(*words, *(FAST if words[0] in ("fit", "resume") else ()))
+        fast = BRIEF if "--noise" in words else FAST
+        code, _, err = run(*words, *(fast if words[0] in ("fit", "resume") else ()))
         assert code == 0, f"{name}: {line}: {err}"
 
 

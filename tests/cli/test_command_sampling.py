@@ -1,4 +1,4 @@
-"""``fit`` and ``resume`` answer in five lines, and what they keep can be continued."""
+"""``fit`` and ``resume`` answer in some lines, and what they keep can be continued."""
 
 import errno
 import inspect
@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import thali
-from support.commands import FAST, answer_of, without_time
+from support.commands import BRIEF, FAST, answer_of, without_time
 from thali.cli import progress
 from thali.cli.progress import Lines
 from thali.data.readers.files import read as READ  # noqa: N812 - a constant: tests put others in its place
@@ -27,15 +27,16 @@ from thali.trace import Run
 pytestmark = pytest.mark.filterwarnings("ignore::thali.errors.NotConverged")
 
 
-def test_fit_answers_in_five_lines(run, table):
-    """How many, how many of them shared, error rates, wrong entries, and whether to trust it."""
-    code, out, err = run("fit", table, *FAST)
+def test_fit_answers_in_six_lines(run, table):
+    """How many, how many shared, whether they matter, effects, wrong entries, and trust."""
+    code, out, err = run("fit", table, *BRIEF)
     assert code == 0
-    (how_many, shared, errors, wrong, trust), following = answer_of(out)
+    (how_many, shared, beyond, effects, wrong, trust), following = answer_of(out)
     assert how_many.startswith("12 x 9 entries, all known: most probably ")
     assert shared.startswith("Counting only components that two or more rows have: ")
-    assert re.match(r"Outside the components [\d.]+% \(90% between .*; inside [\d.]+% ", errors)
-    assert re.match(r"\d+ known entries \([\d.]+%\) contradict the components \(90%", wrong)
+    assert "row and column rates" in beyond
+    assert re.match(r"In an average row and column, [\d.]+% \(90% between ", effects)
+    assert re.match(r"\d+ known entries \([\d.]+%\) are ones outside all components, ", wrong)
     assert re.match(r"2 chains of 5 draws, sampled in [\d.]+ s: not to be trusted yet", trust)
     fast = "--chains 2 --warmup 5 --draws 5 --threads 1"
     assert following == f"Nothing was kept. Next: thali fit {table} {fast} --out table.run"
@@ -50,10 +51,10 @@ def test_fit_answers_in_five_lines(run, table):
 def test_the_next_command_is_about_the_same_problem(run, table):
     """Options of reading and sampling are repeated as they were typed."""
     typed = ["--binarize", "0.5", "--transpose", "--missing", "?", "--missing", "-", "--noise"]
-    code, out, _ = run("fit", table, *FAST, *typed, "equal", "-q", "--report", "page.html")
+    code, out, _ = run("fit", table, *BRIEF, *typed, "equal", "-q", "--report", "page.html")
     assert code == 0
     told = shlex.split(out.splitlines()[-2])
-    given = dict.fromkeys(["--binarize", "0.5", "--transpose", "?", "-", "equal", *map(str, FAST)])
+    given = dict.fromkeys(["--binarize", "0.5", "--transpose", "?", "-", "equal", *BRIEF])
     assert given.keys() <= set(told)
     assert not {"--report", "--quiet", "-q"} & set(told)
 
@@ -110,8 +111,8 @@ def test_densities(run, table, tmp_path, typed, density, components):
     assert run("fit", table, *words)[0] == 0
     data = np.loadtxt(table, skiprows=1, delimiter=",")
     number = components[-1] if components else None
-    lengths = {"chains": 2, "warmup": 5, "draws": 5, "seed": 0}
-    expected = thali.sample(data, n_components=number, density=density, **lengths)
+    rest = {"noise": "unequal", "chains": 2, "warmup": 5, "draws": 5, "seed": 0}
+    expected = thali.sample(data, n_components=number, density=density, **rest)
     found = thali.load(tmp_path / "run")
     assert found.settings == expected.settings
     np.testing.assert_array_equal(found.log_joint, expected.log_joint)
@@ -243,7 +244,7 @@ def wait_for_draws(folder, n_chains=2):
         time.sleep(0.02)
 
 
-ENDLESS = ("--warmup", 5, "--draws", 10**6, "--chains", 2, "--threads", 1, "--checkpoint", 0.01)
+ENDLESS = (*FAST, "--draws", 10**6, "--checkpoint", 0.01)
 
 
 def test_killed_and_resumed(run, start, table, tmp_path):
@@ -257,7 +258,7 @@ def test_killed_and_resumed(run, start, table, tmp_path):
     code, _, _ = run("resume", "run", "--draws", n_draws, "--quiet")
     assert code == 0
     data = np.loadtxt(table, skiprows=1, delimiter=",")
-    whole = thali.sample(data, chains=2, warmup=5, draws=n_draws, seed=0)
+    whole = thali.sample(data, noise="unequal", chains=2, warmup=5, draws=n_draws, seed=0)
     np.testing.assert_array_equal(thali.load("run").log_joint, whole.log_joint)
 
 

@@ -32,7 +32,7 @@ WRONG_USAGE = [
     ("fit table.csv --components -1", "invalid value for '--components'"),
     (
         "fit table.csv --noise loud",
-        "'loud' is not one of 'unequal', 'equal', 'effects', 'as-published'",
+        "'loud' is not one of 'auto', 'effects', 'unequal', 'equal', 'as-published'",
     ),
     *(
         (

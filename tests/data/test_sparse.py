@@ -225,7 +225,8 @@ def test_threads_are_passed_on_by_the_reader_of_files(asked, monkeypatch, tmp_pa
 
 
 def test_threads_are_passed_on_by_the_estimator(asked):
-    model = thali.BooleanFactorization(warmup=1, draws=1, chains=1, threads=1, random_state=0)
+    few = {"noise": "unequal", "warmup": 1, "draws": 1, "chains": 1}
+    model = thali.BooleanFactorization(**few, threads=1, random_state=0)
     data = sparse.csr_array(np.eye(30))
     with pytest.warns(thali.errors.NotConverged):
         model.fit(data)

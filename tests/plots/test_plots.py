@@ -282,12 +282,18 @@ def test_names_that_do_not_fit_are_left_out(posterior):
     assert ax.get_ylabel() == f"row ({SHAPE[0]})"
 
 
+@pytest.fixture(scope="module")
+def bare():
+    """Posteriors of data without names, and of data without components."""
+    few = {"chains": 1, "warmup": 10, "draws": 10}
+    return [thali.sample(tensor, **few, seed=1) for tensor in (np.zeros((6, 5)), np.eye(6))]
+
+
 @pytest.mark.parametrize("name", [*ON_AXES, *ON_FIGURE])
-def test_data_without_names_or_components(name):
+def test_data_without_names_or_components(name, bare):
     """Nothing to show is said, not an error."""
     key = "ax" if name in ON_AXES else "figure"
-    for tensor in (np.zeros((6, 5)), np.eye(6)):
-        posterior = thali.sample(tensor, chains=1, warmup=10, draws=10, seed=1)
+    for posterior in bare:
         target = axes() if key == "ax" else Figure()
         assert getattr(thali.pl, name)(posterior, **{key: target}) is not None
 

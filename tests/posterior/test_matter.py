@@ -92,7 +92,7 @@ def test_numbering_does_not_matter():
 def test_all_draws_or_some(monkeypatch):
     """Every draw has its number; of long runs, every so many draws do."""
     data = thali.simulate((12, 9), 2, spurious=0.1, seed=1).tensor
-    posterior = thali.sample(data, chains=2, warmup=2, draws=7, seed=0)
+    posterior = thali.sample(data, noise="unequal", chains=2, warmup=2, draws=7, seed=0)
     found = posterior.n_that_matter
     assert found.shape == (2, 7)
     for chain, draw in np.ndindex(found.shape):

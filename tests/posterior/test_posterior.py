@@ -12,7 +12,7 @@ DATA = thali.simulate((6, 8), 2, unknown=0.2, seed=1).tensor
 
 @pytest.fixture(scope="module")
 def posterior():
-    return thali.sample(DATA, chains=2, warmup=20, draws=10, seed=1)
+    return thali.sample(DATA, noise="unequal", chains=2, warmup=20, draws=10, seed=1)
 
 
 ROWS = "allowed are a slice, or a list"

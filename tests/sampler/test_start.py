@@ -371,7 +371,9 @@ def test_bad_settings(settings):
 # --- as part of a run ------------------------------------------------------------------------
 
 DATA = simulated((400, 60), 3).tensor
-SHORT = {"chains": 2, "warmup": 6, "draws": 6, "seed": 3, "schedule": FEW}
+SHORT = {
+    "noise": "unequal", "chains": 2, "warmup": 6, "draws": 6, "seed": 3, "schedule": FEW,
+}  # fmt: skip
 LONG = SHORT | {"schedule": Schedule(first_rows=0, starts=30, regrow=3)}  # long enough to be seen
 
 

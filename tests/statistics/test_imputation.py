@@ -52,9 +52,9 @@ def simulated(problem, seed):
     return part.tensor, whole.tensor, whole.noise_free
 
 
-def fit(tensor, seed, **settings):
+def fit(tensor, seed, noise="unequal", **settings):
     return thali.sample(
-        tensor, chains=2, warmup=250, draws=50, seed=seed, progress=False, **settings
+        tensor, noise=noise, chains=2, warmup=250, draws=50, seed=seed, progress=False, **settings
     )
 
 

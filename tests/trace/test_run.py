@@ -26,7 +26,7 @@ from thali.trace.files import only_writer, read_arrays, write_arrays
 pytestmark = pytest.mark.filterwarnings("ignore::thali.errors.NotConverged")
 
 DATA = thali.simulate((23, 70), 3, spurious=0.1, unknown=0.1, seed=1).tensor
-SHORT = {"chains": 2, "warmup": 12, "draws": 9, "thin": 2, "seed": 5}
+SHORT = {"noise": "unequal", "chains": 2, "warmup": 12, "draws": 9, "thin": 2, "seed": 5}
 
 
 def same(left, right):
@@ -60,15 +60,13 @@ CASES = {
 def test_a_stored_run_reads_back_and_continues_exactly(case, tmp_path):
     """Memory, disk, stopped and continued runs hold the same bits, on any number of threads."""
     data, settings = CASES[case]
-    whole = thali.sample(data, **SHORT, **settings, threads=2)
-    stored = thali.sample(
-        data, **SHORT, **settings, threads=1, out=tmp_path / "a", checkpoint=1e-9
-    )
+    settings = SHORT | settings
+    whole = thali.sample(data, **settings, threads=2)
+    stored = thali.sample(data, **settings, threads=1, out=tmp_path / "a", checkpoint=1e-9)
     assert same(whole, stored)
     assert same(whole, thali.load(tmp_path / "a"))
     assert whole.starts == stored.starts == thali.load(tmp_path / "a").starts
-    short = SHORT | {"draws": 4}
-    thali.sample(data, **short, **settings, out=tmp_path / "b")
+    thali.sample(data, **settings | {"draws": 4}, out=tmp_path / "b")
     assert thali.load(tmp_path / "b").n_draws == 4
     assert same(whole, thali.resume(tmp_path / "b", draws=9, threads=2))
     assert same(whole, thali.resume(tmp_path / "b"))  # nothing left to do
@@ -198,7 +196,7 @@ def test_draws_in_memory_know_their_time():
 def test_other_data_or_settings_are_refused(tmp_path):
     """Going on with something else is an error, with the same thing it is not."""
     out = tmp_path / "run"
-    thali.sample(DATA, **SHORT, noise="equal", out=out)
+    thali.sample(DATA, **SHORT | {"noise": "equal"}, out=out)
     other = DATA.copy()
     other[0, 0] = 1.0 - np.nan_to_num(other[0, 0])
     with pytest.raises(TraceMismatch, match="the data given are not those of"):
@@ -445,7 +443,7 @@ def be_killed(folder):
     thali.sample(DATA, **KILLED, out=folder, checkpoint=1e-9, threads=2, progress=False)
 
 
-KILLED = {"chains": 2, "warmup": 20, "draws": 60, "seed": 3}
+KILLED = {"noise": "unequal", "chains": 2, "warmup": 20, "draws": 60, "seed": 3}
 
 
 @pytest.mark.parametrize("n_kills", [5, pytest.param(25, marks=pytest.mark.slow)])

@@ -19,7 +19,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::thali.errors.NotConverged")
 
 DATA = thali.simulate((23, 40), 3, spurious=0.1, unknown=0.1, seed=1).tensor
 SCHEDULE = Schedule(starts=2, regrow=1)
-SHORT = {"chains": 2, "warmup": 4, "draws": 6, "seed": 5, "schedule": SCHEDULE}
+SHORT = {
+    "noise": "unequal", "chains": 2, "warmup": 4, "draws": 6, "seed": 5, "schedule": SCHEDULE,
+}  # fmt: skip
 
 
 def expected():

@@ -19,9 +19,8 @@ def posterior(request):
     tensor = thali.BinaryTensor.from_any(tensor, row_names=names)
     given = None if tensor.arity == 2 else 3  # tensors need a number
     broad = thali.model.Gamma(1.0, 1.0)  # more components, more to describe
-    return thali.sample(
-        tensor, n_components=given, alpha=broad, chains=2, warmup=20, draws=15, seed=3
-    )
+    settings = {"n_components": given, "noise": "unequal", "alpha": broad}
+    return thali.sample(tensor, **settings, chains=2, warmup=20, draws=15, seed=3)
 
 
 def estimate(posterior):
@@ -105,7 +104,8 @@ def test_number_to_name(posterior):
 
 def test_nothing_to_describe():
     """Data without structure have no components, no cards and an order all the same."""
-    posterior = thali.sample(np.zeros((5, 4)), chains=2, warmup=20, draws=10, seed=1)
+    few = {"noise": "unequal", "chains": 2, "warmup": 20, "draws": 10}
+    posterior = thali.sample(np.zeros((5, 4)), **few, seed=1)
     assert posterior.point_estimate().factors[0].n_components == 0
     assert views.cards(posterior) == []
     rows, columns = views.seriate(posterior)

@@ -100,7 +100,7 @@ def test_modes_that_make_no_columns(mode):
 def test_components_are_followed_once():
     """Views of a posterior share the alignment, and it goes with the posterior."""
     tensor = thali.simulate((12, 10), 2, seed=2).tensor
-    posterior = thali.sample(tensor, chains=2, warmup=20, draws=10, seed=1)
+    posterior = thali.sample(tensor, noise="unequal", chains=2, warmup=20, draws=10, seed=1)
     alignment = posterior.align()
     posterior.align = lambda: alignment
     first = views.components(posterior)

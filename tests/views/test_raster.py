@@ -21,7 +21,8 @@ def case(request):
     unknown = 0.0 if request.param == "all known" else 0.4
     tensor = thali.simulate(shape, 2, unknown=unknown, spurious=0.1, seed=1).tensor
     given = None if len(shape) == 2 else 3
-    posterior = thali.sample(tensor, n_components=given, chains=2, warmup=20, draws=9, seed=1)
+    few = {"noise": "unequal", "chains": 2, "warmup": 20, "draws": 9}
+    posterior = thali.sample(tensor, n_components=given, **few, seed=1)
     return posterior, tensor.astype(float)
 
 

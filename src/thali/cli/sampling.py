@@ -86,11 +86,12 @@ _QUIET = click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
 )
 @click.option(
     "--noise",
-    type=click.Choice(["unequal", "equal", "effects", "as-published"]),
-    default="unequal",
+    type=click.Choice(["auto", "effects", "unequal", "equal", "as-published"]),
+    default="auto",
     show_default=True,
-    help="Unequal or equal error rates of ones and zeros; effects: some rows and columns are "
-    "fuller than others; as-published is not a posterior.",
+    help="Effects: some rows and columns are fuller than others; unequal or equal error rates of "
+    "ones and zeros; auto: effects for matrices whose number of components is inferred, otherwise "
+    "unequal; as-published is not a posterior.",
 )
 @DENSITY
 @click.option(

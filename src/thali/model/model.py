@@ -97,6 +97,21 @@ class Model:
         return Priors(_noise_prior(self.noise), buffet, (None, *densities))
 
 
+def usual_noise(arity: int, n_components: int | None) -> str:
+    """Return the noise of data about which nothing is said (``noise="auto"``).
+
+    The components of real tables stand in for full rows and columns if the model has no effects.
+    Effects are those of a matrix; if the number of components is fixed, no start decides whether
+    effects or components explain the data.
+
+    Examples
+    --------
+    >>> usual_noise(2, None), usual_noise(3, None), usual_noise(2, 5)
+    ('effects', 'unequal', 'unequal')
+    """
+    return "effects" if arity == 2 and n_components is None else "unequal"
+
+
 def _noise_prior(noise: str | NoisePrior | Effects) -> NoisePrior | Effects:
     if isinstance(noise, UnequalRates | EqualRates | FixedRates | AsPublished | Effects):
         return noise

@@ -48,7 +48,9 @@ def n_components(posterior: Posterior, *, least_users: int = 1, ax: Axes | None 
     >>> import thali
     >>> from matplotlib.figure import Figure
     >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
-    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> posterior = thali.sample(
+    ...     data.tensor, noise="unequal", chains=2, warmup=150, draws=50, seed=1
+    ... )  # the model of these data
     >>> ax = thali.pl.n_components(posterior, ax=Figure().subplots())
     >>> ax.get_xlabel()
     'number of components'
@@ -117,7 +119,9 @@ def traces(
     >>> import thali
     >>> from matplotlib.figure import Figure
     >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
-    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> posterior = thali.sample(
+    ...     data.tensor, noise="unequal", chains=2, warmup=150, draws=50, seed=1
+    ... )  # the model of these data
     >>> axes = thali.pl.traces(posterior, figure=Figure())
     >>> axes[0].get_title(loc="left").splitlines()[0]
     'number of components'

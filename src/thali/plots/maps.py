@@ -78,7 +78,9 @@ def membership(
     >>> import thali
     >>> from matplotlib.figure import Figure
     >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
-    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> posterior = thali.sample(
+    ...     data.tensor, noise="unequal", chains=2, warmup=150, draws=50, seed=1
+    ... )  # the model of these data
     >>> ax = thali.pl.membership(posterior, ax=Figure().subplots())
     >>> ax.images[0].get_array().shape
     (60, 3)
@@ -136,7 +138,9 @@ def components(
     >>> import thali
     >>> from matplotlib.figure import Figure
     >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
-    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> posterior = thali.sample(
+    ...     data.tensor, noise="unequal", chains=2, warmup=150, draws=50, seed=1
+    ... )  # the model of these data
     >>> ax = thali.pl.components(posterior, n_top=4, ax=Figure().subplots())
     >>> ax.images[0].get_array().shape[1]
     3
@@ -193,7 +197,9 @@ def overlap(posterior: Posterior, *, mode: int = 1, ax: Axes | None = None) -> A
     >>> import thali
     >>> from matplotlib.figure import Figure
     >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
-    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> posterior = thali.sample(
+    ...     data.tensor, noise="unequal", chains=2, warmup=150, draws=50, seed=1
+    ... )  # the model of these data
     >>> ax = thali.pl.overlap(posterior, ax=Figure().subplots())
     >>> ax.images[0].get_array().shape
     (3, 3)

@@ -63,7 +63,9 @@ def reconstruction(
     >>> import thali
     >>> from matplotlib.figure import Figure
     >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
-    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> posterior = thali.sample(
+    ...     data.tensor, noise="unequal", chains=2, warmup=150, draws=50, seed=1
+    ... )  # the model of these data
     >>> axes = thali.pl.reconstruction(posterior, figure=Figure())
     >>> [ax.get_title() for ax in axes]
     ['data', 'reconstruction', 'residual']

@@ -104,7 +104,9 @@ def answer(
     >>> import thali
     >>> from thali.posterior.answer import answer
     >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
-    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> posterior = thali.sample(
+    ...     data.tensor, noise="unequal", chains=2, warmup=150, draws=50, seed=1
+    ... )  # the model of these data
     >>> found = answer(posterior)
     >>> found["n_components"]["mode"], found["observed"], found["n_components"]["pmf"]
     (3, 4800, {'3': 1.0})
@@ -165,7 +167,9 @@ def in_words(found: dict[str, Any]) -> list[str]:
     >>> import thali
     >>> from thali.posterior.answer import answer, in_words
     >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
-    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> posterior = thali.sample(
+    ...     data.tensor, noise="unequal", chains=2, warmup=150, draws=50, seed=1
+    ... )  # the model of these data
     >>> print(in_words(answer(posterior))[0])
     60 x 80 entries, all known: most probably 3 components (probability 1.00).
     """

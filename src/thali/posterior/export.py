@@ -92,7 +92,9 @@ def to_datatree(posterior: Posterior, *, factors: bool = True, data: bool = True
     >>> import thali
     >>> from thali.posterior.export import factors_of, to_datatree
     >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
-    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> posterior = thali.sample(
+    ...     data.tensor, noise="unequal", chains=2, warmup=150, draws=50, seed=1
+    ... )  # the model of these data
     >>> tree = to_datatree(posterior)
     >>> float(tree["posterior"]["n_components"].mean())
     3.0

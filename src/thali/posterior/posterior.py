@@ -49,7 +49,9 @@ class Posterior(Predictions, Trust):
     --------
     >>> import thali
     >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
-    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> posterior = thali.sample(
+    ...     data.tensor, noise="unequal", chains=2, warmup=150, draws=50, seed=1
+    ... )  # the model of these data
     >>> posterior
     Posterior(2 chains of 50 draws, data (60, 80), 3 components with probability 1.00)
     """

@@ -57,7 +57,9 @@ def tables(posterior: Posterior) -> dict[str, pd.DataFrame]:
     >>> import thali
     >>> from thali.posterior.tables import tables
     >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
-    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> posterior = thali.sample(
+    ...     data.tensor, noise="unequal", chains=2, warmup=150, draws=50, seed=1
+    ... )  # the model of these data
     >>> tables(posterior)["factor_rows"].shape
     (60, 3)
     """

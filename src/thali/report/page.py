@@ -60,7 +60,9 @@ def write(posterior: Posterior, path: str | os.PathLike[str], *, title: str | No
     >>> import tempfile, thali
     >>> from pathlib import Path
     >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
-    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> posterior = thali.sample(
+    ...     data.tensor, noise="unequal", chains=2, warmup=150, draws=50, seed=1
+    ... )  # the model of these data
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     page = write(posterior, Path(folder) / "report.html", title="Simulated data")
     ...     text = page.read_text(encoding="utf-8")

@@ -6,6 +6,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from thali.model import Fixed, Model, PerComponent
+from thali.model.model import usual_noise
 from thali.sampler import Schedule
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ def arguments(settings: Settings) -> dict[str, Any]:
     >>> arguments(settings)
     {'noise': 'equal', 'chains': 2, 'warmup': 50, 'draws': 100, 'seed': 7}
     """
-    usual = Model()
+    noise = usual_noise(len(settings.shape), settings.model.n_components)
+    usual = Model(noise=noise)
     given = {
         field.name: getattr(settings.model, field.name)
         for field in fields(Model)
@@ -63,7 +65,7 @@ def python_call(settings: Settings) -> str:
     >>> from thali.model import Gamma, Model
     >>> from thali.sampler import Schedule
     >>> from thali.trace import Settings
-    >>> model = Model(alpha=Gamma(2.0, 1.0))
+    >>> model = Model(noise="effects", alpha=Gamma(2.0, 1.0))
     >>> print(python_call(Settings((9, 9), model, Schedule(warmup=50), 7, 2, 100)))
     import thali
     <BLANKLINE>
@@ -88,11 +90,11 @@ def command(settings: Settings) -> str | None:
     >>> from thali.model import Model
     >>> from thali.sampler import Schedule
     >>> from thali.trace import Settings
-    >>> settings = Settings((9, 9), Model(), Schedule(warmup=50), 7, 2, 100)
+    >>> settings = Settings((9, 9), Model(noise="effects"), Schedule(warmup=50), 7, 2, 100)
     >>> command(settings)
     'thali fit DATA --chains 2 --warmup 50 --draws 100 --seed 7'
-    >>> command(Settings((9, 9), Model(density=PerComponent()), Schedule(), 7, 2, 100))
-    'thali fit DATA --density own --chains 2 --warmup 0 --draws 100 --seed 7'
+    >>> command(Settings((9, 9), Model(3, density=PerComponent()), Schedule(), 7, 2, 100))
+    'thali fit DATA --components 3 --density own --chains 2 --warmup 0 --draws 100 --seed 7'
     >>> command(Settings((9, 9), Model(alpha=1.0), Schedule(), 7, 2, 100)) is None
     True
     """

@@ -209,14 +209,16 @@ def _weigh_jump(noise: Levels, counts: LineCounts) -> NDArray[np.float64]:
 def _moved(noise: Levels, counts: LineCounts, prior: Effects, uniforms: list[float]) -> Levels:
     """Draw the offset given all levels, then shift rows against columns.
 
-    If rows have levels of their own, only offsets between two coarse ones are in question.
+    If rows have levels of their own, only the offsets of a group are in question. A group is wider
+    than what data of some thousand entries leave open: in a narrow one the offset would crawl, and
+    with it the rate of spurious ones, because jumps follow it.
     """
     grids, hyper = noise.prior.grids, noise.hyper
-    fine = _fine(grids) if prior.rows else len(grids.offsets)
+    width = 4 * _fine(grids) if prior.rows else len(grids.offsets)
     # Every other time the groups are others, so that an offset can leave its own.
-    shift = fine // 2 if prior.rows and uniforms[LevelIndex.GROUPS] < 0.5 else 0
-    first = max((hyper.offset + shift) // fine * fine - shift, 0)
-    last = (hyper.offset + shift) // fine * fine - shift + fine
+    shift = width // 2 if prior.rows and uniforms[LevelIndex.GROUPS] < 0.5 else 0
+    first = max((hyper.offset + shift) // width * width - shift, 0)
+    last = (hyper.offset + shift) // width * width - shift + width
     some = grids.offsets[first:last]
     if len(some) > 1:
         log_weights = _weigh_offsets(noise, counts, some)

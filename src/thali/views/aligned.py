@@ -60,7 +60,9 @@ def components(posterior: Posterior) -> Components:
     >>> import thali
     >>> from thali import views
     >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
-    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> posterior = thali.sample(
+    ...     data.tensor, noise="unequal", chains=2, warmup=150, draws=50, seed=1
+    ... )  # the model of these data
     >>> views.components(posterior).probabilities[1].shape
     (80, 3)
     """

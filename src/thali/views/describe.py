@@ -79,7 +79,9 @@ def overlap(posterior: Posterior) -> Overlap:
     >>> import thali
     >>> from thali import views
     >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
-    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> posterior = thali.sample(
+    ...     data.tensor, noise="unequal", chains=2, warmup=150, draws=50, seed=1
+    ... )  # the model of these data
     >>> [table.shape for table in views.overlap(posterior).jaccard]
     [(3, 3), (3, 3)]
     """
@@ -107,7 +109,9 @@ def cards(posterior: Posterior, n_top: int = 10) -> list[Card]:
     >>> import thali
     >>> from thali import views
     >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
-    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> posterior = thali.sample(
+    ...     data.tensor, noise="unequal", chains=2, warmup=150, draws=50, seed=1
+    ... )  # the model of these data
     >>> card = views.cards(posterior, n_top=2)[0]
     >>> card["size"] == card["users"] * card["columns"], len(card["top"][1])
     (True, 2)
@@ -147,7 +151,9 @@ def titles(posterior: Posterior, n_names: int = 2, mode: int = 1) -> list[str]:
     >>> import thali
     >>> from thali import views
     >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
-    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> posterior = thali.sample(
+    ...     data.tensor, noise="unequal", chains=2, warmup=150, draws=50, seed=1
+    ... )  # the model of these data
     >>> views.titles(posterior)
     ['0', '1', '2']
     """

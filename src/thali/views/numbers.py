@@ -51,7 +51,9 @@ def numbers(posterior: Posterior, least_users: int = 1) -> Numbers:
     >>> import thali
     >>> from thali import views
     >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
-    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> posterior = thali.sample(
+    ...     data.tensor, noise="unequal", chains=2, warmup=150, draws=50, seed=1
+    ... )  # the model of these data
     >>> views.numbers(posterior, least_users=2).values.tolist()
     [3]
     """
@@ -76,7 +78,9 @@ def quantities(posterior: Posterior) -> dict[str, Quantity]:
     >>> import thali
     >>> from thali import views
     >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
-    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> posterior = thali.sample(
+    ...     data.tensor, noise="unequal", chains=2, warmup=150, draws=50, seed=1
+    ... )  # the model of these data
     >>> quantity = views.quantities(posterior)["spurious"]
     >>> quantity.words, quantity.values.shape
     ('the rate of spurious ones', (2, 50))

@@ -46,7 +46,9 @@ def seriate(posterior: Posterior, mode: int = 1) -> tuple[Index, Index]:
     >>> import thali
     >>> from thali import views
     >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
-    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> posterior = thali.sample(
+    ...     data.tensor, noise="unequal", chains=2, warmup=150, draws=50, seed=1
+    ... )  # the model of these data
     >>> rows, columns = views.seriate(posterior)
     >>> rows.shape, columns.shape
     ((60,), (80,))

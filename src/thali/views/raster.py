@@ -96,7 +96,9 @@ def blocks(
     >>> import thali
     >>> from thali import views
     >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
-    >>> posterior = thali.sample(data.tensor, chains=2, warmup=150, draws=50, seed=1)
+    >>> posterior = thali.sample(
+    ...     data.tensor, noise="unequal", chains=2, warmup=150, draws=50, seed=1
+    ... )  # the model of these data
     >>> shown = views.blocks(posterior, *views.seriate(posterior), shape=(30, 100))
     >>> shown.data.shape
     (30, 80)

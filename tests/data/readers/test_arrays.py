@@ -21,7 +21,7 @@ def test_more_modes(tmp_path):
 def test_data_of_a_run(tmp_path, has_names):
     """The data that a run keeps can be read like any other file."""
     data = pd.DataFrame(VALUES, index=["x", "y"]) if has_names else VALUES
-    run = {"warmup": 0, "draws": 1, "chains": 1, "progress": False, "seed": 1}
+    run = {"n_components": 1, "warmup": 0, "draws": 1, "chains": 1, "progress": False, "seed": 1}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         thali.sample(data, out=tmp_path / "run", **run)
