@@ -140,6 +140,7 @@ INDICES = {
     sites.ReplacementIndex: {},
     sites.OwnComponentIndex: {},
     sites.ToggleIndex: {"DECISION": 3},
+    sites.SeededIndex: {"DECISION": 3},
     sites.LevelIndex: {},
 }
 """How many numbers those indices stand for that stand for several."""

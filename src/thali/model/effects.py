@@ -83,7 +83,7 @@ class Effects:
                 msg = f"{name} from {first:g} on were given; allowed are grids with {allowed}."
                 raise ValueError(msg)
 
-    @property
+    @cached_property
     def grids(self) -> Grids:
         """Grids as arrays, and tables that depend on them alone."""
         return _grids(self)

@@ -71,15 +71,17 @@ class Likelihoods(NamedTuple):
     ) -> Likelihoods:  # fmt: skip
         """Put together what :func:`softplus_table` and the counts of an engine say."""
         which = np.zeros(1, np.int64) if which is None else which
-        padded = np.pad(softplus, [(0, 0), (0, 0), (0, 0), (0, BLOCK)])
-        without, covered = (np.ascontiguousarray(padded[:, :, k]) for k in (0, 1))
-        known, common = counts.known, np.zeros((len(padded), padded.shape[3]))
+        n_tables, n_classes, _, n_levels = softplus.shape
+        change, covered = np.zeros((2, n_tables, n_classes, n_levels + BLOCK))
+        covered[:, :, :n_levels] = softplus[:, :, 1]
+        np.subtract(softplus[:, :, 0], softplus[:, :, 1], out=change[:, :, :n_levels])
+        known, common = counts.known, np.zeros((n_tables, n_levels + BLOCK))
         if len(known) == 1:
             common, known = np.einsum("c,tcl->tl", known[0].astype(np.float64), covered), known[:0]
-        common[:, len(grid) :] = np.inf  # there are no such levels
+        common[:, n_levels:] = np.inf  # there are no such levels
         return cls(
             counts.uncovered, known, n_ones, which, np.asarray(near, np.int64),
-            covered, without - covered, common, np.pad(grid, (0, BLOCK)), len(grid),
+            covered, change, common, np.append(grid, np.zeros(BLOCK)), n_levels,
         )  # fmt: skip
 
     @property

@@ -65,7 +65,7 @@ class Schedule:
     reseat: int = 2
     residual: int = 1
     toggle: int = 2
-    seeded: int = 3
+    seeded: int = 2
     starts: int = 4
     regrow: int = 6
     first_rows: int = 4096
