@@ -14,9 +14,9 @@ import thali
 from thali.errors import NotConverged
 from thali.model import Model
 from thali.progress import Bars, Progress, Reporter
+from thali.running import RunningChain
 from thali.sampler import Schedule, Target
 from thali.trace import MemoryStore, Settings
-from thali.workers import _Chain
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*too few to judge:thali.errors.NotConverged")
 
@@ -133,7 +133,7 @@ def test_before_the_first_sweep_progress_says_how_the_start_goes():
     settings = Settings(DATA.shape, Model(), Schedule(warmup=2), seed=1, chains=1, draws=2)
     store = MemoryStore(settings)
     target = Target.prepare(DATA, schedule=settings.schedule, threads=1)
-    chain = _Chain(0, target, settings, store)
+    chain = RunningChain(0, target, settings, store)
     seen = [now() for now in chain.sweeps]
     assert [now.sweep for now in seen if not now.start] == [1, 2, 3, 4]
     started = [now for now in seen if now.start]
@@ -227,7 +227,9 @@ def test_an_interrupted_stored_run_goes_on(tmp_path):
     """What was drawn is on disk, and the rest follows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConverged)
-        part = thali.sample(DATA, **LONG, out=tmp_path / "run", progress=interrupt_at(80))
+        part = thali.sample(  # chains take turns in one process, so that none is far ahead
+            DATA, **LONG, out=tmp_path / "run", progress=interrupt_at(80), threads=1
+        )
         assert thali.load(tmp_path / "run").n_draws == part.n_draws
         n = part.n_draws + 200
         whole = thali.resume(tmp_path / "run", draws=n)
@@ -258,13 +260,13 @@ def test_a_stored_run_interrupted_in_warm_up_can_be_read(tmp_path):
 
 def test_an_error_in_a_chain_reaches_the_caller(monkeypatch):
     """A worker that fails stops the others, and its error is raised."""
-    from thali import workers
+    from thali import running
 
     def fail(*_args):
         yield from ()
         raise ZeroDivisionError("broken")
 
-    monkeypatch.setattr(workers, "chain", fail)
+    monkeypatch.setattr(running, "chain", fail)
     with pytest.raises(ZeroDivisionError, match="broken"):
         thali.sample(DATA, **SHORT)
 
@@ -314,6 +316,8 @@ def test_an_interruption_waits_for_the_sweep_under_way():
     from thali import workers
 
     class Slow:
+        now = None
+
         def advance(self, stop):
             time.sleep(0.6)  # the sweep in which the signal comes
             ended.append(stop.is_set())
@@ -327,3 +331,95 @@ def test_an_interruption_waits_for_the_sweep_under_way():
     timer.join()
     assert ended == [True]
     assert not team.are_running
+
+
+# --- processes -----------------------------------------------------------------------------------
+
+
+def _values(posterior):
+    """Return all that the draws of all chains hold."""
+    return [
+        (
+            [factor.words.tobytes() for factor in draw.state.factors],
+            draw.state.noise.values(),
+            draw.state.alpha,
+            draw.log_joint,
+            draw.log_likelihood,
+            draw.moves,
+        )
+        for chain in range(posterior.n_chains)
+        for draw in (posterior.draw(chain, i) for i in range(posterior.n_draws))
+    ]
+
+
+@pytest.fixture
+def two_processes(monkeypatch):
+    """Let every run have a second process, and tell what the processes have left undone."""
+    from thali import workers
+
+    left = []
+    run = workers.Process.run
+
+    def noted(self, stop):
+        run(self, stop)
+        left.append(list(self.left))
+
+    monkeypatch.setattr(workers, "MANY_SWEEPS", 0)
+    monkeypatch.setattr(workers.Process, "run", noted)
+    return left
+
+
+def test_chains_of_another_process_are_the_same(two_processes, tmp_path):
+    """Draws, states, counts of moves and starts do not depend on who runs a chain; nor on disk."""
+    settings = {"chains": 3, "warmup": 20, "draws": 10, "thin": 2, "seed": 5, "progress": False}
+    here = thali.sample(DATA, **settings, threads=1)
+    assert two_processes == []
+    there = thali.sample(DATA, **settings, threads=2)
+    assert two_processes == [[]]
+    assert _values(there) == _values(here)
+    assert there.starts == here.starts
+    thali.sample(DATA, **settings | {"draws": 4}, threads=2, out=tmp_path / "run")
+    resumed = thali.resume(tmp_path / "run", draws=10, threads=2, progress=False)
+    assert _values(resumed) == _values(here)
+    assert two_processes == [[], [], []]
+
+
+def test_chains_of_a_process_that_dies_go_on_here(two_processes, monkeypatch):
+    """Nothing is lost but time."""
+    from thali import processes
+
+    settings = {"chains": 2, "warmup": 10, "draws": 5, "seed": 5, "progress": False}
+    here = thali.sample(DATA, **settings, threads=1)
+    monkeypatch.setattr(processes, "_COMMAND", "import sys; sys.exit({path!r} and 3)")
+    there = thali.sample(DATA, **settings, threads=2)
+    assert [len(left) for left in two_processes] == [1]
+    assert _values(there) == _values(here)
+
+
+def test_an_error_in_another_process_reaches_the_caller(two_processes, monkeypatch):
+    """As one in this process does."""
+    from thali import processes
+
+    broken = (
+        "import sys; sys.path[:] = {path!r}; from thali import processes\n"
+        "def fail(*_): raise ZeroDivisionError('broken')\n"
+        "processes._run = fail; processes.serve()"
+    )
+    monkeypatch.setattr(processes, "_COMMAND", broken)
+    with pytest.raises(ZeroDivisionError, match="broken"):
+        thali.sample(DATA, chains=2, warmup=10, draws=5, seed=5, progress=False, threads=2)
+    assert two_processes == []
+
+
+def test_compilation_is_told_and_no_time_of_sampling():
+    """A function that is compiled for the first time counts, and stops the clock."""
+    import numba
+
+    from thali.compiling import COMPILED, clock
+
+    before, began, real = COMPILED.n_functions, clock(), time.monotonic()
+    numba.njit(lambda x: x + 1)(1)
+    took, shown = time.monotonic() - real, clock() - began
+    assert COMPILED.n_functions > before
+    assert not COMPILED.is_running
+    assert shown < took

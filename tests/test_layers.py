@@ -13,7 +13,7 @@ from thali._jit import KERNEL_FILES
 
 PACKAGE = Path(thali.__file__).parent
 LAYERS = [
-    {"_jit", "defaults", "sentences", "sites"},
+    {"_jit", "compiling", "defaults", "sentences", "sites"},
     {"errors"},
     {"checks", "progress"},
     {"streams", "threads"},
@@ -24,6 +24,8 @@ LAYERS = [
     {"engines"},
     {"sampler"},
     {"trace"},
+    {"running"},
+    {"processes"},
     {"workers", "posterior"},
     {"views", "execution", "estimator_rows"},
     {"inference"},

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from thali.errors import NotConverged, StoppedEarly
 from thali.posterior import Posterior
 from thali.sampler import Target
-from thali.workers import run_chains
+from thali.workers import LARGE, run_chains
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,11 +22,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("thali")
 
-_LARGE = 1 << 22
-"""From this many entries on, chains run faster on threads of their own. Measured with two chains
-on two cores: side by side took 0.85 times as long as one after the other with 6 million entries,
-1.4 times as long with 0.1 million."""
-
 
 def prepare(
     tensor: PackedTensor, settings: Settings, engine: str, threads: int | None
@@ -35,10 +30,11 @@ def prepare(
 
     Threads are used better by chains side by side than by rows side by side, so that only the
     threads that the chains leave over share the rows. On small data a sweep is mostly Python,
-    which threads cannot run in parallel; there, one thread takes turns with all chains.
+    which threads cannot run in parallel; there, one thread takes turns with all chains of a
+    process, and long runs have several processes (:mod:`thali.workers`).
     """
     target = Target.prepare(tensor, settings.model, settings.schedule, engine, threads)
-    is_large = prod(settings.shape) >= _LARGE
+    is_large = prod(settings.shape) >= LARGE
     return target, target.engine.serve_chains(settings.chains) if is_large else 1
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from time import monotonic
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from thali.compiling import clock
 from thali.errors import TraceDamaged
 from thali.model import Effects
 from thali.trace.draws import Acceptance, Chunk, Draw, Scalars
@@ -15,7 +15,7 @@ from thali.trace.files import read_arrays, write_arrays
 from thali.trace.starts import start_arrays, start_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
     from typing import Any
 
@@ -48,7 +48,7 @@ class DiskStore:
         self._stops: list[int] = []
         self._scalars: list[Scalars] = []
         self._cached: tuple[int, list[Draw]] = (-1, [])
-        self._written_at = monotonic()
+        self._written_at = clock()
         self._written_sweep = 0
         self.wall_seconds = 0.0
         self.seconds = 10.0  # between checkpoints
@@ -62,7 +62,21 @@ class DiskStore:
         self._moves.add(info)
         if self.settings.is_draw(state.sweep):
             self.pending.append(self._moves.draw(state, info))
-        is_time = monotonic() - self._written_at >= self.seconds
+        self._flush_if_due()
+
+    def put(self, draws: Sequence[Draw], now: Draw) -> None:
+        """Take over new draws and the present state from another process."""
+        self.pending += draws
+        self.state, self._moves = now.state, Acceptance(now.moves)
+        self._flush_if_due()
+
+    @property
+    def moves(self) -> Mapping[str, tuple[int, int]]:
+        """Tries and acceptances of moves since the last draw."""
+        return self._moves.moves
+
+    def _flush_if_due(self) -> None:
+        is_time = clock() - self._written_at >= self.seconds
         n_bytes = self.pending[-1].nbytes * len(self.pending) if self.pending else 0
         if is_time or n_bytes > _MOST_BYTES:
             self.flush()
@@ -84,7 +98,7 @@ class DiskStore:
             "digests": np.frombuffer(b"".join(digests), np.uint8).reshape(len(digests), 32),
         }
         # Add the seconds since this process opened the run or last wrote to it.
-        wall_seconds = self.wall_seconds + monotonic() - self._written_at
+        wall_seconds = self.wall_seconds + clock() - self._written_at
         counter["wall_seconds"] = np.array(wall_seconds)
         write_arrays(
             self.folder / "state.npz", {**now.arrays, **counter, **start_arrays(self.start)}
@@ -92,7 +106,7 @@ class DiskStore:
         if self.pending:
             self._add(start, digests[-1], Scalars.of(self.pending, len(self.settings.shape)))
             self.pending = []
-        self._written_at, self._written_sweep = monotonic(), state.sweep
+        self._written_at, self._written_sweep = clock(), state.sweep
         self.wall_seconds = wall_seconds
 
     # --- reading -------------------------------------------------------------------------------

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from thali.bits import Factor
+from thali.compiling import clock
 from thali.model import Levels, Noise
 from thali.model.effects import Hyper
 from thali.sampler import State
@@ -94,8 +94,15 @@ class Store(Protocol):
     def record(self, state: State, info: Info) -> None:
         """Record a sweep; keep its state if it is a draw."""
 
+    def put(self, draws: Sequence[Draw], now: Draw) -> None:
+        """Take over new draws and the present state from another process."""
+
     def flush(self) -> None:
         """Write everything that was recorded since the last flush."""
+
+    @property
+    def moves(self) -> Mapping[str, tuple[int, int]]:
+        """Tries and acceptances of moves since the last draw."""
 
     def __len__(self) -> int: ...
 
@@ -117,7 +124,7 @@ class MemoryStore:
         self.draws: list[Draw] = []
         self.wall_seconds = 0.0
         self._moves = Acceptance()
-        self._started = monotonic()
+        self._started = clock()
 
     def record(self, state: State, info: Info) -> None:
         """Record a sweep; keep its state if it is a draw."""
@@ -126,9 +133,24 @@ class MemoryStore:
         if self.settings.is_draw(state.sweep):
             self.draws.append(self._moves.draw(state, info))
 
+    def put(self, draws: Sequence[Draw], now: Draw) -> None:
+        """Take over new draws and the present state from another process."""
+        self.draws += draws
+        self.state, self._moves = now.state, Acceptance(now.moves)
+
+    def take_draws(self) -> list[Draw]:
+        """Hand over the draws, and keep them no longer."""
+        draws, self.draws = self.draws, []
+        return draws
+
+    @property
+    def moves(self) -> Mapping[str, tuple[int, int]]:
+        """Tries and acceptances of moves since the last draw."""
+        return self._moves.moves
+
     def flush(self) -> None:
-        """Record the time; the draws stay in memory."""
-        self.wall_seconds = monotonic() - self._started
+        """Record the time without that of compilation; the draws stay in memory."""
+        self.wall_seconds = clock() - self._started
 
     def __len__(self) -> int:
         return len(self.draws)

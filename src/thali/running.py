@@ -1,0 +1,82 @@
+"""A running chain: sweeps for a slice of time, and records what it draws."""
+
+from __future__ import annotations
+
+from functools import partial
+from math import nan
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from thali.progress import Progress
+from thali.sampler import chain, start
+from thali.streams import chain_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from threading import Event
+
+    import numpy as np
+
+    from thali.sampler import Info, Target
+    from thali.sampler.start import Starting
+    from thali.trace import Settings, Store
+
+_SLICE = 0.2
+"""Seconds for which a chain advances before the next chain has its turn."""
+
+
+class RunningChain:
+    """A running chain: the generator of its sweeps, and the store that keeps its draws."""
+
+    def __init__(self, number: int, target: Target, settings: Settings, store: Store) -> None:
+        self.number = number
+        self.store = store
+        self.n_sweeps = settings.n_sweeps
+        self.sweeps = self._sweeps(chain_key(settings.seed, number), target)
+        self.now: Progress | None = None
+
+    @property
+    def n_left(self) -> int:
+        """Number of sweeps that are left."""
+        state = self.store.state
+        return max(0, self.n_sweeps - (0 if state is None else state.sweep))
+
+    def advance(self, stop: Event) -> bool:
+        """Sweep for one slice of time; return whether the chain has sweeps left."""
+        end = monotonic() + _SLICE
+        now = None
+        for now in self.sweeps:
+            if stop.is_set() or monotonic() > end:
+                self.now = now()
+                return True
+        if now is not None:
+            self.now = now()
+        self.store.flush()
+        return False
+
+    @property
+    def waiting(self) -> Progress:
+        """The progress of a chain that has done nothing yet."""
+        return Progress(self.number, 0, self.n_sweeps, True, 0, nan)
+
+    def _sweeps(self, key: np.uint64, target: Target) -> Iterator[Callable[[], Progress]]:
+        """Yield after every sweep, once it is recorded; what is yielded tells the progress."""
+        begun = self.store.state
+        if begun is None:
+            for now in start(key, target):
+                begun, self.store.start = now.state, now.history
+                yield partial(self._progress_of_start, now)
+        n_left = self.n_sweeps - (0 if begun is None else begun.sweep)
+        for state, info in chain(key, target, max(0, n_left), begun):
+            self.store.record(state, info)
+            yield partial(self._progress, state.sweep, info)
+
+    def _progress(self, sweep: int, info: Info) -> Progress:
+        now = info.is_warmup, info.n_components, info.log_joint
+        return Progress(self.number, sweep, self.n_sweeps, *now)
+
+    def _progress_of_start(self, now: Starting) -> Progress:
+        evidence = max((part.evidence for part in now.history), default=nan)
+        n_components = now.state.n_components
+        stage = f"starting: {now.stage or 'done'}"
+        return Progress(self.number, 0, self.n_sweeps, True, n_components, nan, stage, evidence)
