@@ -29,6 +29,7 @@ KERNEL_FILES = (
     "model/rule.py",
     "engines/cpu/arrays.py",
     "engines/cpu/births.py",
+    "engines/cpu/blocks.py",
     "engines/cpu/by_class.py",
     "engines/cpu/count_by_class.py",
     "engines/cpu/counters.py",

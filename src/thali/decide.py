@@ -20,7 +20,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic, overload
 
-from thali._jit import jit
+from thali._jit import inlined, jit
 from thali.streams import uniform64
 
 if TYPE_CHECKING:
@@ -63,19 +63,30 @@ def threshold(probability: float | NDArray[np.float64]) -> NDArray[np.uint64]:
     return thresholds[()]
 
 
+@inlined
+def to_units(value: float) -> np.int64:
+    """Round one log odds to units of a score, as :func:`fixed`."""
+    return np.int64(np.rint(min(max(value * SCALE, -_CERTAIN), _CERTAIN)))
+
+
 @jit
 def _fill_units(values: NDArray[np.float64], units: NDArray[np.int64]) -> None:
     for i in range(values.shape[0]):
-        units[i] = np.int64(np.rint(min(max(values[i] * SCALE, -_CERTAIN), _CERTAIN)))
+        units[i] = to_units(values[i])
+
+
+@jit
+def to_threshold(probability: float) -> np.uint64:
+    """Turn one probability into a threshold, as :func:`threshold`."""
+    if probability >= 1.0:
+        return np.uint64(0xFFFFFFFFFFFFFFFF)
+    return np.uint64(min(probability, _BELOW_ONE) * 2.0**64)
 
 
 @jit
 def _fill_thresholds(probabilities: NDArray[np.float64], thresholds: NDArray[np.uint64]) -> None:
     for i in range(probabilities.shape[0]):
-        if probabilities[i] >= 1.0:
-            thresholds[i] = np.uint64(0xFFFFFFFFFFFFFFFF)
-        else:
-            thresholds[i] = np.uint64(min(probabilities[i], _BELOW_ONE) * 2.0**64)
+        thresholds[i] = to_threshold(probabilities[i])
 
 
 def _exp_tables() -> NDArray[np.uint64]:

@@ -92,9 +92,10 @@ def _bits(
 
 
 @jit
-def _uniforms(
+def read_uniforms(
     key: np.uint64, sweep: np.uint64, site: np.uint64, row: np.uint64, n: int
 ) -> NDArray[np.float64]:
+    """Read the numbers at indices ``0 … n-1`` of a site and row, as :meth:`Stream.uniforms`."""
     out = np.empty(n)
     for index in range(n):
         out[index] = uniform(key, sweep, site, row, np.uint64(index))
@@ -113,11 +114,11 @@ class Stream(NamedTuple):
 
     def uniforms(self, site: int, n: int, row: int = 0) -> NDArray[np.float64]:
         """Return ``n`` numbers strictly between 0 and 1, for inverse distribution functions."""
-        return _uniforms(self.key, self.sweep, np.uint64(site), np.uint64(row), n)
+        return read_uniforms(self.key, self.sweep, np.uint64(site), np.uint64(row), n)
 
     def permutation(self, site: int, n: int, row: int = 0) -> NDArray[np.intp]:
         """Return a uniformly random order of ``0 … n-1``."""
-        return np.argsort(self.bits(site, n, row), kind="stable")
+        return self.bits(site, n, row).argsort(kind="stable")
 
 
 def chain_key(seed: int, chain: int = 0) -> np.uint64:

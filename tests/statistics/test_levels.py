@@ -5,7 +5,7 @@ import pytest
 
 from support import compare, exact
 from support.chains import NO_MOVES, X33, as_exact, collect, hide, walk
-from support.mutants import module, mutate
+from support.mutants import module, mutate, put_into_blocks
 from thali.bits import Factor, PackedTensor
 from thali.data import BinaryTensor
 from thali.model import Beta, Effects, Gamma, Levels, Model, PerComponent
@@ -197,6 +197,7 @@ def test_one_weight_for_all_columns_is_rejected(monkeypatch):
     ]
     mutant = mutate("thali.engines.cpu.by_class", edits)
     monkeypatch.setattr(module("thali.engines.cpu.draw_rows"), "by_class", mutant)
+    put_into_blocks(monkeypatch.setattr, by_class=mutant)
     compare.assert_rejected(*problem(FIXED), 2 * QUICK)
 
 

@@ -69,9 +69,9 @@ def printed_power(patch):
     """The paper's q^L' for the probability that all new codes of a column are zero."""
     edits = [
         (
-            "        none_on = (1.0 - density) ** k\n"
-            "        some_on = -math.expm1(k * math.log1p(-density))",
-            "        none_on = density**k\n        some_on = 1.0 - density**k",
+            "    none_on = (1.0 - density) ** k\n"
+            "    some_on = -math.expm1(k * math.log1p(-density))",
+            "    none_on = density**k\n    some_on = 1.0 - density**k",
         )
     ]
     mutant = mutate("thali.model.births", edits)
@@ -115,6 +115,20 @@ def codes_one_after_another(patch):
     )
     patch(module("thali.engines.cpu.engine"), "serial", scan)
     patch(module("thali.engines.cpu.engine"), "birth_kernels", births)
+    put_into_blocks(patch, births=births)
+
+
+def put_into_blocks(patch, **kernels):
+    """Let the CPU engine do all blocks of a small matrix with other kernels."""
+    mutant = mutate("thali.engines.cpu.blocks", [], **kernels)
+    patch(module("thali.engines.cpu.engine"), "blocks", mutant)
+
+
+ONE_BY_ONE = (
+    "target.engine.scan_blocks(stream, blocks, state.factors, tables)",
+    "None",
+)
+"""Small blocks are done one by one, too, so that a mistake in doing so is made."""
 
 
 def deleted_inside_the_loop(patch):
@@ -171,6 +185,7 @@ def scan_rows(""",
 def dropped_in_a_parallel_phase(patch):
     """Components without a user outside the block updated too, and dropped when they empty."""
     edits = [
+        ONE_BY_ONE,
         ("is_held=block.is_held", "is_held=np.zeros(len(block.sizes), np.bool_)"),
         (
             "    return _with_births(state.with_factor(0, users), births), births.covered",
@@ -194,7 +209,7 @@ def wrong_move_ratio(patch):
 
 def forgotten_singles(patch):
     """Shared entries drawn as if the row's integrated components were not there."""
-    edits = [("singles=block.singles", "singles=None")]
+    edits = [ONE_BY_ONE, ("singles=block.singles", "singles=None")]
     mutant = mutate("thali.sampler.buffet", edits)
     patch(module("thali.sampler.step"), "sweep_blocks", mutant.sweep_blocks)
 
@@ -202,11 +217,9 @@ def forgotten_singles(patch):
 def forgotten_prior(patch):
     """Entries drawn from the likelihood alone."""
     edits = [("log_odds(prior[component],", "log_odds(np.int64(0),")]
-    patch(
-        module("thali.engines.cpu.draw_rows"),
-        "horizontal",
-        mutate("thali.engines.cpu.horizontal", edits),
-    )
+    mutant = mutate("thali.engines.cpu.horizontal", edits)
+    patch(module("thali.engines.cpu.draw_rows"), "horizontal", mutant)
+    put_into_blocks(patch, horizontal=mutant)
 
 
 def swapped_counts(patch):

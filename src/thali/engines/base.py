@@ -120,6 +120,16 @@ class Engine(Protocol):
     ) -> tuple[Factor, Births]:
         """Carry out a work order, then draw all single-row components of its rows anew."""
 
+    def scan_blocks(
+        self, stream: Stream, rows: Sequence[Any], factors: tuple[Factor, ...],
+        tables: BirthTables,
+    ) -> tuple[tuple[Factor, ...], tuple[int, int]] | None:  # fmt: skip
+        """Do all blocks of a partition at once if they are small; None if they are not.
+
+        The result is that of :meth:`order_components` and :meth:`update_with_births` for one block
+        after another: the factors and the covered ones and zeros.
+        """
+
     def birth_death(
         self,
         job: RowUpdate,

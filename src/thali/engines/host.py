@@ -13,8 +13,10 @@ from thali.threads import n_threads, parallel_for
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from thali.bits import Index, PackedTensor, Totals, Words
+    from thali.bits import Factor, Index, PackedTensor, Totals, Words
     from thali.engines.base import Cover
+    from thali.model.births import BirthTables
+    from thali.streams import Stream
 
 NOTHING = np.zeros((0, 0), np.uint64)
 """Stands for the mask of known entries if all entries are known."""
@@ -56,6 +58,12 @@ class HostRows:
             return [kernel(0, n_rows, *arguments)]
         return parallel_for(kernel, n_rows, self.threads, *arguments, step=step)
 
+    def scan_blocks(
+        self, _stream: Stream, _rows: Any, _factors: tuple[Factor, ...], _tables: BirthTables
+    ) -> tuple[tuple[Factor, ...], tuple[int, int]] | None:
+        """Return None: blocks of rows are updated one by one."""
+        return None
+
     def count_in_window(self, rows: Index, window: slice, cover: Cover, classes: Words) -> Index:
         """Count the free ones and zeros per row and class of columns in a window of columns."""
         counts = np.empty((len(rows), len(classes), 2), np.int64)
@@ -77,11 +85,15 @@ class HostRows:
         )  # fmt: skip
         return free, has
 
+    def is_one_range(self, work: int) -> bool:
+        """Return whether a single thread does so much work, in words."""
+        return work < _MIN_WORK or self.threads == 1
+
     def share_work(
         self, kernel: Callable[..., Any], n_rows: int, work: int, *arguments: Any, step: int = 1
     ) -> list[Any]:
         """Run a kernel over ranges of rows, on all threads if there is enough work for them."""
-        if work < _MIN_WORK or self.threads == 1:
+        if self.is_one_range(work):
             return [kernel(0, n_rows, *arguments)]
         return parallel_for(kernel, n_rows, self.threads, *arguments, step=step)
 

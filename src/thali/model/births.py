@@ -13,19 +13,20 @@ the integers of :mod:`thali.decide`; engines only add and compare.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from thali._jit import jit
-from thali.decide import fixed, threshold
+from thali.decide import fixed, threshold, to_threshold, to_units
+from thali.model.weights import Weights
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.model.noise import Noise
-    from thali.model.weights import Weights
 
 NEGLIGIBLE = 38.0
 """Numbers of components less likely than exp(-NEGLIGIBLE), about 3e-17, are not tabulated."""
@@ -51,14 +52,27 @@ class BirthDeathTables(NamedTuple):
     code: CodeTables
 
 
-class BirthTables(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class BirthTables:
     """Tables with which an engine draws all single-row components of a row at once."""
 
     prior: NDArray[np.int64]  # (K,): log prior of k
     factors: NDArray[np.int64]  # (R, C, K, 2): log factors of an uncovered one and zero
     ceiling: NDArray[np.int64]  # (R, C): log factor of an uncovered one, infinitely many of them
     weights: Weights  # gain by covering an entry, by number of integrated components
-    code: CodeTables
+    first: NDArray[np.float64]  # (K,): the next bit is on, given that one of the last m is
+    density: float
+    gains: NDArray[np.float64]  # (R, C, 2): gain by covering an entry, nothing integrated
+
+    @cached_property
+    def code(self) -> CodeTables:
+        """Tables for the codes of new components, which most blocks of rows do not have."""
+        cover = _cover_table(self.density, self.gains, len(self.first))
+        return CodeTables(
+            cover[None],
+            threshold(self.first)[None],
+            threshold(np.array([self.density])),
+        )
 
 
 @lru_cache(maxsize=64)  # chains with fixed rates ask for the same few tables again and again
@@ -85,15 +99,9 @@ def birth_tables(
     prior, first = _number_tables(
         rate, density, float(table[..., 0].max()), most_ones, n_components + 1
     )
-    factors, cover = _factor_tables(density, table, len(prior))
-    logs = fixed(factors)
-    return BirthTables(
-        fixed(prior),
-        logs,
-        fixed(table[..., 0]),
-        weights._replace(table=fixed(weights.table) - logs),
-        CodeTables(threshold(cover)[None], threshold(first)[None], threshold(np.array([density]))),
-    )
+    factors, ceiling, left = _score_tables(density, table, len(prior))
+    of_rows = Weights(left, weights.rows, weights.columns)
+    return BirthTables(fixed(prior), factors, ceiling, of_rows, first, density, table)
 
 
 def birth_death_tables(
@@ -109,15 +117,15 @@ def _birth_death_tables(
 ) -> BirthDeathTables:
     table = noise.weights().table[:, :, 0]
     q = np.array(densities)
-    both = [_factor_tables(density, table, 2) for density in densities]  # k is 0 or 1
-    factors = np.stack([factors[:, :, 1] for factors, _ in both])
+    # The number of new components is 0 or 1.
+    factors = np.stack([_score_tables(density, table, 2)[0][:, :, 1] for density in densities])
     own = np.arange(n_components + 2)
     return BirthDeathTables(
         fixed(np.full(len(q), -np.log(len(q)))),
-        fixed(factors),
+        factors,
         fixed(np.log(rate) - np.log(np.maximum(own, 1))),
         CodeTables(
-            threshold(np.stack([cover for _, cover in both])),
+            np.stack([_cover_table(density, table, 2) for density in densities]),
             threshold(np.ones((len(q), 2))),
             threshold(q),
         ),
@@ -156,25 +164,57 @@ def _number_tables(
 
 
 @jit
-def _factor_tables(
-    density: float, weights: NDArray[np.float64], n: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Compute the log factors of an uncovered one and zero, and the probability of cover.
+def _none_and_some(density: float, k: int) -> tuple[float, float]:
+    """Return the probabilities that none and that some of k codes have a column."""
+    # The paper prints q^L' for the probability that all new codes of a column are zero;
+    # with p(u = 1) = q it is (1 - q)^L'.
+    none_on = (1.0 - density) ** k
+    some_on = -math.expm1(k * math.log1p(-density))
+    return none_on, some_on
 
-    ``weights`` are ``(R, C, 2)``; results are ``(R, C, n, 2)``, for 0 to n - 1 components.
+
+@jit
+def _score_tables(
+    density: float, weights: NDArray[np.float64], n: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Compute log factors of an uncovered one and zero, their limits, and what a cover gains.
+
+    ``weights`` are ``(R, C, 2)``. The factors and the gains are ``(R, C, n, 2)``, for 0 to n - 1
+    components; with infinitely many of them, the factor is the weight itself.
     """
     n_rows, n_columns, _ = weights.shape
-    factors = np.empty((n_rows, n_columns, n, 2))
-    cover = np.empty((n_rows, n_columns, n, 2))
+    factors = np.empty((n_rows, n_columns, n, 2), np.int64)
+    left = np.empty((n_rows, n_columns, n, 2), np.int64)
+    ceiling = np.empty((n_rows, n_columns), np.int64)
+    odds = np.exp(weights)
     for k in range(n):
-        # The paper prints q^L' for the probability that all new codes of a column are zero;
-        # with p(u = 1) = q it is (1 - q)^L'.
-        none_on = (1.0 - density) ** k
-        some_on = -math.expm1(k * math.log1p(-density))
+        none_on, some_on = _none_and_some(density, k)
         for row in range(n_rows):
             for column in range(n_columns):
                 for x in range(2):
-                    gain = weights[row, column, x]
-                    factors[row, column, k, x] = np.log(none_on + some_on * np.exp(gain))
-                    cover[row, column, k, x] = some_on / (none_on * np.exp(-gain) + some_on)
-    return factors, cover
+                    factor = to_units(np.log(none_on + some_on * odds[row, column, x]))
+                    factors[row, column, k, x] = factor
+                    left[row, column, k, x] = to_units(weights[row, column, x]) - factor
+    for row in range(n_rows):
+        for column in range(n_columns):
+            ceiling[row, column] = to_units(weights[row, column, 0])
+    return factors, ceiling, left
+
+
+@jit
+def _cover_table(density: float, weights: NDArray[np.float64], n: int) -> NDArray[np.uint64]:
+    """Compute the thresholds of the events that new components cover an uncovered one or zero.
+
+    ``weights`` are ``(R, C, 2)``; the result is ``(R, C, n, 2)``, for 0 to n - 1 components.
+    """
+    n_rows, n_columns, _ = weights.shape
+    cover = np.empty((n_rows, n_columns, n, 2), np.uint64)
+    odds = np.exp(-weights)
+    for k in range(n):
+        none_on, some_on = _none_and_some(density, k)
+        for row in range(n_rows):
+            for column in range(n_columns):
+                for x in range(2):
+                    share = some_on / (none_on * odds[row, column, x] + some_on)
+                    cover[row, column, k, x] = to_threshold(share)
+    return cover

@@ -264,7 +264,9 @@ class Levels:
         grids = self.prior.grids
         levels, jumps, _ = self.column_classes
         plain = grids.rows[self.row_classes[0]][:, None] + self.column_odds[levels]
-        return np.stack([plain, plain + grids.jumps[jumps]], axis=-1)
+        both = np.empty((*plain.shape, 2))  # small tables feel the time that np.stack takes
+        both[..., 0], both[..., 1] = plain, plain + grids.jumps[jumps]
+        return both
 
     def weights(self) -> Weights:
         """Return the log-likelihood gained by covering an uncovered entry (eq. 27)."""
@@ -286,7 +288,8 @@ class Levels:
         # whole number of units, so that both gains are rounded by as much: where all jumps are
         # equal, a one then gains as much more everywhere, and engines count less.
         jumps = np.rint(self.prior.grids.jumps[self.column_classes[1]] * SCALE) / SCALE
-        table = np.stack([gain + jumps, gain], axis=-1)[:, :, None]
+        table = np.empty((*gain.shape, 1, 2))
+        table[:, :, 0, 0], table[:, :, 0, 1] = gain + jumps, gain
         if table.shape[:2] == (1, 1):  # no effects: as fast as with two rates
             return Weights(table)
         return Weights(table, self.row_classes[1], self.column_classes[2])

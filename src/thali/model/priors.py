@@ -146,26 +146,32 @@ def stick_odds(sizes: Index, n_rows: int, uniforms: NDArray[np.float64]) -> NDAr
     ``mu_l ~ Beta(m_l, N - m_l + 1)`` (P5). The smaller of mu and 1 - mu is computed directly,
     so that neither loses digits.
     """
-    small, large, tail = _stick_tails(sizes, n_rows, uniforms)
-    odds: NDArray[np.float64] = _stick_odds(sizes, n_rows, betaincinv(small, large, tail))
+    parts = stick_parts(stick_tails(sizes, n_rows, uniforms))
+    odds: NDArray[np.float64] = odds_of_sticks(sizes, n_rows, parts)
     return odds
 
 
+def stick_parts(tails: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the smaller of mu and 1 - mu, given the result of :func:`stick_tails`."""
+    parts: NDArray[np.float64] = betaincinv(tails[0], tails[1], tails[2])
+    return parts
+
+
 @jit
-def _stick_tails(
-    sizes: Index, n_rows: int, uniforms: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    small, large, tail = np.empty(len(sizes)), np.empty(len(sizes)), np.empty(len(sizes))
+def stick_tails(sizes: Index, n_rows: int, uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return both parameters of every Beta distribution, the smaller first, and its tail."""
+    tails = np.empty((3, len(sizes)))
     for i in range(len(sizes)):
         rest = n_rows + 1.0 - sizes[i]
-        small[i] = min(sizes[i], rest)
-        large[i] = max(sizes[i], rest)
-        tail[i] = uniforms[i] if sizes[i] <= rest else 1.0 - uniforms[i]
-    return small, large, tail
+        tails[0, i] = min(sizes[i], rest)
+        tails[1, i] = max(sizes[i], rest)
+        tails[2, i] = uniforms[i] if sizes[i] <= rest else 1.0 - uniforms[i]
+    return tails
 
 
 @jit
-def _stick_odds(sizes: Index, n_rows: int, parts: NDArray[np.float64]) -> NDArray[np.float64]:
+def odds_of_sticks(sizes: Index, n_rows: int, parts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return log odds of mu, given the result of :func:`stick_parts`."""
     odds = np.empty(len(sizes))
     for i in range(len(sizes)):
         part = min(max(parts[i], 1e-300), 1.0 - 1e-16)

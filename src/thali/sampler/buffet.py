@@ -59,9 +59,13 @@ def sweep_blocks(stream: Stream, state: State, target: Target) -> State:
     n_rows = target.shape[0]
     (prior,) = target.priors.densities[1:]
     tables = None if isinstance(prior, PerComponent) else _tables(state, target)
-    tp = fp = 0
     # The partition must not depend on the state.
     blocks = target.engine.partition(stream, min(target.schedule.blocks, n_rows))
+    if tables is not None:
+        done = target.engine.scan_blocks(stream, blocks, state.factors, tables)
+        if done is not None:
+            return state._replace(factors=done[0], covered=done[1])
+    tp = fp = 0
     for number, rows in enumerate(blocks):
         if tables is None:
             state, covered = _update_with_own_densities(stream, state, target, number, rows)

@@ -23,6 +23,9 @@ renamed. Kernels unpack the tuples under the names given here.
 ``Kinds``
     ``kinds, weights, is_even``: what rows with the same weights have in common
     (:func:`thali.engines.cpu.vertical_by_class.number_kinds`).
+``Opened``
+    ``users, codes, sizes, is_held, singles``: the components in the order of visits and their
+    roles in a block of rows (:class:`thali.engines.base.Block`), without those of single rows.
 ``Born``
     ``n_new, density, covered``: results per row, which are the number of its new components, the
     number of their density in the table, and the ones and zeros that the row covers.
@@ -46,4 +49,5 @@ if TYPE_CHECKING:
     Segments: TypeAlias = tuple[Words, Words, Index]
     Parts: TypeAlias = tuple[Index, Index, Words, Index, Index]
     Kinds: TypeAlias = tuple[Index, NDArray[np.int64], bool]
+    Opened: TypeAlias = tuple[Words, Words, Index, NDArray[np.bool_], Index]
     Born: TypeAlias = tuple[Index, Index, Index]

@@ -65,19 +65,21 @@ def draw_count(
     ``ceiling`` are those of the row's class. The tables are long enough for every row; for most
     rows their tail is negligible and is not read.
     """
+    most = np.int64(0)  # what the ones gain with infinitely many components
+    for c in range(free.shape[0]):
+        most = log_odds(most, ceiling[c], 0, free[c, 0], 0)
     best = np.int64(0)
     n = 0
     while n < prior.shape[0]:
-        rest = log_odds(prior[n], ceiling[0], factors[0, n, 1], free[0, 0], free[0, 1])
-        for c in range(1, free.shape[0]):
-            rest = log_odds(rest, ceiling[c], factors[c, n, 1], free[c, 0], free[c, 1])
-        if n > 0 and rest < best - LIMIT and prior[n] < prior[n - 1]:
+        of_ones = np.int64(0)
+        rest = prior[n]
+        for c in range(free.shape[0]):
+            of_ones = log_odds(of_ones, factors[c, n, 0], 0, free[c, 0], 0)
+            rest = log_odds(rest, 0, factors[c, n, 1], 0, free[c, 1])
+        if n > 0 and most + rest < best - LIMIT and prior[n] < prior[n - 1]:
             break
-        score = log_odds(prior[n], factors[0, n, 0], factors[0, n, 1], free[0, 0], free[0, 1])
-        for c in range(1, free.shape[0]):
-            score = log_odds(score, factors[c, n, 0], factors[c, n, 1], free[c, 0], free[c, 1])
-        scores[n] = score
-        best = max(best, score)
+        scores[n] = of_ones + rest
+        best = max(best, scores[n])
         n += 1
     if n == 1:
         return 0
@@ -223,16 +225,15 @@ def draw_births(
 
 @jit
 def draw_birth_codes(
-    lo: int, hi: int, data: Data, order: Order, factor: Words, classes: Index,
-    of_columns: Index, cover: NDArray[np.uint64], first: NDArray[np.uint64],
-    plain: NDArray[np.uint64], born: Born, offsets: Index, new_codes: Words,
+    lo: int, hi: int, data: Data, rows: Index, codes: Words, key: np.uint64, sweep: np.uint64,
+    factor: Words, classes: Index, of_columns: Index, cover: Words, first: Words, plain: Words,
+    born: Born, offsets: Index, new_codes: Words,
 ) -> None:  # fmt: skip
     """Draw the codes of the new single-row components of some rows.
 
     The columns are in their own order here, and ``of_columns`` are their classes.
     """
     all_ones, known, n_columns = data
-    rows, codes, _, _, _, _, key, sweep, _ = order
     n_new, density, covered = born
     width = codes.shape[1]
     once = np.empty(width, np.uint64)

@@ -126,6 +126,8 @@ def gain_by_class(
         first, last = starts[r], starts[r + 1] - 1
         w = words[first]
         free = free_word(code[w] & masks[first], covered[w])
+        if last == first and free == _ZERO:  # most classes have none of a short row's free columns
+            continue
         k = popcount(free)
         k_ones = popcount(free & ones[w])
         if last > first:

@@ -175,6 +175,12 @@ class RowDraws(HostRows):
             lo, hi, *data, kinds, order, before, after, *visits, sizes
         )
 
+    def is_small(self, n_rows: int, codes: Words, *, has_classes: bool) -> bool:
+        """Return whether one thread draws so many rows, and in the horizontal form."""
+        return self.is_one_range(n_rows * max(1, len(codes)) * codes.shape[1]) and not (
+            len(codes) and self._is_vertical(n_rows, codes, has_classes=has_classes)
+        )
+
     def _is_vertical(self, n_rows: int, codes: Words, *, has_classes: bool) -> bool:
         n_components, width = codes.shape
         if width * WORD > vertical.MAX_COLUMNS or sys.byteorder != "little":

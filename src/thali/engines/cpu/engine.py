@@ -12,7 +12,7 @@ from thali.bits.words import gather_bits, n_words, pack, scatter_bits, unpack
 from thali.decide import threshold
 from thali.engines.base import BirthDeaths, Births, Block, Hidden, LineCounts
 from thali.engines.cpu import births as birth_kernels
-from thali.engines.cpu import horizontal, serial
+from thali.engines.cpu import blocks, horizontal, serial
 from thali.engines.cpu.count_by_class import (
     choose_entries,
     count_cover,
@@ -25,6 +25,7 @@ from thali.engines.cpu.order_components import order_components
 from thali.engines.cpu.score_bits import score_rows
 from thali.engines.cpu.uncovered import Uncovered
 from thali.engines.host import lines_of_births
+from thali.model.priors import stick_parts
 from thali.sites import Site
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from thali.bits import Index, Words
     from thali.engines.base import Cover, RowUpdate
     from thali.engines.cpu.arrays import Born
-    from thali.engines.cpu.draw_rows import Prepared
     from thali.model.births import BirthDeathTables, BirthTables, CodeTables
     from thali.model.weights import Weights
     from thali.streams import Stream
@@ -95,9 +95,45 @@ class CpuEngine(RowDraws):
         after, sums = self.draw_rows(job, prepared, draw_births)
         users = put_back(job, factor, after)
         if any(n_born for n_born, _, _ in sums):
-            return users, self._with_codes(job, prepared, after, born, tables.code)
+            births = self._with_codes(
+                order[0], job.codes.words, job.stream, job.weights, after, born, tables.code
+            )
+            return users, births
         covered = (sum(s[1] for s in sums), sum(s[2] for s in sums))
         return users, Births(self._no_births, covered)
+
+    def scan_blocks(
+        self, stream: Stream, rows: Sequence[Index], factors: tuple[Factor, ...],
+        tables: BirthTables,
+    ) -> tuple[tuple[Factor, ...], tuple[int, int]] | None:  # fmt: skip
+        """Update blocks of rows of a matrix one after another, if they are too small to divide."""
+        users, codes = (factor.words for factor in factors)
+        n_rows, n_columns = self.totals.shape
+        weights, longest = tables.weights, len(rows[0])
+        if not self.is_small(longest, codes, has_classes=weights.has_classes):
+            return None
+        data, places, segments = self._data[0], NO_CLASSES, NO_SEGMENTS
+        of_rows = of_columns = NO_CLASSES
+        if weights.rows is not None and weights.columns is not None:
+            data, places, _, segments = self.sorted_by(0, weights.columns)
+            of_rows, of_columns = weights.rows, weights.columns
+        numbers = tables.prior, tables.factors, tables.ceiling
+        born = (*np.zeros((2, longest), np.int64), np.zeros((longest, 2), np.int64))
+        tp = fp = 0
+        for number, block in enumerate(rows):
+            opened, tails = blocks.open_block(*stream, number, users, codes, block, n_rows)
+            users, after, n_born, *covered = blocks.close_block(
+                *stream, block, n_rows, opened, stick_parts(tails), data, places, segments,
+                of_rows, weights.table, *numbers, born,
+            )  # fmt: skip
+            codes = opened[1]
+            if n_born:
+                users, codes, *covered = blocks.append_births(
+                    *stream, block, users, codes, after, self._data[0], of_rows, of_columns,
+                    *tables.code, born,
+                )  # fmt: skip
+            tp, fp = tp + covered[0], fp + covered[1]
+        return (Factor(users, n_rows), Factor(codes, n_columns)), (tp, fp)
 
     def birth_death(
         self,
@@ -119,7 +155,9 @@ class CpuEngine(RowDraws):
             data, order, words, is_single, classes, segments, tables.prior, tables.factors,
             tables.odds, born, has_died,
         )  # fmt: skip
-        births = self._with_codes(job, prepared, words, born, tables.code)
+        births = self._with_codes(
+            order[0], job.codes.words, job.stream, job.weights, words, born, tables.code
+        )
         return BirthDeaths(births, density[n_new > 0], has_died)
 
     def partition(self, stream: Stream, n_blocks: int) -> list[Index]:
@@ -128,7 +166,10 @@ class CpuEngine(RowDraws):
         order = stream.permutation(Site.BLOCKS, n_rows)
         n_each, n_longer = divmod(n_rows, n_blocks)  # the first blocks have one row more
         edges = [n_each * i + min(i, n_longer) for i in range(n_blocks + 1)]
-        return [np.sort(order[lo:hi]) for lo, hi in pairwise(edges)]
+        blocks = [order[lo:hi] for lo, hi in pairwise(edges)]
+        for block in blocks:
+            block.sort()
+        return blocks
 
     def order_components(
         self, stream: Stream, number: int, factors: tuple[Factor, ...], rows: Index, *,
@@ -302,26 +343,27 @@ class CpuEngine(RowDraws):
     # --- births -----------------------------------------------------------------------------
 
     def _with_codes(
-        self, job: RowUpdate, prepared: Prepared, words: Words, born: Born, tables: CodeTables
-    ) -> Births:
-        """Draw the codes of the new components, and count what they cover."""
-        data, (n_new, _, covered) = self._data[job.mode], born
-        rows, _, *rest = prepared.order
-        codes = np.zeros((int(n_new.sum()), data[0].shape[1]), np.uint64)
-        if len(codes):
+        self, rows: Index, codes: Words, stream: Stream, weights: Weights, words: Words,
+        born: Born, tables: CodeTables,
+    ) -> Births:  # fmt: skip
+        """Draw the codes of new components of rows of the first mode; count what they cover."""
+        data, (n_new, _, covered) = self._data[0], born
+        new_codes = np.zeros((int(n_new.sum()), data[0].shape[1]), np.uint64)
+        if len(new_codes):
             offsets = np.cumsum(n_new) - n_new
-            of_columns = job.weights.of_mode(job.mode).columns
-            if of_columns is None:
-                of_columns = NO_CLASSES
+            of_rows = of_columns = NO_CLASSES
+            if weights.rows is not None and weights.columns is not None:
+                of_rows, of_columns = weights.rows[rows], weights.columns
             self.share_work(
                 birth_kernels.draw_birth_codes, len(n_new),
-                len(codes) * data[2] * 16,  # a random bit costs as much as about 16 words
-                data, (rows, job.codes.words, *rest), words, prepared.classes, of_columns,
-                *tables, born, offsets, codes,
+                len(new_codes) * data[2] * 16,  # a random bit costs as much as about 16 words
+                data, rows, codes, *stream, words, of_rows, of_columns, *tables, born, offsets,
+                new_codes,
             )  # fmt: skip
         tp, fp = covered.sum(axis=0)
         owners = np.repeat(rows, n_new)
-        return Births(lines_of_births(owners, codes, self.totals.shape[0]), (int(tp), int(fp)))
+        lines = lines_of_births(owners, new_codes, self.totals.shape[0])
+        return Births(lines, (int(tp), int(fp)))
 
 
 def _with_room(words: Words, n_components: int) -> Words:

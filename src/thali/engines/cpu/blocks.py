@@ -1,0 +1,127 @@
+# Compiled by Numba, which checks types itself: mypy's checks that do not apply are switched off.
+# mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
+"""One block of rows of a small matrix in two calls, where calls cost more than what they do.
+
+Between the two calls, the weights of the Beta process are drawn by a function that cannot be
+called from compiled code. All else is done by the kernels that do the same one by one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from thali._jit import jit
+from thali.bits.words import gather_bits, scatter_bits
+from thali.decide import to_units
+from thali.engines.cpu import births, by_class, horizontal
+from thali.engines.cpu.order_components import order_components
+from thali.model.priors import odds_of_sticks, stick_tails
+from thali.sites import Site
+from thali.streams import read_uniforms
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thali.bits import Index, Words
+    from thali.engines.cpu.arrays import Born, Data, Opened, Segments
+
+_ONE = np.uint64(1)
+_STICKS = np.uint64(Site.STICKS)
+_ROW_BITS = np.uint64(Site.ROW_BITS)
+
+
+@jit
+def open_block(
+    key: np.uint64, sweep: np.uint64, number: int, users: Words, codes: Words, rows: Index,
+    n_rows: int,
+) -> tuple[Opened, NDArray[np.float64]]:  # fmt: skip
+    """Order the components, leave out those of single rows, and read what gives their weights.
+
+    ``number`` is that of the block. Returns an ``Opened`` (:mod:`thali.engines.cpu.arrays`) and
+    the result of :func:`thali.model.priors.stick_tails`.
+    """
+    block = np.uint64(number)
+    order, sizes, is_held, _, singles = order_components(key, sweep, block, users, rows, True)
+    uniforms = read_uniforms(key, sweep, _STICKS, block, sizes.shape[0])
+    opened = users[order], codes[order], sizes, is_held, singles
+    return opened, stick_tails(sizes, n_rows, uniforms)
+
+
+@jit
+def close_block(
+    key: np.uint64, sweep: np.uint64, rows: Index, n_rows: int, opened: Opened,
+    parts: NDArray[np.float64], data: Data, places: Index, segments: Segments, of_rows: Index,
+    weights: NDArray[np.int64], prior: NDArray[np.int64], factors: NDArray[np.int64],
+    ceiling: NDArray[np.int64], born: Born,
+) -> tuple[Words, Words, int, int, int]:  # fmt: skip
+    """Draw the entries of a block, and the number of single-row components of each of its rows.
+
+    ``parts`` is the result of :func:`thali.model.priors.stick_parts`. If there are classes, the
+    data are sorted by class of column, and ``of_rows`` has the class of every row. Tables and
+    ``born`` are those of :func:`thali.engines.cpu.births.draw_births`.
+
+    Returns the users of all components, those among the rows of the block, and the sums over its
+    rows: new components, covered ones and covered zeros.
+    """
+    users, codes, sizes, is_held, singles = opened
+    odds = odds_of_sticks(sizes, n_rows, parts)
+    scores = np.empty(sizes.shape[0], np.int64)
+    for component in range(sizes.shape[0]):
+        scores[component] = to_units(odds[component])
+    classes = of_rows
+    if of_rows.shape[0]:
+        codes = gather_bits(codes, places)
+        classes = of_rows[rows]
+    order = rows, codes, is_held, weights, singles, scores, key, sweep, _ROW_BITS
+    before = gather_bits(users, rows)
+    after = np.zeros_like(before)
+    n = rows.shape[0]
+    if of_rows.shape[0]:
+        by_class.update_rows(0, n, data, segments, classes, order, before, after)
+    else:
+        horizontal.update_rows(0, n, data, order, before, after)
+    n_born, tp, fp = births.draw_births(
+        0, n, data, order, after, classes, segments, prior, factors, ceiling, born
+    )
+    return scatter_bits(users, rows, after), after, n_born, tp, fp
+
+
+@jit
+def append_births(
+    key: np.uint64, sweep: np.uint64, rows: Index, users: Words, codes: Words, after: Words,
+    data: Data, of_rows: Index, of_columns: Index, cover: Words, first: Words, plain: Words,
+    born: Born,
+) -> tuple[Words, Words, int, int]:  # fmt: skip
+    """Draw the codes of a block's new components, and put these behind all others.
+
+    The columns are in their own order here. The arguments are those of :func:`close_block` and of
+    :func:`thali.engines.cpu.births.draw_birth_codes`. Returns users and codes of all components,
+    and the ones and zeros that the rows of the block cover.
+    """
+    n_new, _, covered = born
+    n, n_old = rows.shape[0], users.shape[0]
+    offsets = np.empty(n, np.int64)
+    n_all = 0
+    for i in range(n):
+        offsets[i] = n_all
+        n_all += n_new[i]
+    all_users = np.zeros((n_old + n_all, users.shape[1]), np.uint64)
+    all_codes = np.zeros((n_old + n_all, codes.shape[1]), np.uint64)
+    all_users[:n_old] = users
+    all_codes[:n_old] = codes
+    classes = of_rows[rows] if of_rows.shape[0] else of_rows
+    births.draw_birth_codes(
+        0, n, data, rows, codes, key, sweep, after, classes, of_columns, cover, first, plain,
+        born, offsets, all_codes[n_old:],
+    )  # fmt: skip
+    tp = 0
+    fp = 0
+    for i in range(n):
+        for j in range(n_new[i]):
+            bit = _ONE << np.uint64(rows[i] & 63)
+            all_users[n_old + offsets[i] + j, rows[i] >> 6] = bit
+        tp += covered[i, 0]
+        fp += covered[i, 1]
+    return all_users, all_codes, tp, fp
