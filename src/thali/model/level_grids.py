@@ -77,7 +77,7 @@ def make_grids(prior: Effects) -> Grids:
 
 
 def make_lattice(*grids: NDArray[np.float64]) -> Lattice:
-    """Return the lattice of all sums of one value of each grid; without points if there is none."""
+    """Return the lattice of all sums of one value of each grid, or one without points."""
     values = np.concatenate(grids)
     near = [Fraction(value).limit_denominator(_FINEST) for value in values.tolist()]
     errors = np.abs(values - np.array(near, np.float64))

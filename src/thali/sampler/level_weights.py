@@ -39,7 +39,7 @@ def _softplus(x: float) -> float:
 @inlined
 def _place(x: float, points: Points) -> int:
     """Return the number of a point of the lattice."""
-    return int(floor((x - points[2]) * points[1] + 0.5))
+    return floor((x - points[2]) * points[1] + 0.5)
 
 
 @jit
@@ -47,7 +47,7 @@ def _steps(grid: NDArray[np.float64], points: Points) -> Index:
     """Return how many points of the lattice every level is above the first."""
     steps = np.empty(grid.shape[0], np.int64)
     for level in range(grid.shape[0]):
-        steps[level] = int(floor((grid[level] - grid[0]) * points[1] + 0.5))
+        steps[level] = floor((grid[level] - grid[0]) * points[1] + 0.5)
     return steps
 
 
@@ -108,35 +108,50 @@ def weigh_common(
     """
     groups = add_groups(uncovered, known, of_lines, odds.shape[0])
     weights = np.zeros(grid.shape[0])
-    steps = _steps(grid, points)
-    at_points = np.zeros(points[0].shape[0])  # many classes share their log odds
-    places = np.empty(odds.size, np.int64)
-    n_places = 0
-    for g in range(odds.shape[0]):
-        for c in range(odds.shape[1]):
-            for k in range(2):
-                n, x = groups[g, c, k], odds[g, c, k]
-                if n == 0 or x == -np.inf:
-                    continue
-                if at_points.shape[0]:
-                    place = _place(x + grid[0], points)
-                    if at_points[place] == 0.0:
-                        places[n_places] = place
-                        n_places += 1
-                    at_points[place] += n
-                    continue
-                for level in range(grid.shape[0]):
-                    weights[level] -= n * _softplus(x + grid[level])
-    for place in places[:n_places]:
-        n_at, terms = at_points[place], points[0][place:]
-        for level in range(grid.shape[0]):
-            weights[level] -= n_at * terms[steps[level]]
+    if points[0].shape[0]:
+        _subtract_points(groups.ravel(), odds.ravel(), grid, points, weights)
+    else:
+        _subtract_terms(groups.ravel(), odds.ravel(), grid, weights)
     for k in range(2):
         if odds[0, 0, k] > -np.inf:
             total = np.float64(n_ones[k].sum())
             for level in range(grid.shape[0]):
                 weights[level] += total * grid[level]
     return weights
+
+
+@jit
+def _subtract_points(
+    counts: Index, odds: NDArray[np.float64], grid: NDArray[np.float64], points: Points,
+    weights: NDArray[np.float64],
+) -> None:  # fmt: skip
+    """Subtract counts times terms, with the counts added up first: many classes share log odds."""
+    totals = np.zeros(points[0].shape[0])
+    places = np.empty(counts.shape[0], np.int64)
+    n_places = 0
+    for cell in range(counts.shape[0]):
+        if counts[cell] and odds[cell] > -np.inf:
+            place = _place(odds[cell] + grid[0], points)
+            if totals[place] == 0.0:
+                places[n_places] = place
+                n_places += 1
+            totals[place] += counts[cell]
+    steps = _steps(grid, points)
+    for place in places[:n_places]:
+        n, terms = totals[place], points[0][place:]
+        for level in range(grid.shape[0]):
+            weights[level] -= n * terms[steps[level]]
+
+
+@jit
+def _subtract_terms(
+    counts: Index, odds: NDArray[np.float64], grid: NDArray[np.float64],
+    weights: NDArray[np.float64],
+) -> None:  # fmt: skip
+    for cell in range(counts.shape[0]):
+        if counts[cell] and odds[cell] > -np.inf:
+            for level in range(grid.shape[0]):
+                weights[level] -= counts[cell] * _softplus(odds[cell] + grid[level])
 
 
 @jit

@@ -69,12 +69,12 @@ def _fill_levels(
     for four in range(n_classes // _FOUR):
         c = _FOUR * four
         d, e, f = c + _ONE, c + _TWO, c + _THREE
-        l, m = np.float64(uncovered[i, c]), np.float64(uncovered[i, d])
-        n, o = np.float64(uncovered[i, e]), np.float64(uncovered[i, f])
+        n, o = np.float64(uncovered[i, c]), np.float64(uncovered[i, d])
+        p, q = np.float64(uncovered[i, e]), np.float64(uncovered[i, f])
         for k in range(width):
             at = first + k
-            one_two = l * change[table, c, at] + m * change[table, d, at]
-            three_four = n * change[table, e, at] + o * change[table, f, at]
+            one_two = n * change[table, c, at] + o * change[table, d, at]
+            three_four = p * change[table, e, at] + q * change[table, f, at]
             values[at] -= one_two + three_four
     for c in range(n_classes // _FOUR * _FOUR, n_classes):
         n = np.float64(uncovered[i, c])
@@ -128,45 +128,56 @@ def _fill_all(i: int, given: Likelihoods, values: NDArray[np.float64]) -> None:
 
 @inlined
 def _weigh_window(
-    first: int, end: int, largest: float, values: NDArray[np.float64],
+    row: np.uint64, first: int, end: int, largest: float, values: NDArray[np.float64],
     likelihoods: NDArray[np.float64],
 ) -> None:  # fmt: skip
     """Write the likelihood of every level of a window, relative to the largest, in groups."""
-    likelihoods[first // _GROUP * _GROUP : first] = 0.0
-    likelihoods[end : -(-end // _GROUP) * _GROUP] = 0.0
-    for level in range(first, end):
+    for level in range(np.uint64(first // _GROUP * _GROUP), np.uint64(first)):
+        likelihoods[row, level] = 0.0
+    for level in range(np.uint64(first), np.uint64(end)):
         is_in = values[level] > largest - FAR
-        likelihoods[level] = exp(values[level] - largest) if is_in else 0.0
+        likelihoods[row, level] = exp(values[level] - largest) if is_in else 0.0
+    for level in range(np.uint64(end), np.uint64(-(-end // _GROUP) * _GROUP)):
+        likelihoods[row, level] = 0.0
 
 
 @inlined
 def _find_window(
-    i: int, given: Likelihoods, values: NDArray[np.float64], spare: NDArray[np.float64]
-) -> tuple[int, int, float, NDArray[np.float64]]:
-    """Return the window of a line, its largest log likelihood, and the likelihoods.
+    i: int, given: Likelihoods, values: NDArray[np.float64], likelihoods: NDArray[np.float64]
+) -> tuple[int, int, float, np.uint64]:
+    """Return the window of a line, its largest log likelihood, and the row of its likelihoods.
 
-    These are kept if there is room for all lines, and else written to ``spare``.
+    These have a row each if all are kept.
     """
-    windows, all_largest, kept = given[10:]
-    likelihoods = kept[i] if kept.shape[0] else spare
-    if kept.shape[0] and windows[i, 1]:
-        return windows[i, 0], windows[i, 1], all_largest[i], likelihoods
-    first, end, largest = _fill_window(i, given, values)
-    _weigh_window(first, end, largest, values, likelihoods)
-    if kept.shape[0]:
-        windows[i, 0], windows[i, 1], all_largest[i] = first, end, largest
-    return first, end, largest, likelihoods
+    windows, all_largest = given[10], given[11]
+    is_kept = windows.shape[0] > 0
+    row = np.uint64(i) if is_kept else _ZERO
+    if is_kept and windows[i, 1]:
+        first, end, largest = windows[i, 0], windows[i, 1], all_largest[i]
+    else:
+        first, end, largest = _fill_window(i, given, values)
+        _weigh_window(row, first, end, largest, values, likelihoods)
+        if is_kept:
+            windows[i, 0], windows[i, 1], all_largest[i] = first, end, largest
+    return first, end, largest, row
+
+
+@jit
+def _room(given: Likelihoods) -> NDArray[np.float64]:
+    """Return the room for likelihoods: that of all lines if they are kept, or for one line."""
+    kept = given[12]
+    return kept if kept.shape[0] else np.empty((1, kept.shape[1]))
 
 
 @inlined
 def _weigh_prior(
-    first: int, end: int, likelihoods: NDArray[np.float64], prior: NDArray[np.float64],
-    weights: NDArray[np.float64],
+    row: np.uint64, first: int, end: int, likelihoods: NDArray[np.float64],
+    prior: NDArray[np.float64], weights: NDArray[np.float64],
 ) -> float:  # fmt: skip
     """Write the posterior weight of every level of a window, and return their sum."""
     total = 0.0
-    for level in range(first, end):
-        weights[level] = likelihoods[level] * prior[level]
+    for level in range(np.uint64(first), np.uint64(end)):
+        weights[level] = likelihoods[row, level] * prior[level]
         total += weights[level]
     return total
 
@@ -175,37 +186,37 @@ def _weigh_prior(
 def _weigh_all(
     i: int, given: Likelihoods, log_prior: NDArray[np.float64], values: NDArray[np.float64],
     weights: NDArray[np.float64],
-) -> None:  # fmt: skip
-    """Write the posterior weight of every level of a line."""
+) -> float:  # fmt: skip
+    """Write the posterior weight of every level of a line, and return their sum."""
     _fill_all(i, given, values)
     largest = -np.inf
     for level in range(log_prior.shape[0]):
         largest = max(largest, values[level] + log_prior[level])
+    total = 0.0
     for level in range(log_prior.shape[0]):
         weights[level] = exp(values[level] + log_prior[level] - largest)
+        total += weights[level]
+    return total
 
 
 @jit
-def _draw_from(u: float, first: int, end: int, weights: NDArray[np.float64]) -> int:
+def _draw_from(u: float, total: float, first: int, end: int, weights: NDArray[np.float64]) -> int:
     """Draw a level with probability proportional to its weight."""
-    total = 0.0
-    for level in range(first, end):
-        total += weights[level]
     left = u * total
     chosen = first
-    for level in range(first, end):
+    for level in range(np.uint64(first), np.uint64(end)):
         if weights[level] > 0.0:
             chosen = level
             left -= weights[level]
             if left < 0.0:
                 break
-    return chosen
+    return np.int64(chosen)
 
 
 @inlined
 def _add_levels(
-    first: int, end: int, likelihoods: NDArray[np.float64], prior: NDArray[np.float64],
-    totals: NDArray[np.float64],
+    row: np.uint64, first: int, end: int, likelihoods: NDArray[np.float64],
+    prior: NDArray[np.float64], totals: NDArray[np.float64],
 ) -> None:  # fmt: skip
     """Sum out the level of a line under every prior, ``(n_levels + BLOCK, n_priors)``."""
     n = np.uint64(prior.shape[1])
@@ -214,7 +225,8 @@ def _add_levels(
     for group in range(np.uint64(first // _GROUP), np.uint64(-(-end // _GROUP))):
         at = _FOUR * group
         b, c, d = at + _ONE, at + _TWO, at + _THREE
-        w, x, y, z = likelihoods[at], likelihoods[b], likelihoods[c], likelihoods[d]
+        w, x = likelihoods[row, at], likelihoods[row, b]
+        y, z = likelihoods[row, c], likelihoods[row, d]
         for k in range(n):
             one_two = prior[at, k] * w + prior[b, k] * x
             three_four = prior[c, k] * y + prior[d, k] * z
@@ -237,14 +249,15 @@ def sum_windows(
     the present prior.
     """
     n = prior.shape[1]
-    values, spare, weights = np.empty((3, given[8].shape[0]))
+    values, weights = np.empty((2, given[8].shape[0]))
+    likelihoods = _room(given)
     totals = np.empty(n)
     products = np.ones(n)  # of sixteen lines, so that few logarithms are needed
     common = 0.0
     for i in range(lo, hi):
         sums, lowest = parts[i // CHUNK], least[i // CHUNK]
-        first, end, largest, likelihoods = _find_window(i, given, values, spare)
-        _add_levels(first, end, likelihoods, prior, totals)
+        first, end, largest, row = _find_window(i, given, values, likelihoods)
+        _add_levels(row, first, end, likelihoods, prior, totals)
         common += largest
         for k in range(n):
             lowest[k] = min(lowest[k], totals[k])
@@ -255,11 +268,12 @@ def sum_windows(
                 products[k] = 1.0
             common = 0.0
         if levels.shape[0]:
-            if _weigh_prior(first, end, likelihoods, present, weights) < LEAST:
-                _weigh_all(i, given, log_present, values, weights)
+            total = _weigh_prior(row, first, end, likelihoods, present, weights)
+            if total < LEAST:
+                total = _weigh_all(i, given, log_present, values, weights)
                 first, end = 0, present.shape[0]
             u = uniform(key, sweep, site, np.uint64(i), _ZERO)
-            levels[i] = _draw_from(u, first, end, weights)
+            levels[i] = _draw_from(u, total, first, end, weights)
 
 
 @jit
@@ -322,11 +336,13 @@ def draw_each(
     log_prior: NDArray[np.float64], prior: NDArray[np.float64], levels: Index,
 ) -> None:  # fmt: skip
     """Draw the levels of some lines."""
-    values, spare, weights = np.empty((3, given[8].shape[0]))
+    values, weights = np.empty((2, given[8].shape[0]))
+    likelihoods = _room(given)
     for i in range(lo, hi):
-        first, end, _, likelihoods = _find_window(i, given, values, spare)
-        if _weigh_prior(first, end, likelihoods, prior, weights) < LEAST:
-            _weigh_all(i, given, log_prior, values, weights)
+        first, end, _, row = _find_window(i, given, values, likelihoods)
+        total = _weigh_prior(row, first, end, likelihoods, prior, weights)
+        if total < LEAST:
+            total = _weigh_all(i, given, log_prior, values, weights)
             first, end = 0, prior.shape[0]
         u = uniform(key, sweep, site, np.uint64(i), _ZERO)
-        levels[i] = _draw_from(u, first, end, weights)
+        levels[i] = _draw_from(u, total, first, end, weights)
