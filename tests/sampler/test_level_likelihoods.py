@@ -1,5 +1,7 @@
 """Windows of likely levels against tables of all levels: the same sums, and the same draws."""
 
+from copy import copy
+
 import numpy as np
 import pytest
 from scipy.special import logsumexp
@@ -8,15 +10,17 @@ from support.mutants import mutate
 from thali.engines.base import LineCounts
 from thali.engines.cpu.engine import CpuEngine
 from thali.model import Effects
-from thali.sampler import level_likelihoods
-from thali.sampler.level_likelihoods import Likelihoods, softplus_table
+from thali.model.level_grids import NO_LATTICE
+from thali.sampler import level_likelihoods, level_windows
+from thali.sampler.level_likelihoods import Likelihoods
 from thali.streams import Stream, chain_key, uniform
 
-MODULE = "thali.sampler.level_likelihoods"
+MODULE, WINDOWS = "thali.sampler.level_likelihoods", "thali.sampler.level_windows"
 GRIDS = Effects().grids
 GRID, ODDS, JUMPS = GRIDS.rows, np.array([-5.0, -2.0, 0.5]), (1.5, 4.0)
 STREAM, SITE = Stream(chain_key(3), np.uint64(2)), 7
 N_LINES = 3 * level_likelihoods.CHUNK // 2
+N_FEW = level_likelihoods.CHUNK // 8
 SHARP, NONE = 0, 1  # a line of very many entries, and one without any known entry
 
 
@@ -39,14 +43,23 @@ class Case:
         self.n_ones = np.array(
             [rng.binomial(n, 1 / (1 + np.exp(-o))).sum(axis=1) for n, o in both]
         )
-        self.softplus = np.concatenate([softplus_table(GRID, ODDS, ODDS + j) for j in JUMPS])
+        self.odds = np.array([[(o, o + j) for o in ODDS] for j in JUMPS])
+        self.softplus = np.logaddexp(0.0, self.odds[..., None] + GRID)
 
-    def given(self, near=None):
+    def given(self, near=None, lattice=GRIDS.lattice):
         counts = LineCounts(self.uncovered, self.known, self.n_ones)
         near = self.levels if near is None else near
         return Likelihoods.of(
-            counts, self.n_ones.sum(axis=0), self.softplus, GRID, near, self.which
+            counts, self.n_ones.sum(axis=0), self.odds, GRID, near, self.which, lattice
         )
+
+    def few(self):
+        """A case with so few of the lines that their likelihoods are kept."""
+        few = copy(self)
+        few.uncovered, few.n_ones = self.uncovered[:N_FEW], self.n_ones[:, :N_FEW]
+        few.levels, few.which = self.levels[:N_FEW], self.which[:N_FEW]
+        few.known = self.known[:N_FEW]
+        return few
 
     def table(self):
         """The log likelihood of every level of every line, and the largest error of rounding.
@@ -76,7 +89,7 @@ def sums_differ(found, case, log_prior):
     """Whether log probabilities differ by more than rounding, apart from what is negligible."""
     table, error = case.table()
     expected = logsumexp(table[:, None] + log_prior, axis=2).sum(axis=0)
-    is_close = np.abs(found - expected) < 2 * error.sum() + 1e-15 * N_LINES * len(GRID)
+    is_close = np.abs(found - expected) < 2 * error.sum() + 1e-15 * len(table) * len(GRID)
     return not np.all(is_close | (np.isneginf(found) & (expected < expected.max() - 49.0)))
 
 
@@ -85,7 +98,7 @@ def drawn(case, log_prior):
     logs = case.table()[0] + log_prior
     weights = np.cumsum(np.exp(logs - logs.max(axis=1, keepdims=True)), axis=1)
     u = np.array(
-        [uniform(*STREAM, np.uint64(SITE), np.uint64(i), np.uint64(0)) for i in range(N_LINES)]
+        [uniform(*STREAM, np.uint64(SITE), np.uint64(i), np.uint64(0)) for i in range(len(logs))]
     )
     return (weights <= u[:, None] * weights[:, -1:]).sum(axis=1)
 
@@ -94,13 +107,40 @@ def drawn(case, log_prior):
 @pytest.mark.parametrize("name", PRIORS)
 def test_windows_and_all_levels_agree(name, has_unknown):
     """Sums within rounding, and equal draws; also if a prior is far from all likely levels."""
-    case, engine = Case(has_unknown=has_unknown), CpuEngine(1)
-    given = case.given()
-    found = level_likelihoods.sum_out(engine, given, PRIORS[name])
-    assert not sums_differ(found, case, PRIORS[name])
-    for log_prior in PRIORS[name][[0, 1, -1]]:
-        levels = level_likelihoods.draw_lines(engine, STREAM, SITE, given, log_prior)
-        np.testing.assert_array_equal(levels, drawn(case, log_prior))
+    every, engine = Case(has_unknown=has_unknown), CpuEngine(1)
+    for case, is_kept in ((every, False), (every.few(), True)):
+        given = case.given()
+        assert len(given.relative) == is_kept * given.n_lines
+        found = level_likelihoods.sum_out(engine, given, PRIORS[name])
+        assert not sums_differ(found, case, PRIORS[name])
+        for log_prior in PRIORS[name][[0, 1, -1]]:
+            levels = level_likelihoods.draw_lines(engine, STREAM, SITE, given, log_prior)
+            np.testing.assert_array_equal(levels, drawn(case, log_prior))
+
+
+def test_what_is_kept_changes_nothing():
+    """Sums and draws are the same bits the second time, and if each is the first."""
+    case, engine, log_prior = Case(has_unknown=True).few(), CpuEngine(1), PRIORS["spreads of rows"]
+    given, found = case.given(), []
+    for likelihoods in (given, given, case.given()):
+        sums = level_likelihoods.sum_out(engine, likelihoods, log_prior)
+        found.append(sums.tolist())
+    assert found[0] == found[1] == found[2]
+    again, first = (
+        level_likelihoods.draw_lines(engine, STREAM, SITE, likelihoods, log_prior[9])
+        for likelihoods in (given, case.given())
+    )
+    np.testing.assert_array_equal(again, first)
+
+
+def test_terms_are_the_same_without_a_lattice():
+    """Tables that are read and tables that are computed differ by rounding only."""
+    case = Case(has_unknown=False)
+    read, computed = (case.given(lattice=lattice) for lattice in (GRIDS.lattice, NO_LATTICE))
+    for name in ("covered", "change", "common"):
+        some, others = getattr(read, name), getattr(computed, name)
+        np.testing.assert_allclose(some, others, rtol=1e-13, atol=1e-15 * len(GRID))
+        assert np.ptp(some[..., : len(GRID)]) > 0.5  # there is something to compare
 
 
 def test_windows_do_not_depend_on_where_a_search_starts():
@@ -147,24 +187,29 @@ def test_only_levels_that_matter_are_computed():
 
 
 def compiled_window(line, given, values):
-    return level_likelihoods._fill_window.py_func(line, given, values)
+    return level_windows._fill_window.py_func(line, given, values)
 
 
 MISTAKES = {
-    "a window that is too narrow": ("FAR = 80.0", "FAR = 2.0"),
-    "no line in full, for sums": ("if len(unsure):", "if len(unsure) > 1000:"),
+    "a window that is too narrow": (WINDOWS, "FAR = 80.0", "FAR = 2.0"),
+    "no line in full, for sums": (MODULE, "if len(unsure):", "if len(unsure) > 1000:"),
     "no line in full, for draws": (
-        "prior, values, weights) < _LEAST:\n            _weigh_all(i, given, log_prior,",
-        "prior, values, weights) < 0.0:\n            _weigh_all(i, given, log_prior,",
+        WINDOWS,
+        "prior, weights)\n        if total < LEAST:",
+        "prior, weights)\n        if total < 0.0:",
     ),
 }
+KERNELS = ("sum_windows", "draw_each")
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistakes_about_windows_are_noticed(mistake):
     """The same comparison fails."""
     case, engine, log_prior = Case(has_unknown=True), CpuEngine(1), PRIORS["means, narrow"]
-    mutant = mutate(MODULE, [MISTAKES[mistake]])
+    name, *edit = MISTAKES[mistake]
+    mutant = mutate(name, [tuple(edit)])
+    if name == WINDOWS:
+        mutant = mutate(MODULE, [], **{kernel: getattr(mutant, kernel) for kernel in KERNELS})
     given = case.given()
     if "draws" in mistake:
         levels = mutant.draw_lines(engine, STREAM, SITE, given, log_prior[0])

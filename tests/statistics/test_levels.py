@@ -1,5 +1,7 @@
 """Row and column effects are exact: against enumeration, and by Geweke's test."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ from thali.data import BinaryTensor
 from thali.model import Beta, Effects, Gamma, Levels, Model, PerComponent
 from thali.model.effects import Hyper
 from thali.sampler import Schedule, State, Target, step
-from thali.sampler.level_counts import count_groups, count_lines
+from thali.sampler.level_counts import count_lines
 from thali.streams import chain_key
 
 SMALL = Effects(
@@ -205,13 +207,13 @@ LEVELS = "thali.sampler.levels"
 MISTAKES = {
     "half of the ones": (
         LEVELS,
-        "engine, n_ones = target.engine, counts.n_ones[0] + counts.n_ones[1]",
-        "engine, n_ones = target.engine, (counts.n_ones[0] + counts.n_ones[1]) // 2",
+        "n_ones = counts.n_ones[0] + counts.n_ones[1]",
+        "n_ones = (counts.n_ones[0] + counts.n_ones[1]) // 2",
     ),
     "a prior that is not normalised": (
         "thali.sampler.level_likelihoods",
-        "prior = np.exp(log_prior).T.copy()",
-        "prior = np.exp(log_prior - log_prior.max(axis=1)[:, None]).T.copy()",
+        "np.exp(log_prior.T, out=prior[:n_levels])",
+        "np.exp(log_prior.T - log_prior.max(axis=1), out=prior[:n_levels])",
     ),
 }
 
@@ -268,10 +270,9 @@ def test_rows_and_columns_shift_by_their_priors():
     total = sum(expected.values())
     levels = module(LEVELS)
     right = shift_probabilities(levels._shifted, noise)
-    wrong = mutate(
-        LEVELS,
-        [("[[hyper.row_spread]], -downs)", "[[hyper.row_spread]], 0 * downs)")],
-    )
+    edits = [("lowest, highest, of_rows, -down)", "lowest, highest, of_rows, 0 * down)")]
+    mutant = mutate("thali.sampler.level_shifts", edits)
+    wrong = mutate(LEVELS, [], draw_shift=mutant.draw_shift)
     assert right == pytest.approx({k: v / total for k, v in expected.items()}, abs=1e-3)
     assert shift_probabilities(wrong._shifted, noise) != pytest.approx(right, abs=1e-2)
 
@@ -304,15 +305,20 @@ def weights_by_definition(noise, covered, data, which):
     return np.array(found)
 
 
+UNEVEN = dataclasses.replace(SMALL, row_levels=(-np.pi / 2, 0.0, 1.5))  # has no lattice
+
+
+@pytest.mark.parametrize("prior", [SMALL, UNEVEN], ids=["lattice", "no lattice"])
 @pytest.mark.parametrize("which", ["offset", "level", "jump"])
-def test_what_all_columns_share_is_weighed_by_the_likelihood(which):
+def test_what_all_columns_share_is_weighed_by_the_likelihood(which, prior):
     """Offset, one level and one jump, from counts by class; a mistake in the counts is noticed."""
+    assert (len(prior.grids.lattice.softplus) > 0) == (prior is SMALL)
     rng = np.random.default_rng(5)
     z, u = rng.random((30, 2)) < 0.5, rng.random((20, 2)) < 0.5
     data = (rng.random((30, 20)) < 0.4).astype(float)
     data[rng.random(data.shape) < 0.1] = np.nan
     rows, columns, jumps = rng.integers(3, size=30), rng.integers(3, size=20), np.ones(20, int)
-    noise = Levels(SMALL, rows, columns, jumps, Hyper(1, 1, 1, 1, 0, 3))
+    noise = Levels(prior, rows, columns, jumps, Hyper(1, 1, 1, 1, 0, 3))
     target = Target.prepare(data, MODEL, Schedule(), threads=1)
     state = State(
         (Factor.from_dense(z), Factor.from_dense(u)), noise, 1.0, (np.array(0.0), np.array(0.3)),
@@ -323,10 +329,10 @@ def test_what_all_columns_share_is_weighed_by_the_likelihood(which):
     name = {"offset": "_weigh_offsets", "level": "_weigh_level", "jump": "_weigh_jump"}[which]
     more = (noise.prior.grids.offsets,) if which == "offset" else ()
 
-    def differences(levels, counts):
-        return np.diff(getattr(levels, name)(noise, counts, *more))
+    def differences(counts):
+        return np.diff(getattr(module(LEVELS), name)(noise, counts, *more))
 
-    right = differences(module(LEVELS), counts)
+    right = differences(counts)
     np.testing.assert_allclose(right, np.diff(expected), rtol=1e-9, atol=1e-9)
-    wrong = mutate(LEVELS, [], count_groups=lambda *given: count_groups(*given)[::-1])
-    assert np.abs(differences(wrong, counts) - right).max() > 1.0
+    swapped = counts._replace(uncovered=counts.known - counts.uncovered)
+    assert np.abs(differences(swapped) - right).max() > 1.0

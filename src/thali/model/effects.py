@@ -8,13 +8,15 @@ that rows and columns fall into classes, and everything stays a sum of weights t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import expit, log_expit, logit, logsumexp
+from scipy.special import expit, log_expit, logit
 
 from thali.decide import SCALE
+from thali.model.classes import ranks
+from thali.model.level_grids import make_grids, nearest
 from thali.model.noise_kinds import EFFECTS
 from thali.model.weights import Weights
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Counts, Index
+    from thali.model.level_grids import Grids
     from thali.model.noise_kinds import NoiseKind, NoiseQuantity
 
 
@@ -86,17 +89,17 @@ class Effects:
     @cached_property
     def grids(self) -> Grids:
         """Grids as arrays, and tables that depend on them alone."""
-        return _grids(self)
+        return make_grids(self)
 
     def flat(self, shape: tuple[int, ...], spurious: float, dropped: float) -> Levels:
         """Return the noise without effects that is nearest to these error rates."""
         grids = self.grids
         level = float(logit(spurious))
-        column = _nearest(grids.columns, level)
-        offset = _nearest(grids.offsets, level - grids.columns[column])
-        jump = _nearest(grids.jumps, -float(logit(dropped)) - level)
+        column = nearest(grids.columns, level)
+        offset = nearest(grids.offsets, level - grids.columns[column])
+        jump = nearest(grids.jumps, -float(logit(dropped)) - level)
         n_rows, n_columns = shape
-        zero = _nearest(grids.rows, 0.0)
+        zero = nearest(grids.rows, 0.0)
         return Levels(
             self,
             np.full(n_rows, zero), np.full(n_columns, column), np.full(n_columns, jump),
@@ -136,27 +139,6 @@ class Hyper(NamedTuple):
     offset: int
 
 
-class Steps(NamedTuple):
-    """How many steps of one grid are a step of another; 0 if it is not a whole number."""
-
-    of_columns: int  # steps of row levels in a step of column levels
-    of_rows: int  # steps of offsets in a step of row levels
-
-
-class Grids(NamedTuple):
-    """Grids of levels, and the log priors of levels for every mean and spread (eq. 26)."""
-
-    rows: NDArray[np.float64]
-    columns: NDArray[np.float64]
-    jumps: NDArray[np.float64]
-    offsets: NDArray[np.float64]
-    spreads: NDArray[np.float64]
-    of_rows: NDArray[np.float64]  # (n_spreads, n_levels)
-    of_columns: NDArray[np.float64]  # (n_means, n_spreads, n_levels)
-    of_jumps: NDArray[np.float64]  # (n_means, n_spreads, n_sizes)
-    steps: Steps
-
-
 class Levels:
     """The levels and jumps of a state; immutable."""
 
@@ -186,7 +168,7 @@ class Levels:
 
     def for_rows(self, n_rows: int) -> Levels:
         """Return the same levels of columns for other rows, which are all average at first."""
-        rows = np.full(n_rows, _nearest(self.prior.grids.rows, 0.0))
+        rows = np.full(n_rows, nearest(self.prior.grids.rows, 0.0))
         return Levels(self.prior, rows, self.columns, self.jumps, self.hyper)
 
     def with_rows(self, rows: Index, hyper: Hyper) -> Levels:
@@ -221,7 +203,7 @@ class Levels:
 
     def with_jump(self, size: float) -> Levels:
         """Return the same levels with one jump for all columns."""
-        jump = _nearest(self.prior.grids.jumps, size)
+        jump = nearest(self.prior.grids.jumps, size)
         hyper = self.hyper._replace(jump_mean=jump, jump_spread=0)
         return Levels(self.prior, self.rows, self.columns, np.full_like(self.jumps, jump), hyper)
 
@@ -319,15 +301,6 @@ class Levels:
         )
 
 
-def ranks(values: Index) -> tuple[Index, Index]:
-    """Return the values that occur, all small integers, and the number of each among them.
-
-    ``np.unique`` does the same by sorting, which takes longer than a sweep if there are a million.
-    """
-    occurs = np.bincount(values) > 0
-    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[values]
-
-
 def _checked(name: str, values: tuple[float, ...]) -> tuple[float, ...]:
     """Return a grid as numbers; a level is stored as a byte."""
     grid = np.asarray(values, np.float64) if len(values) else np.zeros(0)
@@ -339,46 +312,3 @@ def _checked(name: str, values: tuple[float, ...]) -> tuple[float, ...]:
         )
         raise ValueError(msg)
     return tuple(grid.tolist())
-
-
-@lru_cache(maxsize=16)
-def _grids(prior: Effects) -> Grids:
-    rows, columns, jumps, offsets, spreads = (
-        np.array(values, np.float64)
-        for values in (
-            prior.row_levels, prior.column_levels, prior.jump_sizes, prior.offsets, prior.spreads
-        )
-    )  # fmt: skip
-    return Grids(
-        rows, columns, jumps, offsets, spreads,
-        np.array([log_level_prior(rows, 0.0, s) for s in spreads]),
-        np.array([[log_level_prior(columns, m, s) for s in spreads] for m in columns]),
-        np.array([[log_level_prior(jumps, m, s) for s in spreads] for m in jumps]),
-        Steps(_ratio(rows, columns), _ratio(offsets, rows)),
-    )  # fmt: skip
-
-
-def _ratio(fine: NDArray[np.float64], coarse: NDArray[np.float64]) -> int:
-    """Return how many steps of one grid are a step of another, or 0."""
-    if min(len(fine), len(coarse)) < 2:
-        return 0
-    steps, of_coarse = np.diff(fine), np.diff(coarse)
-    ratio = round(of_coarse[0] / steps[0])
-    is_whole = np.allclose(steps, steps[0]) and np.allclose(of_coarse, ratio * steps[0])
-    return ratio if is_whole else 0
-
-
-def log_level_prior(grid: NDArray[np.float64], mean: float, spread: float) -> NDArray[np.float64]:
-    """Return the log prior of every level: a normal density, normalised over the grid (eq. 26).
-
-    With a spread of zero, all mass is on the level nearest to the mean.
-    """
-    if spread == 0.0:
-        return np.where(np.arange(len(grid)) == _nearest(grid, mean), 0.0, -np.inf)
-    log_density = -0.5 * ((grid - mean) / spread) ** 2
-    log_prior: NDArray[np.float64] = log_density - logsumexp(log_density)
-    return log_prior
-
-
-def _nearest(grid: NDArray[np.float64], value: float) -> int:
-    return int(np.abs(grid - value).argmin())

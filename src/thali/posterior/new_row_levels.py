@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.special import expit, log_expit
 
-from thali.model.effects import Effects, Levels, log_level_prior
+from thali.model.effects import Effects, Levels
+from thali.model.level_grids import log_level_prior
 from thali.posterior.levels import level_summary
 
 if TYPE_CHECKING:

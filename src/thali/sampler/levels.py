@@ -11,15 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali.model.effects import ranks
-from thali.sampler.level_counts import count_groups, count_lines, sum_softplus
-from thali.sampler.level_likelihoods import (
-    Likelihoods,
-    draw_lines,
-    draw_with_prior,
-    softplus_table,
-    sum_out,
-)
+from thali.model.classes import ranks
+from thali.sampler.level_counts import count_lines
+from thali.sampler.level_likelihoods import Likelihoods, draw_lines, draw_with_prior, sum_out
+from thali.sampler.level_shifts import draw_shift
+from thali.sampler.level_weights import pick, weigh_common
 from thali.sites import LevelIndex, Site, site_of
 
 if TYPE_CHECKING:
@@ -64,14 +60,12 @@ def draw_levels(
     if is_column_held:
         return noise
     hyper, jumps = noise.hyper, noise.jumps
-    levels, classes = noise.row_classes
-    counts = count_lines(state, target, 1, classes)
-    of_rows = grids.rows[levels] + grids.offsets[hyper.offset]
+    counts = count_lines(state, target, 1, noise.row_classes[1])
 
     if prior.columns or hyper.column_spread:
         columns, mean, spread = _draw_columns(engine, stream, noise, counts, prior, uniforms)
     else:  # one level for all columns
-        spread, mean = 0, _pick(_weigh_level(noise, counts), uniforms[LevelIndex.COLUMN_MEAN])
+        spread, mean = 0, pick(_weigh_level(noise, counts), uniforms[LevelIndex.COLUMN_MEAN])
         columns = np.full(len(jumps), mean)
     hyper = hyper._replace(column_mean=mean, column_spread=spread)
     if is_jump_held:
@@ -79,20 +73,16 @@ def draw_levels(
 
     spread = hyper.jump_spread
     if prior.jumps or spread:
-        occurring, of_columns = ranks(columns)
-        softplus = np.stack(
-            [softplus_table(grids.jumps, None, of_rows + b)[0] for b in grids.columns[occurring]]
-        )
-        given = Likelihoods.of(counts, counts.n_ones[1], softplus, grids.jumps, jumps, of_columns)
+        given = _jump_likelihoods(noise.with_columns(columns, jumps, hyper), counts)
         log_sums = sum_out(engine, given, grids.of_jumps[:, spread])
-        mean = _pick(log_sums, uniforms[LevelIndex.JUMP_MEAN])
+        mean = pick(log_sums, uniforms[LevelIndex.JUMP_MEAN])
         spread, jumps = draw_with_prior(
             engine, stream, site_of(Site.JUMPS, 1), given, grids.of_jumps[mean], spread,
-            lambda log_sums: _pick(log_sums, uniforms[LevelIndex.JUMP_SPREAD]),
+            lambda log_sums: pick(log_sums, uniforms[LevelIndex.JUMP_SPREAD]),
         )  # fmt: skip
     else:  # one jump for all columns
         log_weights = _weigh_jump(noise.with_columns(columns, jumps, hyper), counts)
-        mean = _pick(log_weights, uniforms[LevelIndex.JUMP_MEAN])
+        mean = pick(log_weights, uniforms[LevelIndex.JUMP_MEAN])
         jumps = np.full(len(columns), mean)
     hyper = hyper._replace(jump_mean=mean, jump_spread=spread)
     return _moved(noise.with_columns(columns, jumps, hyper), counts, prior, uniforms)
@@ -117,7 +107,7 @@ def _draw_rows(
     if is_offset_held:
         spread, rows = draw_with_prior(
             engine, stream, site, likelihoods(hyper.offset), grids.of_rows, hyper.row_spread,
-            lambda log_sums: _pick(log_sums, u),
+            lambda log_sums: pick(log_sums, u),
         )  # fmt: skip
         return noise.with_rows(rows, hyper._replace(row_spread=spread))
     fine, total = _fine(grids), int(counts.n_ones.sum())
@@ -126,7 +116,7 @@ def _draw_rows(
     for k, offset in enumerate(offsets):
         log_sums[k] = sum_out(engine, likelihoods(offset), grids.of_rows)
         log_sums[k] += total * grids.offsets[offset]
-    k, spread = divmod(_pick(log_sums.ravel(), u), len(grids.spreads))
+    k, spread = divmod(pick(log_sums.ravel(), u), len(grids.spreads))
     offset = offsets[k]
     rows = draw_lines(engine, stream, site, likelihoods(offset), grids.of_rows[spread])
     return noise.with_rows(rows, hyper._replace(row_spread=spread, offset=offset))
@@ -140,13 +130,13 @@ def _draw_columns(
     grids, hyper = noise.prior.grids, noise.hyper
     given = _column_likelihoods(noise, counts)
     log_sums = sum_out(engine, given, grids.of_columns[:, hyper.column_spread])
-    mean = _pick(log_sums, uniforms[LevelIndex.COLUMN_MEAN])
+    mean = pick(log_sums, uniforms[LevelIndex.COLUMN_MEAN])
     site, spread, of_spreads = site_of(Site.LEVELS, 1), hyper.column_spread, grids.of_columns[mean]
     if not prior.columns:
         return draw_lines(engine, stream, site, given, of_spreads[spread]), mean, spread
     spread, columns = draw_with_prior(
         engine, stream, site, given, of_spreads, spread,
-        lambda log_sums: _pick(log_sums, uniforms[LevelIndex.COLUMN_SPREAD]),
+        lambda log_sums: pick(log_sums, uniforms[LevelIndex.COLUMN_SPREAD]),
     )  # fmt: skip
     return columns, mean, spread
 
@@ -165,45 +155,96 @@ def column_likelihoods(state: State, target: Target) -> Likelihoods:
 
 
 def _row_likelihoods(noise: Levels, counts: LineCounts, offset: float) -> Likelihoods:
-    grids, (levels, of_jumps, _) = noise.prior.grids, noise.column_classes
-    odds = grids.columns[levels] + offset
-    softplus = softplus_table(grids.rows, odds, odds + grids.jumps[of_jumps])
-    n_ones = counts.n_ones[0] + counts.n_ones[1]
-    return Likelihoods.of(counts, n_ones, softplus, grids.rows, noise.rows)
+    grids, (levels, jumps, _) = noise.prior.grids, noise.column_classes
+    odds = _log_odds(np.array([offset]), grids.columns[levels], grids.jumps[jumps])
+    return _likelihoods(noise, counts, odds, grids.rows, noise.rows)
 
 
 def _column_likelihoods(noise: Levels, counts: LineCounts) -> Likelihoods:
-    grids = noise.prior.grids
-    odds = grids.rows[noise.row_classes[0]] + noise.offset
-    occurring, of_jumps = ranks(noise.jumps)
-    tables = [softplus_table(grids.columns, odds, odds + c) for c in grids.jumps[occurring]]
-    n_ones, softplus = counts.n_ones[0] + counts.n_ones[1], np.concatenate(tables)
-    return Likelihoods.of(counts, n_ones, softplus, grids.columns, noise.columns, of_jumps)
+    odds, of_jumps = _odds_by_jump(noise)
+    return _likelihoods(noise, counts, odds, noise.prior.grids.columns, noise.columns, of_jumps)
+
+
+def _jump_likelihoods(noise: Levels, counts: LineCounts) -> Likelihoods:
+    odds, of_columns = _odds_by_column(noise)
+    grids, n_ones = noise.prior.grids, counts.n_ones[1]
+    return Likelihoods.of(
+        counts, n_ones, odds, grids.jumps, noise.jumps, of_columns, grids.lattice
+    )
+
+
+def _likelihoods(
+    noise: Levels, counts: LineCounts, odds: NDArray[np.float64], grid: NDArray[np.float64],
+    near: Index, which: Index | None = None,
+) -> Likelihoods:  # fmt: skip
+    n_ones = counts.n_ones[0] + counts.n_ones[1]
+    return Likelihoods.of(counts, n_ones, odds, grid, near, which, noise.prior.grids.lattice)
 
 
 def _weigh_level(noise: Levels, counts: LineCounts) -> NDArray[np.float64]:
     """Return the log likelihood of a level that all columns have, up to a constant."""
-    grids = noise.prior.grids
-    of_rows = grids.rows[noise.row_classes[0]] + noise.offset
-    occurring, of_jumps = ranks(noise.jumps)
-    uncovered, covered = count_groups(counts, of_jumps, len(occurring))
-    odds = np.add.outer(np.zeros(len(occurring)), of_rows)
-    log_weights: NDArray[np.float64] = counts.n_ones.sum() * grids.columns
-    log_weights -= sum_softplus(uncovered, odds, grids.columns)
-    log_weights -= sum_softplus(covered, odds + grids.jumps[occurring][:, None], grids.columns)
-    return log_weights
+    odds, of_jumps = _odds_by_jump(noise)
+    return _weigh(noise, counts, of_jumps, odds, noise.prior.grids.columns)
 
 
 def _weigh_jump(noise: Levels, counts: LineCounts) -> NDArray[np.float64]:
     """Return the log likelihood of a jump that all columns have, up to a constant."""
-    grids = noise.prior.grids
-    of_rows = grids.rows[noise.row_classes[0]] + noise.offset
-    occurring, of_columns = ranks(noise.columns)
-    _, covered = count_groups(counts, of_columns, len(occurring))
-    odds = np.add.outer(grids.columns[occurring], of_rows)
-    log_weights: NDArray[np.float64] = counts.n_ones[1].sum() * grids.jumps
-    log_weights -= sum_softplus(covered, odds, grids.jumps)
+    odds, of_columns = _odds_by_column(noise)
+    return _weigh(noise, counts, of_columns, odds, noise.prior.grids.jumps)
+
+
+def _weigh_offsets(
+    noise: Levels, counts: LineCounts, offsets: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the log likelihood of offsets given all levels, up to a constant."""
+    grids, (levels, jumps, of_columns) = noise.prior.grids, noise.column_classes
+    of_rows = grids.rows[noise.row_classes[0]]
+    odds = _log_odds(grids.columns[levels], of_rows, grids.jumps[jumps][:, None])
+    return _weigh(noise, counts, of_columns, odds, offsets)
+
+
+def _weigh(
+    noise: Levels, counts: LineCounts, of_lines: Index, odds: NDArray[np.float64],
+    grid: NDArray[np.float64],
+) -> NDArray[np.float64]:  # fmt: skip
+    log_weights: NDArray[np.float64] = weigh_common(
+        *counts, of_lines, odds, grid, tuple(noise.prior.grids.lattice)
+    )
     return log_weights
+
+
+# --- log odds without the level in question, as level_weights.py takes them --------------------
+
+
+def _odds_by_jump(noise: Levels) -> tuple[NDArray[np.float64], Index]:
+    """Return log odds without the level of the column, and the number of every column's jump."""
+    grids, (occurring, of_jumps) = noise.prior.grids, ranks(noise.jumps)
+    of_rows = grids.rows[noise.row_classes[0]]
+    offsets = np.full(len(occurring), noise.offset)
+    return _log_odds(offsets, of_rows, grids.jumps[occurring][:, None]), of_jumps
+
+
+def _odds_by_column(noise: Levels) -> tuple[NDArray[np.float64], Index]:
+    """Return log odds without the jump, and the number of every column's level."""
+    grids, (occurring, of_columns) = noise.prior.grids, ranks(noise.columns)
+    of_rows = grids.rows[noise.row_classes[0]]
+    odds = _log_odds(grids.columns[occurring] + noise.offset, of_rows, 0.0)
+    odds[:, :, 0] = -np.inf  # a jump does not matter without cover
+    return odds, of_columns
+
+
+def _log_odds(
+    of_lines: NDArray[np.float64], of_classes: NDArray[np.float64],
+    jumps: NDArray[np.float64] | float,
+) -> NDArray[np.float64]:  # fmt: skip
+    """Return log odds by group of lines, class of their columns, and cover."""
+    odds = np.empty((len(of_lines), len(of_classes), 2))
+    np.add(of_lines[:, None], of_classes, out=odds[:, :, 0])
+    np.add(odds[:, :, 0], jumps, out=odds[:, :, 1])
+    return odds
+
+
+# --- the offset, and shifts --------------------------------------------------------------------
 
 
 def _moved(noise: Levels, counts: LineCounts, prior: Effects, uniforms: list[float]) -> Levels:
@@ -222,22 +263,8 @@ def _moved(noise: Levels, counts: LineCounts, prior: Effects, uniforms: list[flo
     some = grids.offsets[first:last]
     if len(some) > 1:
         log_weights = _weigh_offsets(noise, counts, some)
-        noise = noise.with_offset(first + _pick(log_weights, uniforms[LevelIndex.OFFSET]))
+        noise = noise.with_offset(first + pick(log_weights, uniforms[LevelIndex.OFFSET]))
     return _shifted(noise, uniforms)
-
-
-def _weigh_offsets(
-    noise: Levels, counts: LineCounts, offsets: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the log likelihood of offsets given all levels, up to a constant."""
-    log_weights: NDArray[np.float64] = counts.n_ones.sum() * offsets
-    _, _, of_columns = noise.column_classes
-    n_classes = noise.log_odds.shape[1]
-    groups = count_groups(counts, of_columns, n_classes)
-    for covered, n in enumerate(groups):
-        odds = noise.log_odds[:, :, covered].T - noise.offset
-        log_weights -= sum_softplus(n, np.ascontiguousarray(odds), offsets)
-    return log_weights
 
 
 def _fine(grids: Grids) -> int:
@@ -256,51 +283,13 @@ def _shifted(noise: Levels, uniforms: list[float]) -> Levels:
     grids, hyper = noise.prior.grids, noise.hyper
     if not noise.prior.rows or grids.steps.of_columns == 0:
         return noise
-    rows, columns = noise.rows.astype(np.int64), noise.columns.astype(np.int64)
-    shifts = _possible_shifts(noise, rows, columns)
-    downs, ups, _ = np.array(shifts).T
-    of_columns = grids.of_columns[hyper.column_mean + ups, hyper.column_spread]
-    log_priors = _log_priors(rows, grids.of_rows[[hyper.row_spread]], -downs)
-    log_priors += _log_priors(columns, of_columns, ups)
-    down, up, aside = shifts[_pick(log_priors, uniforms[LevelIndex.SHIFT])]
+    rows, columns = (np.asarray(part, np.int64) for part in (noise.rows, noise.columns))
+    down, up, aside = draw_shift(
+        rows, columns, grids.of_rows[hyper.row_spread], grids.of_columns, hyper.column_mean,
+        hyper.column_spread, hyper.offset, len(grids.offsets), *grids.steps,
+        uniforms[LevelIndex.SHIFT],
+    )  # fmt: skip
     if down == up == aside == 0:
         return noise
     hyper = hyper._replace(column_mean=hyper.column_mean + up, offset=hyper.offset + aside)
     return noise.with_both(rows - down, columns + up, hyper)
-
-
-def _possible_shifts(noise: Levels, rows: Index, columns: Index) -> list[tuple[int, int, int]]:
-    """Return by how many steps rows can go down, columns up and the offset up, sums unchanged."""
-    grids, hyper = noise.prior.grids, noise.hyper
-    of_columns, of_rows = grids.steps
-    low, high = int(columns.min()), int(columns.max())
-    lowest, highest = int(rows.min()), int(rows.max())
-    ups = range(-min(low, hyper.column_mean), len(grids.columns) - max(high, hyper.column_mean))
-    asides = [0]
-    if of_rows:
-        before, after = hyper.offset // of_rows, (len(grids.offsets) - 1 - hyper.offset) // of_rows
-        asides = list(range(-before, after + 1))
-    return [
-        (down, up, aside * of_rows)
-        for up in ups
-        for aside in asides
-        for down in [up * of_columns + aside]
-        if highest - len(grids.rows) < down <= lowest
-    ]
-
-
-def _log_priors(
-    levels: Index, log_prior: NDArray[np.float64], shifts: Index
-) -> NDArray[np.float64]:
-    """Return the log prior of all lines after each shift; every shift may have its own prior."""
-    numbers = np.bincount(levels)
-    occurring = np.flatnonzero(numbers)
-    which = np.arange(len(log_prior))[:, None]
-    after: NDArray[np.float64] = log_prior[which, occurring + shifts[:, None]]
-    return after @ numbers[occurring].astype(np.float64)
-
-
-def _pick(log_weights: NDArray[np.float64], u: float) -> int:
-    """Draw a position with probability proportional to the exponential of its weight."""
-    cumulated = np.cumsum(np.exp(log_weights - log_weights.max()))
-    return int(min(np.searchsorted(cumulated, u * cumulated[-1], "right"), len(cumulated) - 1))

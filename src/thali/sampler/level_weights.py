@@ -1,0 +1,169 @@
+# Compiled code: Numba checks the types, and has no keyword arguments; hence these settings.
+# mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
+"""Terms log(1 + exp(log odds)) of likelihoods of levels, and draws by weight.
+
+Log odds are given without the level in question, ``(n_groups, n_classes, 2)``: by group of lines,
+class of their columns, and cover. Where they do not depend on the level, as those of entries
+without cover do not depend on a jump, they are minus infinity, and such entries do not count.
+
+If the grids have a lattice (:class:`thali.model.level_grids.Lattice`), the terms are read from its
+table. It comes as a plain tuple: named ones cost microseconds per call.
+"""
+
+from __future__ import annotations
+
+from math import exp, floor, log1p
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from thali._jit import inlined, jit
+from thali.sampler.level_counts import add_groups
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thali.bits import Index
+
+    Points: TypeAlias = tuple[NDArray[np.float64], float, float]
+
+BLOCK = 8
+"""Levels that are computed at once, in the lanes of a processor's vectors."""
+
+
+@inlined
+def _softplus(x: float) -> float:
+    return max(x, 0.0) + log1p(exp(-abs(x)))
+
+
+@inlined
+def _place(x: float, points: Points) -> int:
+    """Return the number of a point of the lattice."""
+    return floor((x - points[2]) * points[1] + 0.5)
+
+
+@jit
+def _steps(grid: NDArray[np.float64], points: Points) -> Index:
+    """Return how many points of the lattice every level is above the first."""
+    steps = np.empty(grid.shape[0], np.int64)
+    for level in range(grid.shape[0]):
+        steps[level] = floor((grid[level] - grid[0]) * points[1] + 0.5)
+    return steps
+
+
+@jit
+def _fill_terms(
+    x: float, grid: NDArray[np.float64], steps: Index, points: Points, out: NDArray[np.float64]
+) -> None:
+    """Write the term of every level at log odds ``x``."""
+    if points[0].shape[0]:
+        terms = points[0][_place(x + grid[0], points) :]
+        for level in range(grid.shape[0]):
+            out[level] = terms[steps[level]]
+    else:
+        for level in range(grid.shape[0]):
+            out[level] = _softplus(x + grid[level])
+
+
+@jit
+def tables_of_terms(
+    odds: NDArray[np.float64], grid: NDArray[np.float64], known: NDArray[np.uint32], points: Points
+) -> tuple[
+    NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]
+]:  # fmt: skip
+    """Return the tables of :class:`thali.sampler.level_likelihoods.Likelihoods`, and the grid.
+
+    All have room for a block that begins at the last level.
+    """
+    n_tables, n_classes, _ = odds.shape
+    n_levels = grid.shape[0]
+    steps = _steps(grid, points)
+    covered = np.zeros((n_tables, n_classes, n_levels + BLOCK))
+    change = np.zeros((n_tables, n_classes, n_levels + BLOCK))
+    common = np.zeros((n_tables, n_levels + BLOCK))
+    for t in range(n_tables):
+        for c in range(n_classes):
+            _fill_terms(odds[t, c, 1], grid, steps, points, covered[t, c])
+            if odds[t, c, 0] > -np.inf:
+                _fill_terms(odds[t, c, 0], grid, steps, points, change[t, c])
+            n = np.float64(known[0, c]) if known.shape[0] == 1 else 0.0
+            for level in range(n_levels):
+                change[t, c, level] -= covered[t, c, level]
+                common[t, level] += n * covered[t, c, level]
+        common[t, n_levels:] = np.inf  # there are no such levels
+    with_room = np.zeros(n_levels + BLOCK)
+    with_room[:n_levels] = grid
+    return covered, change, common, with_room
+
+
+@jit
+def weigh_common(
+    uncovered: NDArray[np.uint32], known: NDArray[np.uint32], n_ones: Index, of_lines: Index,
+    odds: NDArray[np.float64], grid: NDArray[np.float64], points: Points,
+) -> NDArray[np.float64]:  # fmt: skip
+    """Return the log likelihood of levels that all lines have in common, up to a constant.
+
+    The first three arguments are those of :class:`thali.engines.base.LineCounts`; ``of_lines`` is
+    the group of every line.
+    """
+    groups = add_groups(uncovered, known, of_lines, odds.shape[0])
+    weights = np.zeros(grid.shape[0])
+    if points[0].shape[0]:
+        _subtract_points(groups.ravel(), odds.ravel(), grid, points, weights)
+    else:
+        _subtract_terms(groups.ravel(), odds.ravel(), grid, weights)
+    for k in range(2):
+        if odds[0, 0, k] > -np.inf:
+            total = np.float64(n_ones[k].sum())
+            for level in range(grid.shape[0]):
+                weights[level] += total * grid[level]
+    return weights
+
+
+@jit
+def _subtract_points(
+    counts: Index, odds: NDArray[np.float64], grid: NDArray[np.float64], points: Points,
+    weights: NDArray[np.float64],
+) -> None:  # fmt: skip
+    """Subtract counts times terms, with the counts added up first: many classes share log odds."""
+    totals = np.zeros(points[0].shape[0])
+    places = np.empty(counts.shape[0], np.int64)
+    n_places = 0
+    for cell in range(counts.shape[0]):
+        if counts[cell] and odds[cell] > -np.inf:
+            place = _place(odds[cell] + grid[0], points)
+            if totals[place] == 0.0:
+                places[n_places] = place
+                n_places += 1
+            totals[place] += counts[cell]
+    steps = _steps(grid, points)
+    for place in places[:n_places]:
+        n, terms = totals[place], points[0][place:]
+        for level in range(grid.shape[0]):
+            weights[level] -= n * terms[steps[level]]
+
+
+@jit
+def _subtract_terms(
+    counts: Index, odds: NDArray[np.float64], grid: NDArray[np.float64],
+    weights: NDArray[np.float64],
+) -> None:  # fmt: skip
+    for cell in range(counts.shape[0]):
+        if counts[cell] and odds[cell] > -np.inf:
+            for level in range(grid.shape[0]):
+                weights[level] -= counts[cell] * _softplus(odds[cell] + grid[level])
+
+
+@jit
+def pick(log_weights: NDArray[np.float64], u: float) -> int:
+    """Draw a position with probability proportional to the exponential of its weight."""
+    largest = log_weights.max()
+    cumulated = np.empty(log_weights.shape[0])
+    total = 0.0
+    for k in range(log_weights.shape[0]):
+        total += exp(log_weights[k] - largest)
+        cumulated[k] = total
+    for k in range(log_weights.shape[0] - 1):
+        if cumulated[k] > u * total:
+            return k
+    return log_weights.shape[0] - 1
