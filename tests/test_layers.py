@@ -13,7 +13,7 @@ from thali._jit import KERNEL_FILES
 
 PACKAGE = Path(thali.__file__).parent
 LAYERS = [
-    {"_jit", "defaults", "sentences", "sites"},
+    {"_jit", "datasets", "defaults", "sentences", "sites"},
     {"errors"},
     {"checks", "progress"},
     {"streams", "threads"},
@@ -29,8 +29,9 @@ LAYERS = [
     {"inference"},
     {"estimator", "single_cell"},
     {"plots"},
-    {"report"},
+    {"report", "pl", "tl"},
     {"cli"},
+    {"__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 

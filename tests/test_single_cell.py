@@ -15,7 +15,7 @@ from thali.data import BinaryTensor, entries
 from thali.data.readers import cell_blocks
 from thali.data.readers.cells import read_anndata
 from thali.data.readers.files import read
-from thali.errors import EngineUnavailable
+from thali.errors import MissingLibrary
 from thali.trace import Settings
 
 with warnings.catch_warnings():
@@ -380,7 +380,7 @@ def test_scanpy_takes_the_memberships():
 def test_without_anndata(monkeypatch):
     """The sentence says what to install."""
     monkeypatch.setitem(sys.modules, "anndata", None)
-    with pytest.raises(EngineUnavailable, match=r'pip install "thali\[anndata\]"'):
+    with pytest.raises(MissingLibrary, match=r'pip install "thali\[anndata\]"'):
         thali.tl.factorize(None)
 
 

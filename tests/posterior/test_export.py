@@ -13,7 +13,7 @@ from support.chains import NO_MOVES
 from thali import BinaryTensor
 from thali.bits import PackedTensor
 from thali.bits.tensor import unfold_back
-from thali.errors import EngineUnavailable
+from thali.errors import MissingLibrary
 from thali.model import Beta, Gamma, Model
 from thali.posterior import export
 from thali.posterior.export import factors_of, to_datatree, to_inferencedata
@@ -377,12 +377,12 @@ def test_older_arviz_writes_what_is_read_again(tmp_path):
 def test_arviz_one_has_no_inference_data():
     """The error says what to use instead."""
     needs_arviz(1, 99)
-    with pytest.raises(EngineUnavailable, match=r"no InferenceData any more; use to_datatree\(\)"):
+    with pytest.raises(MissingLibrary, match=r"no InferenceData any more; use to_datatree\(\)"):
         to_inferencedata(posterior("buffet"))
 
 
 def test_a_missing_library_is_named(monkeypatch):
     """With the extra that installs it."""
     monkeypatch.setitem(__import__("sys").modules, "xarray", None)
-    with pytest.raises(EngineUnavailable, match=r'xarray is needed .* "thali\[bayes\]"'):
+    with pytest.raises(MissingLibrary, match=r'xarray is needed .* "thali\[bayes\]"'):
         to_datatree(posterior("buffet"))

@@ -17,7 +17,7 @@ import numpy as np
 
 import thali
 from thali.bits.tensor import unfold_back
-from thali.errors import EngineUnavailable, require
+from thali.errors import MissingLibrary, require
 from thali.model import Effects
 from thali.posterior.levels import in_log_odds
 
@@ -186,7 +186,7 @@ def to_inferencedata(posterior: Posterior, *, factors: bool = True, data: bool =
 
     Raises
     ------
-    EngineUnavailable
+    MissingLibrary
         If ArviZ is missing, or is 1.0 or later.
     """
     with warnings.catch_warnings():
@@ -198,7 +198,7 @@ def to_inferencedata(posterior: Posterior, *, factors: bool = True, data: bool =
             f"ArviZ {arviz.__version__} is installed, which has no InferenceData any more; use "
             "to_datatree(), whose result it accepts directly, or install 'arviz<1'."
         )
-        raise EngineUnavailable(msg, name="arviz")
+        raise MissingLibrary(msg, name="arviz")
     return arviz.InferenceData.from_datatree(to_datatree(posterior, factors=factors, data=data))
 
 
