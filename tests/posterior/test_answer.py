@@ -9,12 +9,12 @@ import thali
 from thali.cli.messages import CommandFace
 from thali.model import FixedRates
 from thali.posterior.answer import (
-    _duration,
     _numbers,
     _quantity,
     answer,
     in_words,
 )
+from thali.posterior.answer_words import _duration
 from thali.posterior.remarks import same_rows, same_rows_in_words, start_in_words
 from thali.sampler import Attempted, Tried
 

@@ -7,7 +7,8 @@ import pytest
 
 import thali
 from support.made import made, with_effects
-from thali.posterior.answer import answer, in_words, spreads_in_words
+from thali.posterior.answer import answer, in_words
+from thali.posterior.answer_words import spreads_in_words
 from thali.posterior.beyond import NOTHING, Beyond, beyond_in_words
 from thali.sampler import Attempted, Tried
 

@@ -21,6 +21,7 @@ from thali.plots.canvas import (
     small_bar,
 )
 from thali.plots.labels import Labels, draw_strip
+from thali.sentences import numbered
 from thali.views.aligned import names, word
 
 if TYPE_CHECKING:
@@ -165,7 +166,8 @@ def components(
         ax.set_title(f"top {n_top} of each component", fontsize="small", loc="left")
     users = shown.factors[0].sizes()[columns]
     is_roomy = place_points(ax, "x", len(columns)) >= _ROOM_FOR_COUNTS
-    texts = [f"{k}\n({n})" if is_roomy else str(k) for k, n in zip(columns, users, strict=True)]
+    numbers = [numbered(int(k)) for k in columns]
+    texts = [f"{k}\n({n})" if is_roomy else str(k) for k, n in zip(numbers, users, strict=True)]
     ax.set_xticks(range(len(columns)), texts, fontsize="small")
     ax.set_xlabel("component\n(number of rows)" if is_roomy else "component")
     return ax
@@ -218,7 +220,7 @@ def overlap(posterior: Posterior, *, mode: int = 1, ax: Axes | None = None) -> A
     image.set_cmap(probability_map().with_extremes(bad=(0.0, 0.0, 0.0, 0.0)))  # diagonal
     _write_counts(ax, [both.shared[m][np.ix_(order, order)] for m in (0, mode)], table)
     name_places(ax, "y", titles)
-    name_places(ax, "x", [str(k) for k in order])
+    name_places(ax, "x", [str(numbered(int(k))) for k in order])
     ax.set_xlabel("component\nshared rows below the diagonal, shared columns above")
     return ax
 
