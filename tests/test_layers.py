@@ -25,7 +25,7 @@ LAYERS = [
     {"sampler"},
     {"trace"},
     {"workers", "posterior"},
-    {"views", "execution", "estimator_rows"},
+    {"views", "execution", "estimator_rows", "single_cell_genes"},
     {"inference"},
     {"estimator", "single_cell"},
     {"plots"},

@@ -14,12 +14,13 @@ from support.made import SHAPE, made, with_effects
 from thali.errors import NotConverged
 from thali.posterior.answer import answer
 from thali.posterior.beyond import NOTHING
+from thali.posterior.diagnostics import in_words
 from thali.posterior.verdict import Disagreement, TooCorrelated
 from thali.report import table as tables
 from thali.report import write
 from thali.report.charts import bars, thinned
 from thali.report.effects import effects_section
-from thali.report.facts import BY, PAGE, details, facts, headline, quantity_words
+from thali.report.facts import BY, PAGE, details, facts, headline
 from thali.report.sections import answer as answer_section
 from thali.report.sections import chains
 from thali.sampler import Attempted, Tried
@@ -315,17 +316,16 @@ def test_densities_have_words(build):
     """A verdict about the density of a mode does not name it as in the code."""
     data = thali.simulate((8, 9), 2, spurious=0.05, seed=1)
     posterior = build(data.tensor, data.factors, modes=("obs", "mode_1"))
-    words = quantity_words(posterior)
-    assert words["density_mode_1"] == "the density of columns"
-    assert words["co_membership"] == "which rows share components"
-    assert set(words) >= set(posterior.summary().index)
+    assert in_words("density_mode_1") == "the density of columns"
+    assert in_words("co_membership") == "which rows share components"
+    assert all(in_words(name) != name for name in posterior.summary().index)
     differ = Disagreement(2, 50, {"density_mode_1": 1.1}, (2.0, 2.0), 1500)
-    told = differ.sentence(PAGE, words)
+    told = differ.sentence(PAGE)
     assert "about the density of columns (R-hat 1.10): " in told
     assert "Go on to 100 draws per chain, sample anew with a longer warm-up (3,000 sweeps)" in told
     alone = Disagreement(1, 50, {"density_mode_1": 1.1}, (2.0,), 50)
-    assert "only several chains (4 chains) can show" in alone.sentence(PAGE, words)
-    slow = TooCorrelated(2, 50, {"density_mode_1": 9.0}).sentence(PAGE, words)
+    assert "only several chains (4 chains) can show" in alone.sentence(PAGE)
+    slow = TooCorrelated(2, 50, {"density_mode_1": 9.0}).sentence(PAGE)
     assert "for the density of columns, where" in slow
 
 

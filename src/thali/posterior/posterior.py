@@ -226,13 +226,24 @@ class Posterior(Predictions, Trust, Found):
 
     # --- other libraries -----------------------------------------------------------------------
 
-    def to_datatree(self, *, factors: bool = True, data: bool = True) -> xr.DataTree:
+    def to_datatree(
+        self, *, factors: bool = True, data: bool = True, entries: int = 1000
+    ) -> xr.DataTree:
         """Return the posterior as a DataTree, as ArviZ 1.x expects it (needs ``thali[bayes]``).
+
+        With it, ``arviz.loo(posterior.to_datatree())`` scores how well single entries are
+        predicted from all others, in ArviZ 1.x. For ArviZ below 1.0, which is what Python 3.11
+        installs, use :meth:`to_inferencedata`.
 
         Parameters
         ----------
         factors, data
             Whether to include the packed factors of all draws, and the data.
+        entries
+            Number of known entries whose log likelihood and replicates are included in the groups
+            ``log_likelihood`` and ``posterior_predictive``. If there are more, some are chosen,
+            always the same. The unit is an entry: every row has memberships of its own, so that
+            leaving out a whole row changes a draw too much.
 
         Examples
         --------
@@ -243,11 +254,22 @@ class Posterior(Predictions, Trust, Found):
         from thali.posterior.export import to_datatree  # noqa: PLC0415
 
         self._need_draws()
-        return to_datatree(self, factors=factors, data=data)
+        return to_datatree(self, factors=factors, data=data, entries=entries)
 
-    def to_inferencedata(self, *, factors: bool = True, data: bool = True) -> Any:
-        """Return the posterior as InferenceData, for ArviZ below 1.0 (needs ``thali[bayes]``)."""
+    def to_inferencedata(
+        self, *, factors: bool = True, data: bool = True, entries: int = 1000
+    ) -> Any:
+        """Return the posterior as InferenceData, for ArviZ below 1.0 (needs ``thali[bayes]``).
+
+        The groups are those of :meth:`to_datatree`, so that ``arviz.plot_trace`` and
+        ``arviz.loo`` take it.
+
+        Parameters
+        ----------
+        factors, data, entries
+            As for :meth:`to_datatree`.
+        """
         from thali.posterior.export import to_inferencedata  # noqa: PLC0415
 
         self._need_draws()
-        return to_inferencedata(self, factors=factors, data=data)
+        return to_inferencedata(self, factors=factors, data=data, entries=entries)
