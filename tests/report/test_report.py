@@ -217,9 +217,9 @@ def test_starts_are_on_the_page(build):
     lines = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in table.split("<tr>")[1:]]
     assert lines == [
         ["chain", "stage", "components", "log evidence"],
-        ["0", "best of 2 starts", "3", "-1,259.1"],
-        ["0", "all together", "2", "-1,246.1"],
-        ["0", "after 2 rounds of removing and regrowing", "4", "-1,246.0"],
+        ["1", "best of 2 starts", "3", "-1,259.1"],
+        ["1", "all together", "2", "-1,246.1"],
+        ["1", "after 2 rounds of removing and regrowing", "4", "-1,246.0"],
     ]
 
 
@@ -241,11 +241,11 @@ def test_starts_on_trial_are_on_the_page(build):
     lines = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in table.split("<tr>")[1:]]
     assert lines == [
         ["chain", "stage", "components", "log evidence", "log score", "gain"],
-        ["0", "effects first: best of 1 start", "2", "-1,300.0", "", ""],
-        ["0", "components first: best of 1 start", "3", "-1,259.1", "", ""],
-        ["0", "no component: on trial", "0", "-1,400.0", "-0.5000", "+0.0010 ± 0.0020"],
-        ["0", "components first: on trial", "3", "-1,259.1", "-0.4000", "+0.1000 ± 0.0100"],
-        ["0", "effects first: on trial, and chosen", "2", "-1,300.0", "-0.4100",
+        ["1", "effects first: best of 1 start", "2", "-1,300.0", "", ""],
+        ["1", "components first: best of 1 start", "3", "-1,259.1", "", ""],
+        ["1", "no component: on trial", "0", "-1,400.0", "-0.5000", "+0.0010 ± 0.0020"],
+        ["1", "components first: on trial", "3", "-1,259.1", "-0.4000", "+0.1000 ± 0.0100"],
+        ["1", "effects first: on trial, and chosen", "2", "-1,300.0", "-0.4100",
          "+0.0900 ± 0.0100"],
     ]  # fmt: skip
 
@@ -309,7 +309,7 @@ def test_verdict_is_on_the_page(build, tmp_path):
     assert "Go on to 400 draws per chain." in told
     assert "resume(" not in text
     assert "draws that cannot be trusted yet" in told
-    assert "<b>Certainty</b> is the mean of these probabilities over everything that" in text
+    assert "<b>Certainty</b> is the mean probability of everything that the point estimate" in text
 
 
 def test_densities_have_words(build):

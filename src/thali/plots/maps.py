@@ -23,6 +23,7 @@ from thali.plots.canvas import (
 from thali.plots.labels import Labels, draw_strip
 from thali.sentences import numbered
 from thali.views.aligned import names, word
+from thali.views.lift import lifts, ranked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -122,8 +123,9 @@ def components(
     posterior
         A :class:`~thali.Posterior`.
     n_top
-        Show only columns that are among the ``n_top`` most probable of some component. By
-        default, all columns are shown if there are at most 60, and otherwise the top 8.
+        Show only columns that are among the ``n_top`` most probable of some component; of those
+        that tie, the most distinctive ones. By default, all columns are shown if there are at
+        most 60, and otherwise the top 8.
     mode
         The mode whose rows are the columns.
     ax
@@ -152,7 +154,8 @@ def components(
         n_top = 8
     p = shown.probabilities[mode]
     if n_top is not None:
-        rows = _among_the_top(rows, p, count("n_top", n_top, least=1))
+        n_top = count("n_top", n_top, least=1)
+        rows = _among_the_top(rows, p, lifts(posterior.tensor, shown.factors, mode), n_top)
     height = height_for(len(rows), are_named=len(rows) <= MOST_NAMES)
     ax = one_axes(ax, (2.9 + 0.34 * shown.n_components, height + 1.0))
     if shown.n_components == 0:
@@ -269,9 +272,11 @@ def _write_counts(ax: Axes, shared: list[Index], table: NDArray[np.float64]) -> 
             ax.text(j, i, text, ha="center", va="center", fontsize="x-small", color=colour)
 
 
-def _among_the_top(rows: Index, p: NDArray[np.float64], n_top: int) -> Index:
+def _among_the_top(
+    rows: Index, p: NDArray[np.float64], lift: NDArray[np.float64], n_top: int
+) -> Index:
     """Keep only rows that are among the most probable of some component, in their order."""
-    best = np.argsort(-p, axis=0, kind="stable")[:n_top]
+    best = ranked(p, lift)[:n_top]
     is_top = np.zeros(p.shape, np.bool_)
     np.put_along_axis(is_top, best, True, axis=0)
     is_kept = np.any(is_top & (p > 0.0), axis=1, keepdims=True)[:, 0]

@@ -99,6 +99,8 @@ def shared_in_words(found: dict[str, Any]) -> str:
 def coverage_in_words(found: dict[str, Any]) -> str:
     """Say which share of the ones the components explain, and which rows and columns have none."""
     covers = found["coverage"]
+    if found["n_components"]["interval"][1] == 0:
+        return "Without components, no entry is covered."
     words = mode_words(found["modes"])
     explained = covers["ones_explained"]["mean"]
     ones = "There are no ones"

@@ -10,7 +10,7 @@ from thali.bits.words import overlaps
 from thali.checks import count
 from thali.sentences import numbered
 from thali.views.aligned import components, likely, names
-from thali.views.lift import lifts
+from thali.views.lift import lifts, ranked
 from thali.views.order import check_mode
 
 if TYPE_CHECKING:
@@ -221,12 +221,8 @@ def _top(
     lift: NDArray[np.float64],
     n_top: int,
 ) -> list[Member]:
-    """List the rows of a component by probability, and those that tie by lift.
-
-    Probabilities tie if they do not differ in two decimals, as they are shown. Rows of probability
-    zero are left out.
-    """
-    best = np.lexsort((-lift, -probabilities.round(2)))
+    """List the rows of a component, ranked; those of probability zero are left out."""
+    best = ranked(probabilities, lift)
     best = best[probabilities[best] > 0.0][:n_top]
     return [
         Member(

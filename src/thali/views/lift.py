@@ -59,3 +59,23 @@ def lifts(tensor: PackedTensor, factors: Sequence[Factor], mode: int) -> NDArray
     share_inside = (inside + _HALF) / (n_inside + 2 * _HALF)
     share_outside = (all_ones - inside + _HALF) / (n_all - n_inside + 2 * _HALF)
     return np.asarray(share_inside / share_outside, np.float64)
+
+
+def ranked(probabilities: NDArray[np.float64], lift: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the rows of a mode by probability, and those that tie by lift, for each component.
+
+    Probabilities tie if they do not differ in two decimals, as they are shown.
+
+    Parameters
+    ----------
+    probabilities, lift
+        ``(n_rows, n_components)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ranked(np.array([[0.4], [1.0], [0.999]]), np.array([[9.0], [2.0], [3.0]])).ravel().tolist()
+    [2, 1, 0]
+    """
+    order: NDArray[np.int64] = np.lexsort((-lift, -probabilities.round(2)), axis=0)
+    return order
