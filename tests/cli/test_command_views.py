@@ -187,12 +187,16 @@ def test_summary_with_row_and_column_effects(run, table, tmp_path):
 
 @pytest.mark.parametrize("name", ["agree", "differ"])
 def test_summary_for_people(run, finished, name):
-    """The five lines, the start, the table of probabilities, and a line for every quantity."""
+    """The lines, the start, probabilities, chains one by one, and a line for every quantity."""
     code, out, err = run("summary", finished / name)
     assert code == 0
     assert err.count("\n") == (name == "differ")
-    answer, probabilities, quantities, moves = out.split("\n\n")
-    assert len(answer.splitlines()) == (6 if name == "agree" else 7)
+    answer, probabilities, chains, quantities, moves = out.split("\n\n")
+    are_apart = "The 2 chains disagree: chain 1 has " in answer
+    assert are_apart == (name == "differ")
+    assert len(answer.splitlines()) == (7 if name == "agree" else 9)
+    assert [line.split()[0] for line in chains.splitlines()] == ["chain", "1", "2"]
+    assert len({len(line) for line in chains.splitlines()}) == 1
     assert ("Before its first sweep, each chain grew " in answer) == (name == "differ")
     assert answer.splitlines()[0] == str(finished / name)
     head, *lines = probabilities.splitlines()

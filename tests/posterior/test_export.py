@@ -387,3 +387,43 @@ def test_a_missing_library_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "xarray", None)
     with pytest.raises(MissingLibrary, match=r'xarray is needed .* "thali\[bayes\]"'):
         to_datatree(posterior("buffet"))
+
+
+@pytest.mark.parametrize("noise", ["unequal", "effects"])
+def test_entries_are_those_of_the_likelihood(noise):
+    """Summed over all known entries, their log likelihood is that of the draw."""
+    data = thali.simulate((14, 11), 2, spurious=0.05, unknown=0.1, seed=2).tensor
+    few = {"noise": noise, "chains": 2, "warmup": 5, "draws": 4, "seed": 1}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", thali.errors.NotConverged)
+        drawn = thali.sample(data, **few, progress=False)
+    tree = to_datatree(drawn, entries=1000)
+    group = tree["log_likelihood"]
+    assert group["entries"].shape == (2, 4, int((~np.isnan(data)).sum()))
+    np.testing.assert_allclose(group["entries"].sum("entry"), drawn.log_likelihood)
+    at = group["entry_mode_0"].values, group["entry_mode_1"].values
+    np.testing.assert_array_equal(tree["observed_data"]["entries"], data[at])
+    assert set(np.unique(tree["posterior_predictive"]["entries"])) <= {0, 1}
+    some = to_datatree(drawn, entries=20)["log_likelihood"]["entries"]
+    assert 15 <= some.sizes["entry"] <= 20
+    assert some.attrs["n_known"] == group["entries"].sizes["entry"]
+
+
+def test_replicates_have_the_rates_of_the_draw():
+    """Entries are simulated given the draw: as many ones as it predicts, within chance."""
+    drawn = posterior("buffet")
+    tree = to_datatree(drawn, entries=10_000)
+    logs, observed = tree["log_likelihood"]["entries"], tree["observed_data"]["entries"]
+    of_one = np.where(observed == 1, np.exp(logs), 1 - np.exp(logs))
+    replicated = tree["posterior_predictive"]["entries"].values
+    spread = np.sqrt((of_one * (1 - of_one)).sum())
+    assert abs(replicated.sum() - of_one.sum()) < 4.5 * spread
+
+
+def test_older_arviz_leaves_one_out():
+    """``arviz.loo`` runs on what is exported, without more arguments."""
+    needs_arviz(0, 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the draws are few
+        score = arviz().loo(to_inferencedata(posterior("buffet")))
+    assert np.isfinite(score.elpd_loo)
