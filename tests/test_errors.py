@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from thali.errors import EngineUnavailable, NotConverged, TraceMismatch, require
+from thali.errors import EngineUnavailable, MissingLibrary, NotConverged, TraceMismatch, require
 
 
 def test_require_imports():
@@ -14,7 +14,7 @@ def test_require_imports():
 
 def test_require_names_the_extra():
     """A missing module is named together with the command that installs it."""
-    with pytest.raises(EngineUnavailable, match=r'pip install "thali\[cuda12\]"`\.$') as caught:
+    with pytest.raises(MissingLibrary, match=r'pip install "thali\[cuda12\]"`\.$') as caught:
         require("no_such_module", "cuda12")
     assert caught.value.name == "no_such_module"
     assert str(caught.value).startswith("no_such_module is needed here")
@@ -25,7 +25,7 @@ def test_require_broken_module(tmp_path, monkeypatch):
     """A module that fails to import something else is reported with the reason."""
     (tmp_path / "broken_extra.py").write_text("import no_such_library\n")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(EngineUnavailable, match=r"broken_extra .*No module named 'no_such_libr"):
+    with pytest.raises(MissingLibrary, match=r"broken_extra .*No module named 'no_such_libr"):
         require("broken_extra", "cuda12")
 
 
@@ -39,7 +39,12 @@ def test_other_errors_pass(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("kind", "base"),
-    [(EngineUnavailable, ImportError), (TraceMismatch, ValueError), (NotConverged, UserWarning)],
+    [
+        (MissingLibrary, ImportError),
+        (EngineUnavailable, MissingLibrary),
+        (TraceMismatch, ValueError),
+        (NotConverged, UserWarning),
+    ],
 )
 def test_bases(kind, base):
     """Callers who do not know our names can catch the usual ones."""

@@ -15,7 +15,13 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler
 from sklearn.utils import estimator_checks
-from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
+from sklearn.exceptions import SkipTestWarning
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import (
+    check_estimator,
+    estimator_checks_generator,
+    parametrize_with_checks,
+)
 
 import thali
 from thali import inference
@@ -442,3 +448,14 @@ def test_predict_proba_is_about_binary_entries():
     with pytest.raises(AttributeError) as refusal:
         model.predict_proba(np.eye(2))
     assert "use reconstruct() instead" in str(refusal.value.__cause__)
+
+
+def test_the_default_passes_the_suite_and_stays_strict():
+    """Real numbers are refused, and the tags tell scikit-learn's checks not to give any."""
+    with pytest.warns(SkipTestWarning, match="requires input"):
+        results = check_estimator(BooleanFactorization(), on_skip=None)
+    assert all(result["status"] == "passed" for result in results)
+    assert not get_tags(BooleanFactorization()).input_tags.two_d_array
+    assert get_tags(BooleanFactorization(binarize=0.0)).input_tags.two_d_array
+    with pytest.raises(ValueError, match="binarize"):
+        BooleanFactorization().fit(np.array([[0.0, 0.3], [1.0, 0.0]]))

@@ -21,10 +21,6 @@ FILES = {
 }
 
 
-def script(name):
-    return runpy.run_path(str(FOLDER / f"{name}.py"))
-
-
 @pytest.mark.parametrize("name", FILES)
 def test_scripts_write_their_files_again(name, tmp_path):
     """What lies here is what the script makes, byte for byte."""
@@ -33,6 +29,32 @@ def test_scripts_write_their_files_again(name, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted([f"{name}.py", *FILES[name]])
     for file in FILES[name]:
         assert (tmp_path / file).read_bytes() == (FOLDER / file).read_bytes()
+
+
+def test_data_sets_are_those_of_the_files():
+    """``thali.datasets`` returns what lies here, with names; each tells its story."""
+    datasets = thali.datasets
+    for name in ("animals", "roles", "cells"):
+        found = getattr(datasets, name)()
+        pd.testing.assert_frame_equal(found.data, pd.read_csv(FOLDER / f"{name}.csv", index_col=0))
+        assert found.story.endswith(".")
+    baskets = read(FOLDER / "kitchen.basket")
+    table = datasets.kitchen().data[list(baskets.row_names[1])]
+    again = thali.BinaryTensor.from_any(table.to_numpy())
+    for one, other in zip(again.rows(0, 120), baskets.rows(0, 120), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("name", ["roles", "kitchen", "cells"])
+def test_the_truth_fits_the_data(name):
+    """Ones are far more frequent where the planted components are than elsewhere."""
+    data, has, holds, _ = getattr(thali.datasets, name)()
+    assert list(has.index) == list(data.index)
+    assert list(holds.columns) == list(data.columns)
+    is_covered = (has.to_numpy().astype(int) @ holds.to_numpy().astype(int)) > 0
+    is_one = data.to_numpy() > 0
+    assert is_one[is_covered].mean() > 0.8
+    assert is_one[~is_covered].mean() < 0.15
 
 
 def truth_of_roles():
@@ -63,18 +85,14 @@ def planted():
     yield "roles", table, allows.to_numpy(bool)
 
     baskets = read(FOLDER / "kitchen.basket")
-    styles = script("make_kitchen")["STYLES"].values()
-    yield (
-        "kitchen",
-        baskets,
-        np.array([np.isin(baskets.row_names[1], style.split(", ")) for style in styles]),
-    )
+    styles = thali.datasets.kitchen().components[list(baskets.row_names[1])]
+    yield "kitchen", baskets, styles.to_numpy()
 
     counts = pd.read_csv(FOLDER / "cells.csv", index_col=0)
     share = (counts > 0).mean()
     chosen = counts.loc[:, (share > 0.05) & (share < 0.8)] > 0
-    programmes = script("make_cells")["PROGRAMMES"].values()
-    yield "cells", chosen, np.array([chosen.columns.isin(genes.split()) for genes in programmes])
+    programmes = thali.datasets.cells().components[chosen.columns]
+    yield "cells", chosen, programmes.to_numpy()
 
 
 @pytest.mark.parametrize(("data", "truth"), [pytest.param(*p[1:], id=p[0]) for p in planted()])
@@ -90,7 +108,7 @@ def test_what_was_planted_is_found(data, truth):
 def test_cells_have_the_programmes_of_their_type():
     """Every cell has the programme of its type and no other type's."""
     told = pd.read_csv(FOLDER / "cells-types.csv", index_col=0)
-    types = list(script("make_cells")["TYPES"])
+    types = list(told.columns[1:5])
     np.testing.assert_array_equal(told[types].idxmax(axis=1), told["type"])
     assert (told[types].sum(axis=1) == 1).all()
     assert list(told.index) == list(pd.read_csv(FOLDER / "cells.csv", index_col=0).index)

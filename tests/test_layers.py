@@ -13,7 +13,7 @@ from thali._jit import KERNEL_FILES
 
 PACKAGE = Path(thali.__file__).parent
 LAYERS = [
-    {"_jit", "compiling", "defaults", "sentences", "sites"},
+    {"_jit", "compiling", "datasets", "defaults", "sentences", "sites"},
     {"errors"},
     {"checks", "progress"},
     {"streams", "threads"},
@@ -27,12 +27,13 @@ LAYERS = [
     {"running"},
     {"processes"},
     {"workers", "posterior"},
-    {"views", "execution", "estimator_rows"},
+    {"views", "execution", "estimator_rows", "single_cell_genes"},
     {"inference"},
     {"estimator", "single_cell"},
     {"plots"},
-    {"report"},
+    {"report", "pl", "tl"},
     {"cli"},
+    {"__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 

@@ -39,6 +39,7 @@ USUAL = {
     "RunExists": FileExistsError,
     "RunNotFound": FileNotFoundError,
     "EngineUnavailable": ImportError,
+    "MissingLibrary": ImportError,
     "TraceMismatch": ValueError,
     "TraceDamaged": ValueError,
     "NotWritten": OSError,

@@ -15,7 +15,7 @@ from thali.data import BinaryTensor, entries
 from thali.data.readers import cell_blocks
 from thali.data.readers.cells import read_anndata
 from thali.data.readers.files import read
-from thali.errors import EngineUnavailable
+from thali.errors import MissingLibrary
 from thali.trace import Settings
 
 with warnings.catch_warnings():
@@ -380,7 +380,7 @@ def test_scanpy_takes_the_memberships():
 def test_without_anndata(monkeypatch):
     """The sentence says what to install."""
     monkeypatch.setitem(sys.modules, "anndata", None)
-    with pytest.raises(EngineUnavailable, match=r'pip install "thali\[anndata\]"'):
+    with pytest.raises(MissingLibrary, match=r'pip install "thali\[anndata\]"'):
         thali.tl.factorize(None)
 
 
@@ -469,3 +469,29 @@ def test_bad_input_is_one_sentence(case):
         thali.tl.factorize(adata, **arguments)
     assert "\n" not in str(raised.value)
     assert not getattr(adata, "obsm", {})
+
+
+@pytest.mark.parametrize("copy", [False, True])
+def test_raw_counts(copy):
+    """All genes of adata.raw are read; results are stored there, and by name where X has them."""
+    data = thali.simulate((20, 12), 2, spurious=0.05, seed=1).tensor.astype("float32")
+    whole = anndata.AnnData(data)
+    whole.var_names = [f"g{i}" for i in range(12)]
+    whole.var["use"] = np.arange(12) != 3
+    adata = whole[:, [5, 2, 3]].copy()
+    adata.raw = whole
+    few = {"noise": "unequal", "chains": 2, "warmup": 5, "draws": 5, "seed": 1}
+    found = thali.tl.factorize(adata, use_raw=True, mask_var="use", copy=copy, **few)
+    result = found if copy else adata
+    codes = result.raw.varm["thali"]
+    assert codes.shape[0] == 12
+    assert np.isnan(codes[3]).all()
+    assert not np.isnan(np.delete(codes, 3, axis=0)).any()
+    np.testing.assert_array_equal(result.varm["thali"], codes[[5, 2, 3]])
+    if copy:
+        assert "thali" not in adata.raw.varm
+    plain = anndata.AnnData(data)
+    with pytest.raises(ValueError, match="this adata has no .raw"):
+        thali.tl.factorize(plain, use_raw=True)
+    with pytest.raises(ValueError, match="leave one out"):
+        thali.tl.factorize(adata, use_raw=True, layer="counts")

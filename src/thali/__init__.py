@@ -42,12 +42,13 @@ _HOMES = {
 
 _PARTS = {
     "data": "thali.data",
+    "datasets": "thali.datasets",
     "errors": "thali.errors",
     "model": "thali.model",
-    "pl": "thali.plots",
+    "pl": "thali.pl",  # "plots" and "tools", the names that scanpy uses
     "report": "thali.report",
     "sampler": "thali.sampler",
-    "tl": "thali.single_cell",  # "tools", the name that scanpy uses
+    "tl": "thali.tl",
     "views": "thali.views",
 }
 

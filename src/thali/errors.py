@@ -18,6 +18,7 @@ __all__ = [
     "EngineUnavailable",
     "InvalidType",
     "InvalidValue",
+    "MissingLibrary",
     "NotConverged",
     "NotWritten",
     "RunExists",
@@ -105,8 +106,8 @@ class RunNotFound(ThaliError, FileNotFoundError):  # noqa: N818 - as above
     """Raised when a path does not lead to a stored run."""
 
 
-class EngineUnavailable(ThaliError, ImportError):  # noqa: N818 - as above
-    """Raised when an engine or optional feature needs a library or device that is absent."""
+class MissingLibrary(ThaliError, ImportError):  # noqa: N818 - as above
+    """Raised when something needs an optional library that is absent, or another version of it."""
 
     _fields = (*ThaliError._fields, "name")
 
@@ -121,6 +122,10 @@ class EngineUnavailable(ThaliError, ImportError):  # noqa: N818 - as above
     ) -> None:
         super().__init__(given, allowed, remedy, about=about)
         self.name = name
+
+
+class EngineUnavailable(MissingLibrary):
+    """Raised when an engine needs a device, memory or a library that is absent."""
 
 
 class TraceMismatch(ThaliError, ValueError):  # noqa: N818 - as above
@@ -180,7 +185,9 @@ def not_written(error: OSError, what: str, remedy: Phrase) -> NotWritten:
     return kind(f"{what} ({reason})", remedy=remedy, errno=error.errno, strerror=reason)
 
 
-def require(module: str, extra: str) -> ModuleType:
+def require(
+    module: str, extra: str, *, error: type[MissingLibrary] = MissingLibrary
+) -> ModuleType:
     """Import an optional module, or say how to install it.
 
     Parameters
@@ -189,6 +196,8 @@ def require(module: str, extra: str) -> ModuleType:
         Dotted name of the module.
     extra
         Name of the extra of this package that installs it.
+    error
+        Type of the error that is raised if it is missing.
 
     Returns
     -------
@@ -197,14 +206,14 @@ def require(module: str, extra: str) -> ModuleType:
 
     Raises
     ------
-    EngineUnavailable
+    MissingLibrary
         If the module, or another module that it imports, is missing.
     """
     try:
         return import_module(module)
-    except ImportError as error:
-        raise EngineUnavailable(
-            f"{module} is needed here but cannot be imported ({error})",
+    except ImportError as reason:
+        raise error(
+            f"{module} is needed here but cannot be imported ({reason})",
             remedy=f'install it with `pip install "thali[{extra}]"`',
             name=module,
-        ) from error
+        ) from reason

@@ -273,6 +273,9 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
+        # Without a threshold, X must hold zeros and ones: no array of real numbers will do. This
+        # tag is how scikit-learn's checks, which make such arrays, are told not to.
+        tags.input_tags.two_d_array = self.binarize is not None
         return tags
 
 

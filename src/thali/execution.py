@@ -65,9 +65,11 @@ def finish(
     names: Names,
     stores: Sequence[Store],
     is_interrupted: bool,  # noqa: FBT001
+    *,
+    extended_from: int | None = None,
 ) -> Posterior:
     """Make a posterior from the draws; warn if the chains disagree."""
-    posterior = Posterior(settings, tensor, names, stores)
+    posterior = Posterior(settings, tensor, names, stores, extended_from=extended_from)
     if is_interrupted:
         if posterior.n_draws == 0:
             raise KeyboardInterrupt

@@ -194,7 +194,7 @@ def load(path: str | os.PathLike[str], *, partial: bool = False) -> Posterior:
             ),
         )
     tensor, names = run.data()
-    return Posterior(run.settings, tensor, names, stores)
+    return Posterior(run.settings, tensor, names, stores, extended_from=run.extended_from)
 
 
 def resume(
@@ -280,7 +280,7 @@ def resume(
                 )
             run = run.extend(draws)
         drawn = carry_on(run, target, n_workers, reporter, seconds)
-    return finish(run.settings, tensor, names, *drawn)
+    return finish(run.settings, tensor, names, *drawn, extended_from=run.extended_from)
 
 
 def _packed(data: Any, threads: int | None) -> tuple[PackedTensor, Names]:

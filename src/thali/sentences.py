@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 
@@ -52,6 +53,10 @@ class Face:
     def take_draws(self, draws: int) -> str:
         """Return a clause that says how to get more draws per chain."""
         return f"take more draws (draws={draws}, or resume(…, draws={draws}) for a stored run)"
+
+    def one_chain(self, chain: int) -> str:
+        """Return how to look at one chain, given its index (from 0)."""
+        return f"posterior.chain({chain})"
 
 
 PYTHON = Face()
@@ -152,6 +157,17 @@ class TakeDraws:
         return face.take_draws(self.draws)
 
 
+@dataclass(frozen=True)
+class OneChain:
+    """Look at one chain by itself, given its index (from 0)."""
+
+    chain: int
+
+    def on(self, face: Face) -> str:
+        """Return the part in the words of a face."""
+        return face.one_chain(self.chain)
+
+
 class AnyOf:
     """Several clauses; a face shows those whose actions it offers.
 
@@ -193,3 +209,68 @@ def say(phrase: Phrase, face: Face = PYTHON) -> str:
 def capitalized(clause: str) -> str:
     """Return a clause with its first letter in upper case."""
     return f"{clause[:1].upper()}{clause[1:]}"
+
+
+# --- numbers and nouns ---------------------------------------------------------------------
+
+
+def numbered(index: int) -> int:
+    """Return the number of a chain or component as every face shows it: counted from 1.
+
+    Indices in Python, of arrays and of arguments, are counted from 0.
+    """
+    return index + 1
+
+
+def n_of(number: int, noun: str) -> str:
+    """Write a number with its noun in the singular or plural.
+
+    Examples
+    --------
+    >>> n_of(1, "component"), n_of(12000, "entry")
+    ('1 component', '12,000 entries')
+    """
+    return f"1 {noun}" if number == 1 else f"{number:,} {plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """Return the plural of a noun; nouns that end in "s" are taken for plurals.
+
+    Examples
+    --------
+    >>> [plural(noun) for noun in ("row", "obs", "var", "genes", "entry", "day", "box")]
+    ['rows', 'obs', 'vars', 'genes', 'entries', 'days', 'boxes']
+    """
+    if noun.endswith("s") or not noun[-1:].isalpha():
+        return noun
+    if noun.endswith("y") and noun[-2:-1] not in tuple("aeiou"):
+        return f"{noun[:-1]}ies"
+    return f"{noun}es" if noun.endswith(("x", "z", "ch", "sh")) else f"{noun}s"
+
+
+def mode_words(mode_names: Sequence[str]) -> list[str]:
+    """Return the word for one row of each mode: its name, or row, column, layer without one.
+
+    Examples
+    --------
+    >>> mode_words(["user", "mode_1"]), mode_words(["mode_0", "mode_1", "mode_2", "mode_3"])[2:]
+    (['user', 'column'], ['layer', 'mode-3 row'])
+    """
+    return [
+        name if name != f"mode_{mode}" else _WORDS[mode] if mode < 3 else f"mode-{mode} row"
+        for mode, name in enumerate(mode_names)
+    ]
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Join parts of a sentence.
+
+    Examples
+    --------
+    >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])
+    ('a', 'a and b', 'a, b and c')
+    """
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+_WORDS = ("row", "column", "layer")  # words for one row of a mode without a name

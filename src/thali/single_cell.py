@@ -17,6 +17,7 @@ from thali.data.readers.cells import read_anndata
 from thali.errors import InvalidValue, require
 from thali.model import Effects
 from thali.sentences import ExportTree
+from thali.single_cell_genes import Spread, check_raw, chosen_genes
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -37,6 +38,7 @@ def factorize(
     adata: AnnData,
     *,
     layer: str | None = None,
+    use_raw: bool = False,
     mask_var: NDArray[np.bool_] | str | None = None,
     binarize: float | None = 0.0,
     key_added: str | None = None,
@@ -55,8 +57,11 @@ def factorize(
         Cells x genes.
     layer
         Name of the layer to read; X by default.
+    use_raw
+        Read ``adata.raw`` instead of X: all genes that were there before some were chosen.
     mask_var
-        Genes to use: a Boolean array, or the name of such a column of ``adata.var``.
+        Genes to use: a Boolean array, or the name of such a column of ``adata.var`` (with
+        ``use_raw``, of ``adata.raw.var``).
     binarize
         Threshold above which a gene is on. With the default, any positive count is on; entries
         must be finite and not negative. None expects zeros and ones, and NaN for unknown entries.
@@ -79,7 +84,9 @@ def factorize(
             Cells x components, float32: the probability that the cell has the component.
         ``varm["thali"]``
             Genes x components, float32: the probability that the component contains the gene; NaN
-            for genes that ``mask_var`` leaves out.
+            for genes that ``mask_var`` leaves out. With ``use_raw``, those of all genes of
+            ``adata.raw`` are in ``adata.raw.varm["thali"]``, and here those that both have (NaN
+            for the others); likewise for columns of ``var``.
         ``obs["thali_level"]``, ``obs["thali_level_sd"]``
             With ``noise="effects"``: how many genes of the cell are on for other reasons than its
             components, such as its depth; mean and standard deviation over the draws of the
@@ -141,16 +148,17 @@ def factorize(
             "`adata.to_memory()`."
         )
         raise ValueError(msg)
-    genes = _genes(adata, mask_var)
-    tensor = read_anndata(adata, layer, genes, binarize)
+    check_raw(adata, layer, use_raw=use_raw)
+    genes = chosen_genes(adata, mask_var, use_raw=use_raw)
+    tensor = read_anndata(adata, layer, genes, binarize, use_raw=use_raw)
     posterior = inference.sample(tensor, **settings)
     if copy:
         adata = adata.to_memory() if adata.isbacked else adata.copy()
-    params: dict[str, Any] = {"layer": layer, "binarize": binarize}
+    params: dict[str, Any] = {"layer": layer, "use_raw": use_raw, "binarize": binarize}
     params["mask_var"] = mask_var if mask_var is None or isinstance(mask_var, str) else genes
     out = settings.get("out")
     params["out"] = None if out is None else os.fspath(out)
-    _write(adata, posterior, key, genes, params)
+    _write(adata, posterior, key, genes, params, use_raw=use_raw)
     return adata if copy else None
 
 
@@ -214,14 +222,13 @@ def _write(
     key: str,
     genes: NDArray[np.bool_] | None,
     params: dict[str, Any],
+    *,
+    use_raw: bool = False,
 ) -> None:
     """Add the results to ``adata``, without tuples and None, which h5ad files cannot hold."""
     alignment = posterior.align()
     cells, codes = (np.asarray(part, np.float32) for part in alignment.probabilities)
-    if genes is not None:
-        everywhere = np.full((adata.n_vars, codes.shape[1]), np.nan, np.float32)
-        everywhere[genes] = codes
-        codes = everywhere
+    spread = Spread(adata, genes, use_raw=use_raw)
     number, shared = posterior.n_components_table(), posterior.n_components_table(least_users=2)
     values = np.union1d(number.index, shared.index)
     own, plain = posterior.settings, posterior.settings.to_json()
@@ -247,16 +254,17 @@ def _write(
         "verdict": str(posterior.verdict() or ""),
     }
     adata.obsm[f"X_{key}"] = cells  # first, because it turns a view into a copy
-    adata.varm[key] = codes
+    adata.varm[key] = spread(codes)
+    if use_raw:
+        adata.raw.varm[key] = spread.over_raw(codes)
     adata.uns[key] = results
-    _write_levels(adata, posterior, key, genes)
+    _write_levels(adata, posterior, key, spread)
 
 
-def _write_levels(
-    adata: AnnData, posterior: Posterior, key: str, genes: NDArray[np.bool_] | None
-) -> None:
+def _write_levels(adata: AnnData, posterior: Posterior, key: str, spread: Spread) -> None:
     """Add the levels of cells and genes; remove those of an earlier call of the same name."""
-    for frame in (adata.obs, adata.var):
+    frames = [adata.obs, adata.var, *([] if spread.raw is None else [adata.raw.var])]
+    for frame in frames:
         for name in _LEVELS:
             if f"{key}_{name}" in frame:
                 del frame[f"{key}_{name}"]
@@ -264,14 +272,14 @@ def _write_levels(
     if not isinstance(prior, Effects):
         return
     cells, columns = posterior.row_levels(), posterior.column_levels()
-    used = slice(None) if genes is None else genes
     for name, source in _LEVELS.items():
         if source in cells:
             adata.obs[f"{key}_{name}"] = cells[source].to_numpy(np.float32)
         if source in ("mean", "sd") or prior.jumps:
-            values = np.full(adata.n_vars, np.nan, np.float32)
-            values[used] = columns[source]
-            adata.var[f"{key}_{name}"] = values
+            values = columns[source].to_numpy()
+            adata.var[f"{key}_{name}"] = spread(values)
+            if spread.raw is not None:
+                adata.raw.var[f"{key}_{name}"] = spread.over_raw(values)
 
 
 def _matrix(tensor: PackedTensor) -> Any:
@@ -290,28 +298,6 @@ def _matrix(tensor: PackedTensor) -> Any:
 
 
 # --- arguments -------------------------------------------------------------------------------
-
-
-def _genes(adata: AnnData, mask_var: Any) -> NDArray[np.bool_] | None:
-    """Return the mask of the genes to use; None stands for all genes."""
-    if mask_var is None:
-        return None
-    if isinstance(mask_var, str):
-        if mask_var not in adata.var:
-            given = ", ".join(map(repr, adata.var)) or "no columns"
-            msg = f"mask_var={mask_var!r} was given; adata.var has {given}; choose one of those."
-            raise ValueError(msg)
-        source, mask = f"adata.var[{mask_var!r}]", adata.var[mask_var].to_numpy()
-    else:
-        source, mask = "mask_var", np.asarray(mask_var)
-    if mask.dtype != np.bool_ or mask.shape != (adata.n_vars,):
-        msg = (
-            f"{source} has type {mask.dtype} and shape {mask.shape}; one True or False for each "
-            f"of the {adata.n_vars} genes is needed; convert it, for instance with "
-            "`.astype(bool)`."
-        )
-        raise ValueError(msg)
-    return np.asarray(mask, np.bool_)
 
 
 def _key(key_added: Any) -> str:

@@ -5,6 +5,7 @@ import inspect
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,16 +28,17 @@ from thali.trace import Run
 pytestmark = pytest.mark.filterwarnings("ignore::thali.errors.NotConverged")
 
 
-def test_fit_answers_in_six_lines(run, table):
+def test_fit_answers_in_seven_lines(run, table):
     """How many, how many shared, whether they matter, effects, wrong entries, and trust."""
     code, out, err = run("fit", table, *BRIEF)
     assert code == 0
-    (how_many, shared, beyond, effects, wrong, trust), following = answer_of(out)
+    (how_many, shared, beyond, effects, wrong, covers, trust), following = answer_of(out)
     assert how_many.startswith("12 x 9 entries, all known: most probably ")
     assert shared.startswith("Counting only components that two or more rows have: ")
     assert "row and column rates" in beyond
     assert re.match(r"In an average row and column, [\d.]+% \(90% between ", effects)
-    assert re.match(r"\d+ known entries \([\d.]+%\) are ones outside all components, ", wrong)
+    assert re.match(r"\d+ known entries \([\d.]+%\) are ones outside all components \(", wrong)
+    assert re.match(r"The components cover [\d.]+% of the ones; ", covers)
     assert re.match(r"2 chains of 5 draws, sampled in [\d.]+ s: not to be trusted yet", trust)
     fast = "--chains 2 --warmup 5 --draws 5 --threads 1"
     assert following == f"Nothing was kept. Next: thali fit {table} {fast} --out table.run"
@@ -81,7 +83,7 @@ def test_an_answer_survives_a_page_that_does_not_fit(run, table, tmp_path, monke
     monkeypatch.setattr("thali.report.write", write)
     code, out, err = run("fit", table, *FAST, "--report", "page.html")
     assert code == 1
-    assert len(answer_of(out)[0]) == 5
+    assert len(answer_of(out)[0]) == 6
     assert "page.html could not be written (No space left on device)" in err.splitlines()[-1]
     assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
 
@@ -219,7 +221,7 @@ def test_chains_that_agree_lead_to_the_summary(run, kept):
     code, out, err = run("resume", "kept.run", "--quiet")
     assert (code, err) == (0, "")
     lines, following = answer_of(out)
-    assert "they agree (R-hat at most 1.0" in lines[4]
+    assert "they agree (R-hat at most 1.0" in lines[-1]
     assert following == "Next: thali summary kept.run"
 
 
@@ -404,3 +406,32 @@ def test_a_terminal_gets_bars(run, table, monkeypatch):
     assert err.index("sampling 2 chains") < err.index("chain 1:")
     _, _, err = run("fit", table, *FAST, "--quiet")
     assert "chain" not in err.replace("draws per chain", "").replace("the chains agree", "")
+
+
+def test_force_replaces_a_run_and_nothing_else(run, table, tmp_path):
+    """A run and its page are replaced; a folder of something else is not."""
+    typed = ("fit", table, "--out", "a.run", "--report", "a.html", *FAST)
+    assert run(*typed)[0] == 0
+    assert run(*typed)[0] == 2
+    assert run(*typed, "--force", "--seed", 3)[0] == 0
+    assert thali.load(tmp_path / "a.run").settings.seed == 3
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "diary.txt").write_text("dear")
+    code, _, err = run("fit", table, "--out", "mine", "--force", *FAST)
+    assert code == 2
+    assert "is not a run, and --force replaces only runs" in err
+    assert (tmp_path / "mine" / "diary.txt").exists()
+    assert not [path for path in tmp_path.iterdir() if path.name.endswith(".old")]
+
+
+def test_advice_changes_once_it_was_followed(run, finished, tmp_path):
+    """The command that is named next is not the one that has just failed."""
+    shutil.copytree(finished / "differ", tmp_path / "d.run")
+    posterior = thali.load(tmp_path / "d.run")
+    assert posterior.extended_from is None
+    code, out, _ = run("resume", "d.run", "--draws", 31, "--quiet")
+    assert code == 0
+    again = thali.load(tmp_path / "d.run")
+    assert again.extended_from == 30
+    if again.verdict() is not None and again.verdict().kind == "disagreement":
+        assert "Next: thali summary d.run --chain " in out

@@ -19,6 +19,13 @@ from thali.sampler.schedule import MOVES
 # What is promised to machines: the type of every value, None where it may be missing.
 NUMBER = {"mean": float, "interval": [float]}
 NUMBERS = {"mode": int, "mean": float, "interval": [int], "pmf": {...: float}}
+COVERAGE = {
+    "ones_explained": NUMBER,
+    "ones_outside": NUMBER,
+    "zeros_inside": NUMBER,
+    "rows_without": NUMBER,
+    "unused": {...: NUMBER},
+}
 PROMISED = {
     "run": str,
     "shape": [int],
@@ -45,6 +52,11 @@ PROMISED = {
     "alpha": NUMBER,
     "density": {...: NUMBER},
     "wrong_entries": NUMBER | {"share": float},
+    "coverage": COVERAGE,
+    "by_chain": [
+        {"chain": int, "n_components": NUMBERS, "log_joint": NUMBER, "coverage": COVERAGE}
+    ],
+    "in_all_chains": {"components": [int], "of": int},
     "r_hat": {...: float},
     "ess": {...: float},
     "moves": {...: {"tried": int, "accepted": int}},
@@ -81,6 +93,7 @@ MAY_BE_NONE = {
     "ess",
     "starts",
     "same_rows",
+    "in_all_chains",
 }
 
 
@@ -174,12 +187,16 @@ def test_summary_with_row_and_column_effects(run, table, tmp_path):
 
 @pytest.mark.parametrize("name", ["agree", "differ"])
 def test_summary_for_people(run, finished, name):
-    """The five lines, the start, the table of probabilities, and a line for every quantity."""
+    """The lines, the start, probabilities, chains one by one, and a line for every quantity."""
     code, out, err = run("summary", finished / name)
     assert code == 0
     assert err.count("\n") == (name == "differ")
-    answer, probabilities, quantities, moves = out.split("\n\n")
-    assert len(answer.splitlines()) == (6 if name == "agree" else 7)
+    answer, probabilities, chains, quantities, moves = out.split("\n\n")
+    are_apart = "The 2 chains disagree: chain 1 has " in answer
+    assert are_apart == (name == "differ")
+    assert len(answer.splitlines()) == (7 if name == "agree" else 9)
+    assert [line.split()[0] for line in chains.splitlines()] == ["chain", "1", "2"]
+    assert len({len(line) for line in chains.splitlines()}) == 1
     assert ("Before its first sweep, each chain grew " in answer) == (name == "differ")
     assert answer.splitlines()[0] == str(finished / name)
     head, *lines = probabilities.splitlines()
@@ -274,7 +291,7 @@ def test_export_of_tables(run, kept, tmp_path):
         for table in (factor, means):
             assert tuple(table.index) == names
             assert table.index.name == posterior.mode_names[mode]
-            assert list(table.columns) == ["component_0", "component_1"]
+            assert list(table.columns) == ["component_1", "component_2"]
         np.testing.assert_array_equal(factor, estimate.factors[mode].dense())
         np.testing.assert_allclose(means, alignment.probabilities[mode])
     components = pd.read_csv(folder / "components.csv", index_col="component")
@@ -353,3 +370,21 @@ def test_export_of_anndata(run, kept, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "thali.single_cell", module)
     assert run("export", "kept.run", "--to", "cells.h5ad")[0] == 0
     assert (tmp_path / "cells.h5ad").read_text() == "60 draws"
+
+
+def test_one_chain_alone(run, finished, tmp_path):
+    """By its number from 1, in the terminal and as a page; others are refused."""
+    code, out, _ = run("summary", finished / "differ", "--chain", 2)
+    assert code == 0
+    assert out.startswith(f"{finished / 'differ'}, chain 2 alone\n")
+    code, out, _ = run("summary", finished / "differ", "--chain", 2, "--json")
+    found = json.loads(out)
+    own = thali.load(finished / "differ").chain(1)
+    assert found["chains"] == 1
+    assert found["by_chain"][0]["chain"] == 2
+    assert found["n_components"]["mean"] == pytest.approx(own.n_components.mean())
+    code, _, _ = run("report", finished / "differ", "--chain", 1, "-o", "one.html")
+    assert code == 0
+    code, _, err = run("summary", finished / "differ", "--chain", 3)
+    assert code == 2
+    assert "--chain 3 was given" in err

@@ -110,7 +110,7 @@ WRONG_USAGE = [
     ("fit table.csv --report new.pdf", "--report ends in '.pdf'; allowed is .html"),
     (
         "fit table.csv --report taken.html --out new",
-        "another name, or remove it first.",
+        "another name, or replace it with --force.",
     ),
     ("report folder -o new.html", "folder has no header.json"),
     ("report kept.run -o new.pdf", "--out ends in '.pdf'; allowed is .html"),

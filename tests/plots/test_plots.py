@@ -108,7 +108,7 @@ def test_components_shows_columns_in_order(posterior):
     np.testing.assert_array_equal(shown(ax), known.probabilities[1][np.ix_(rows, columns)])
     assert texts(ax.get_yticklabels()) == [f"column {i}" for i in rows]
     sizes = known.factors[0].sizes()
-    assert texts(ax.get_xticklabels()) == [f"{k}\n({sizes[k]})" for k in columns]
+    assert texts(ax.get_xticklabels()) == [f"{k + 1}\n({sizes[k]})" for k in columns]
 
 
 def test_components_shows_the_top_of_many(posterior):
@@ -159,7 +159,7 @@ def test_number_of_components_of_all_and_of_each(posterior):
         drawn = posterior.n_components[chain]
         expected = [(drawn == k).mean() for k in table.index]
         np.testing.assert_array_equal(line.get_ydata(), [e or np.nan for e in expected])
-    assert texts(ax.get_legend().get_texts()) == ["all chains", "chain 0", "chain 1"]
+    assert texts(ax.get_legend().get_texts()) == ["all chains", "chain 1", "chain 2"]
 
 
 def test_numbers_of_components_are_not_written_over_each_other(posterior):

@@ -1,4 +1,4 @@
-"""The answer is the posterior in plain values, and five lines that say the same."""
+"""The answer is the posterior in plain values, and six lines that say the same."""
 
 import json
 
@@ -9,12 +9,12 @@ import thali
 from thali.cli.messages import CommandFace
 from thali.model import FixedRates
 from thali.posterior.answer import (
-    _duration,
     _numbers,
     _quantity,
     answer,
     in_words,
 )
+from thali.posterior.answer_words import _duration
 from thali.posterior.remarks import same_rows, same_rows_in_words, start_in_words
 from thali.sampler import Attempted, Tried
 
@@ -56,7 +56,11 @@ def test_nothing_there():
     lines = in_words(found)
     assert lines[0] == "5 x 4 entries, all known: most probably 0 components (probability 1.00)."
     assert lines[2] == "Error rates were given: 10.00% spurious ones, 20.00% dropped ones."
-    assert lines[3] == "0 known entries (0.00%) contradict the components."
+    assert lines[3] == (
+        "0 known entries (0.00%) contradict the components: 0 ones outside all of them, 0 zeros "
+        "inside one."
+    )
+    assert lines[4] == "Without components, no entry is covered."
 
 
 def test_frozen_chains():
@@ -72,15 +76,15 @@ def test_frozen_chains():
     assert "Ask for more draws with --draws 60, sample anew with a longer" in found["warning"]
     assert found["verdict"]["quantities"][0] == "n_components"
     assert found["verdict"]["advised_draws"] == 60
-    assert in_words(found)[4].endswith(": not to be trusted yet, see the warning.")
+    assert in_words(found)[-1].endswith(": not to be trusted yet, see the warning.")
 
 
-def test_five_lines():
-    """Always five without effects; unknown entries are counted."""
+def test_six_lines():
+    """Always six without effects; unknown entries are counted."""
     for settings in ({}, {"n_components": 2}, {"noise": "equal"}, {"noise": "as-published"}):
         posterior = thali.sample(DATA, **SHORT | settings)
         lines = in_words(answer(posterior))
-        assert len(lines) == 5
+        assert len(lines) == 6
         assert all("\n" not in line and line.endswith(".") for line in lines)
         assert f"12 x 9 entries, {posterior.tensor.n_known} of them known: " in lines[0]
 
@@ -91,7 +95,7 @@ def test_a_single_chain_of_unknown_time():
     posterior._chains[0].wall_seconds = np.nan
     found = answer(posterior)
     assert found["wall_seconds"] is None
-    assert in_words(found)[4].startswith("1 chain of 6 draws: not to be")
+    assert in_words(found)[5].startswith("1 chain of 6 draws: not to be")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import pytest
 
 import thali
 from support.made import made, with_effects
-from thali.posterior.answer import answer, in_words, spreads_in_words
+from thali.posterior.answer import answer, in_words
+from thali.posterior.answer_words import spreads_in_words
 from thali.posterior.beyond import NOTHING, Beyond, beyond_in_words
 from thali.sampler import Attempted, Tried
 
@@ -44,7 +45,7 @@ def test_averages_over_chains():
         300,
     )
     lines = in_words(answer(posterior))
-    assert len(lines) == 6
+    assert len(lines) == 7
     assert lines[2] == (
         "The components raise the log score of hidden entries by 0.0800 nats an entry (standard "
         f"error 0.0350) beyond row and column rates: {0.08 * n_known:,.0f} nats for all known "
@@ -84,7 +85,7 @@ def test_nothing_is_known_of_other_starts():
     assert beyond_in_words(None) is None
     grown = (Attempted("grown", 3, -450.0),)
     assert posterior_of(grown, ()).beyond_rates() is None
-    assert len(in_words(answer(posterior_of(grown, ())))) == 5
+    assert len(in_words(answer(posterior_of(grown, ())))) == 6
 
 
 def noise(row, column, jump=0.0):
@@ -123,7 +124,7 @@ def test_rates_under_effects():
     assert "; inside " in with_some[3]
     assert "inside" not in without[3].partition("%)")[2]
     assert without[2] == NOTHING
-    assert "are ones outside all components, or zeros inside one" in with_some[4]
+    assert "are ones outside all components (395), or zeros inside one (0)" in with_some[4]
     found = answer(posterior_of(none, none))["noise"]
     assert list(found) == [
         "kind", "spurious", "dropped", "row_spread", "column_spread", "jump_spread",

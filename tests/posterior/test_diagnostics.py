@@ -180,7 +180,7 @@ def test_a_missing_library_is_named():
         "diagnose({'x': np.arange(10.0).reshape(2, 5)})"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "EngineUnavailable: arviz_stats.base is needed here" in run.stderr
+    assert "MissingLibrary: arviz_stats.base is needed here" in run.stderr
 
 
 def test_short_chains_exceed_the_bound_as_often_as_the_f_distribution_says():

@@ -13,7 +13,7 @@ from support.chains import NO_MOVES
 from thali import BinaryTensor
 from thali.bits import PackedTensor
 from thali.bits.tensor import unfold_back
-from thali.errors import EngineUnavailable
+from thali.errors import MissingLibrary
 from thali.model import Beta, Gamma, Model
 from thali.posterior import export
 from thali.posterior.export import factors_of, to_datatree, to_inferencedata
@@ -219,7 +219,7 @@ def test_large_data_are_packed(name, monkeypatch):
     group = to_datatree(drawn)["observed_data"]
     assert list(group["ones_bits"].attrs["shape"]) == list(drawn.shape)
     assert ("known_bits" in group) == (name == "buffet")
-    for variable in group.data_vars:
+    for variable in set(group.data_vars) - {"entries"}:
         words = group[variable].values.view("<u8")
         expected = getattr(drawn.tensor.unfoldings[0], variable.removesuffix("_bits"))
         np.testing.assert_array_equal(words, expected)
@@ -248,7 +248,7 @@ def test_origin_and_settings_are_in_the_attributes():
 
 def test_parts_can_be_left_out():
     """Without factors there is nothing to read, which is said."""
-    tree = to_datatree(posterior("buffet"), factors=False, data=False)
+    tree = to_datatree(posterior("buffet"), factors=False, data=False, entries=0)
     assert set(tree.children) == {"posterior", "sample_stats"}
     assert tree["sample_stats"]["sweep"].values[0, 0] == WARMUP + THIN
     with pytest.raises(ValueError, match="no group 'factors'; export it anew with factors=True"):
@@ -353,12 +353,13 @@ def test_older_arviz_summarizes_inference_data():
     drawn = posterior("buffet")
     data = to_inferencedata(drawn)
     groups = {"posterior", "sample_stats", "factors", "observed_data", "constant_data"}
+    groups |= {"log_likelihood", "posterior_predictive"}
     assert set(data.groups()) == groups
     assert_summarizes(arviz().summary(data))
     assert list(arviz().summary(data, var_names=["alpha"]).index) == ["alpha"]
     for a, b in zip(factors_of(as_tree(data), 1, 5), drawn.factors(1, 5), strict=True):
         np.testing.assert_array_equal(a, b)
-    assert set(to_inferencedata(drawn, factors=False, data=False).groups()) == {
+    assert set(to_inferencedata(drawn, factors=False, data=False, entries=0).groups()) == {
         "posterior",
         "sample_stats",
     }
@@ -377,12 +378,52 @@ def test_older_arviz_writes_what_is_read_again(tmp_path):
 def test_arviz_one_has_no_inference_data():
     """The error says what to use instead."""
     needs_arviz(1, 99)
-    with pytest.raises(EngineUnavailable, match=r"no InferenceData any more; use to_datatree\(\)"):
+    with pytest.raises(MissingLibrary, match=r"no InferenceData any more; use to_datatree\(\)"):
         to_inferencedata(posterior("buffet"))
 
 
 def test_a_missing_library_is_named(monkeypatch):
     """With the extra that installs it."""
     monkeypatch.setitem(__import__("sys").modules, "xarray", None)
-    with pytest.raises(EngineUnavailable, match=r'xarray is needed .* "thali\[bayes\]"'):
+    with pytest.raises(MissingLibrary, match=r'xarray is needed .* "thali\[bayes\]"'):
         to_datatree(posterior("buffet"))
+
+
+@pytest.mark.parametrize("noise", ["unequal", "effects"])
+def test_entries_are_those_of_the_likelihood(noise):
+    """Summed over all known entries, their log likelihood is that of the draw."""
+    data = thali.simulate((14, 11), 2, spurious=0.05, unknown=0.1, seed=2).tensor
+    few = {"noise": noise, "chains": 2, "warmup": 5, "draws": 4, "seed": 1}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", thali.errors.NotConverged)
+        drawn = thali.sample(data, **few, progress=False)
+    tree = to_datatree(drawn, entries=1000)
+    group = tree["log_likelihood"]
+    assert group["entries"].shape == (2, 4, int((~np.isnan(data)).sum()))
+    np.testing.assert_allclose(group["entries"].sum("entry"), drawn.log_likelihood)
+    at = group["entry_mode_0"].values, group["entry_mode_1"].values
+    np.testing.assert_array_equal(tree["observed_data"]["entries"], data[at])
+    assert set(np.unique(tree["posterior_predictive"]["entries"])) <= {0, 1}
+    some = to_datatree(drawn, entries=20)["log_likelihood"]["entries"]
+    assert 15 <= some.sizes["entry"] <= 20
+    assert some.attrs["n_known"] == group["entries"].sizes["entry"]
+
+
+def test_replicates_have_the_rates_of_the_draw():
+    """Entries are simulated given the draw: as many ones as it predicts, within chance."""
+    drawn = posterior("buffet")
+    tree = to_datatree(drawn, entries=10_000)
+    logs, observed = tree["log_likelihood"]["entries"], tree["observed_data"]["entries"]
+    of_one = np.where(observed == 1, np.exp(logs), 1 - np.exp(logs))
+    replicated = tree["posterior_predictive"]["entries"].values
+    spread = np.sqrt((of_one * (1 - of_one)).sum())
+    assert abs(replicated.sum() - of_one.sum()) < 4.5 * spread
+
+
+def test_older_arviz_leaves_one_out():
+    """``arviz.loo`` runs on what is exported, without more arguments."""
+    needs_arviz(0, 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the draws are few
+        score = arviz().loo(to_inferencedata(posterior("buffet")))
+    assert np.isfinite(score.elpd_loo)

@@ -14,12 +14,13 @@ from support.made import SHAPE, made, with_effects
 from thali.errors import NotConverged
 from thali.posterior.answer import answer
 from thali.posterior.beyond import NOTHING
+from thali.posterior.diagnostics import in_words
 from thali.posterior.verdict import Disagreement, TooCorrelated
 from thali.report import table as tables
 from thali.report import write
 from thali.report.charts import bars, thinned
 from thali.report.effects import effects_section
-from thali.report.facts import BY, PAGE, details, facts, headline, quantity_words
+from thali.report.facts import BY, PAGE, details, facts, headline
 from thali.report.sections import answer as answer_section
 from thali.report.sections import chains
 from thali.sampler import Attempted, Tried
@@ -216,9 +217,9 @@ def test_starts_are_on_the_page(build):
     lines = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in table.split("<tr>")[1:]]
     assert lines == [
         ["chain", "stage", "components", "log evidence"],
-        ["0", "best of 2 starts", "3", "-1,259.1"],
-        ["0", "all together", "2", "-1,246.1"],
-        ["0", "after 2 rounds of removing and regrowing", "4", "-1,246.0"],
+        ["1", "best of 2 starts", "3", "-1,259.1"],
+        ["1", "all together", "2", "-1,246.1"],
+        ["1", "after 2 rounds of removing and regrowing", "4", "-1,246.0"],
     ]
 
 
@@ -240,11 +241,11 @@ def test_starts_on_trial_are_on_the_page(build):
     lines = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in table.split("<tr>")[1:]]
     assert lines == [
         ["chain", "stage", "components", "log evidence", "log score", "gain"],
-        ["0", "effects first: best of 1 start", "2", "-1,300.0", "", ""],
-        ["0", "components first: best of 1 start", "3", "-1,259.1", "", ""],
-        ["0", "no component: on trial", "0", "-1,400.0", "-0.5000", "+0.0010 ± 0.0020"],
-        ["0", "components first: on trial", "3", "-1,259.1", "-0.4000", "+0.1000 ± 0.0100"],
-        ["0", "effects first: on trial, and chosen", "2", "-1,300.0", "-0.4100",
+        ["1", "effects first: best of 1 start", "2", "-1,300.0", "", ""],
+        ["1", "components first: best of 1 start", "3", "-1,259.1", "", ""],
+        ["1", "no component: on trial", "0", "-1,400.0", "-0.5000", "+0.0010 ± 0.0020"],
+        ["1", "components first: on trial", "3", "-1,259.1", "-0.4000", "+0.1000 ± 0.0100"],
+        ["1", "effects first: on trial, and chosen", "2", "-1,300.0", "-0.4100",
          "+0.0900 ± 0.0100"],
     ]  # fmt: skip
 
@@ -308,24 +309,23 @@ def test_verdict_is_on_the_page(build, tmp_path):
     assert "Go on to 400 draws per chain." in told
     assert "resume(" not in text
     assert "draws that cannot be trusted yet" in told
-    assert "<b>Certainty</b> is the mean of these probabilities over everything that" in text
+    assert "<b>Certainty</b> is the mean probability of everything that the point estimate" in text
 
 
 def test_densities_have_words(build):
     """A verdict about the density of a mode does not name it as in the code."""
     data = thali.simulate((8, 9), 2, spurious=0.05, seed=1)
     posterior = build(data.tensor, data.factors, modes=("obs", "mode_1"))
-    words = quantity_words(posterior)
-    assert words["density_mode_1"] == "the density of columns"
-    assert words["co_membership"] == "which rows share components"
-    assert set(words) >= set(posterior.summary().index)
+    assert in_words("density_mode_1") == "the density of columns"
+    assert in_words("co_membership") == "which rows share components"
+    assert all(in_words(name) != name for name in posterior.summary().index)
     differ = Disagreement(2, 50, {"density_mode_1": 1.1}, (2.0, 2.0), 1500)
-    told = differ.sentence(PAGE, words)
+    told = differ.sentence(PAGE)
     assert "about the density of columns (R-hat 1.10): " in told
     assert "Go on to 100 draws per chain, sample anew with a longer warm-up (3,000 sweeps)" in told
     alone = Disagreement(1, 50, {"density_mode_1": 1.1}, (2.0,), 50)
-    assert "only several chains (4 chains) can show" in alone.sentence(PAGE, words)
-    slow = TooCorrelated(2, 50, {"density_mode_1": 9.0}).sentence(PAGE, words)
+    assert "only several chains (4 chains) can show" in alone.sentence(PAGE)
+    slow = TooCorrelated(2, 50, {"density_mode_1": 9.0}).sentence(PAGE)
     assert "for the density of columns, where" in slow
 
 

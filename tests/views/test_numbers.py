@@ -44,7 +44,7 @@ def test_quantities_are_those_of_the_summary(posterior):
         assert quantity.ess == table.loc[name, "ess_bulk"]
         assert quantity.values.mean() == pytest.approx(table.loc[name, "mean"])
     np.testing.assert_array_equal(shown["density_mode_1"].values, posterior.densities[1])
-    assert shown["density_mode_1"].words == "the density of the column factor"
+    assert shown["density_mode_1"].words == "the density of columns"
     assert shown["n_components"].words == "the number of components"
 
 
@@ -58,7 +58,7 @@ def test_titles_against_plain_loops(posterior):
         inside = [i for i in range(SHAPE[1]) if p[i, k] > matched[k] / 2]
         best = sorted(inside, key=lambda i: (-round(scores[i], 12), i))[:3]
         number, _, named = title.partition(": ")
-        assert number == str(k)
+        assert number == str(k + 1)  # faces count from 1
         chosen = [int(name.split()[1]) for name in named.split(", ")]
         assert [round(scores[i], 12) for i in chosen] == [round(scores[i], 12) for i in best]
         assert set(chosen) <= set(inside)
@@ -68,7 +68,7 @@ def test_titles_against_plain_loops(posterior):
 def test_titles_without_names():
     """The number alone says which component it is."""
     nameless = made(names=False)
-    assert views.titles(nameless) == [str(k) for k in range(len(views.titles(nameless)))]
-    assert views.titles(made(), n_names=0)[0] == "0"
+    assert views.titles(nameless) == [str(k + 1) for k in range(len(views.titles(nameless)))]
+    assert views.titles(made(), n_names=0)[0] == "1"
     with pytest.raises(ValueError, match="n_names=-1 was given"):
         views.titles(nameless, n_names=-1)

@@ -9,7 +9,7 @@ import numpy as np
 from thali.bits.words import Index, Words, count_ones, n_words, pack, unpack
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import DTypeLike, NDArray
 
 
 class Handle(Protocol):
@@ -89,6 +89,18 @@ class Factor:
     def dense(self) -> NDArray[np.bool_]:
         """Return the factor as a Boolean ``(n_rows, n_components)`` array."""
         return np.ascontiguousarray(unpack(self.words, self.n_rows).T)
+
+    def __array__(
+        self,
+        dtype: DTypeLike | None = None,
+        copy: bool | None = None,  # noqa: FBT001 - NumPy's signature
+    ) -> NDArray[Any]:
+        """Return what ``numpy.asarray`` makes of a factor: the same as :meth:`dense`."""
+        if copy is False:
+            msg = "a factor is packed, so that an array of it is always a copy; leave copy out."
+            raise ValueError(msg)
+        dense = self.dense()
+        return dense if dtype is None else dense.astype(dtype, copy=False)
 
     def sizes(self) -> Index:
         """Return the number of rows of every component."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from thali.sentences import Face
+from thali.sentences import Face, numbered
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -129,6 +129,12 @@ class CommandFace(Face):
         if self.run is None:
             return f"ask for more draws with --draws {draws}"
         return f"go on with `{command('resume', self.run, '--draws', draws)}`"
+
+    def one_chain(self, chain: int) -> str:
+        """Return the command that shows one chain, or its number if no run is kept."""
+        if self.run is None:
+            return f"chain {numbered(chain)}"
+        return f"`{command('summary', self.run, '--chain', numbered(chain))}`"
 
     def _name(self, run: Path | None) -> list[Path]:
         run = self.run if run is None else run

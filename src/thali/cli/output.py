@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from thali.posterior import Posterior
 
 
-def refuse_existing(path: Path, *, force: bool, else_do: str = "replace it with --force") -> None:
+def refuse_existing(path: Path, *, force: bool) -> None:
     """Raise an error if the file cannot be written, before anything is computed."""
     if os.path.lexists(path) and not force:
-        msg = f"{path} exists already; choose another name, or {else_do}."
+        msg = f"{path} exists already; choose another name, or replace it with --force."
         raise FileExistsError(msg)
     if path.is_dir():
         msg = f"{path} is a folder, but a file should be written; choose another name."
@@ -44,6 +44,20 @@ def write_page(
     with whole_file(path, force=force) as temporary:
         write(posterior, temporary, title=title)
     return f"{path} is written; open it in a browser."
+
+
+def remove_run(path: Path) -> None:
+    """Remove a stored run that is to be replaced; raise an error if it is something else."""
+    if not os.path.lexists(path) or (path.is_dir() and not any(path.iterdir())):
+        return
+    if path.is_symlink() or not (path / "header.json").is_file():
+        msg = f"{path} is not a run, and --force replaces only runs; choose another name."
+        raise FileExistsError(msg)
+    only_writer = import_module("thali.trace.files").only_writer  # --help must stay fast
+    with only_writer(path):  # raises an error if another process writes to it
+        aside = path.with_name(f".{path.name}.{os.getpid()}.old")
+        path.replace(aside)
+    shutil.rmtree(aside)
 
 
 @contextmanager

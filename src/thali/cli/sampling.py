@@ -14,9 +14,10 @@ from click.core import ParameterSource
 import thali
 from thali.cli.density import DENSITY, density_prior, refuse_own_serial
 from thali.cli.messages import FAILED, CommandFace, command, say, tell
-from thali.cli.output import refuse_page, write_page
+from thali.cli.output import refuse_page, remove_run, write_page
 from thali.cli.progress import shown
 from thali.defaults import CHAINS, DRAWS, WARMUP
+from thali.sentences import n_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,6 +45,9 @@ _CHECKPOINT = click.option(
     help="Seconds between two writes to the run.",
 )
 _QUIET = click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
+_FORCE = click.option(
+    "--force", is_flag=True, help="Replace the run and the page if they exist already."
+)
 
 
 @click.command(short_help="Sample the components behind DATA and show the answer.")
@@ -112,6 +116,7 @@ _QUIET = click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
 )
 @_CHECKPOINT
 @_QUIET
+@_FORCE
 @click.option(
     "--binarize", metavar="T", type=float, help="Entries above T are ones, the others zeros."
 )
@@ -138,6 +143,7 @@ def fit(
     layer: str | None,
     kind: str | None,
     quiet: bool,
+    force: bool,
     **settings: Any,
 ) -> None:
     """Sample the components behind DATA; show how many there are and how certain that is.
@@ -156,7 +162,7 @@ def fit(
     from thali.data.readers.files import read  # noqa: PLC0415 - --help must stay fast
 
     if report is not None:
-        refuse_page(report, "--report", force=False, else_do="remove it first")
+        refuse_page(report, "--report", force=force)
     tensor = read(
         data, binarize=binarize, missing=missing, transpose=transpose, layer=layer, kind=kind,
         threads=settings["threads"],
@@ -164,13 +170,16 @@ def fit(
     _refuse_impossible(tensor, components, **settings)
     size = " x ".join(map(str, tensor.shape))
     known = f"{tensor.n_known} known, {tensor.n_ones} of them one"
-    beginning = f"{data.name}: {size} entries, {known}; sampling {settings['chains']} chains"
+    chains = n_of(settings["chains"], "chain")
+    beginning = f"{data.name}: {size} entries, {known}; sampling {chains}"
     settings["density"] = density_prior(settings["density"])
+    if force and out is not None:
+        remove_run(out)
     with _told_if_stopped(out), shown(settings["chains"], beginning, quiet=quiet) as progress:
         posterior = thali.sample(
             tensor, n_components=components, out=out, progress=progress, **settings
         )
-    _answer(posterior, out, data, report)
+    _answer(posterior, out, data, report, force=force)
 
 
 @click.command(short_help="Continue RUN, stopped or finished.")
@@ -196,7 +205,7 @@ def resume(run: Path, *, quiet: bool, **settings: Any) -> None:
     if not stored.model.is_finite:
         _refuse_serial_gpu(settings["engine"], stored.schedule.kind)
     n_chains = stored.chains
-    beginning = f"resuming {n_chains} chains"
+    beginning = f"resuming {n_of(n_chains, 'chain')}"
     with _told_if_stopped(run), shown(n_chains, beginning, quiet=quiet) as progress:
         posterior = thali.resume(run, progress=progress, **settings)
     _answer(posterior, run)
@@ -251,7 +260,12 @@ def _told_if_stopped(run: Path | None) -> Iterator[None]:
 
 
 def _answer(
-    posterior: Posterior, run: Path | None, data: Path | None = None, report: Path | None = None
+    posterior: Posterior,
+    run: Path | None,
+    data: Path | None = None,
+    report: Path | None = None,
+    *,
+    force: bool = False,
 ) -> None:
     """Show the answer, and what to do next."""
     from thali.posterior.answer import answer, in_words  # noqa: PLC0415
@@ -263,7 +277,7 @@ def _answer(
         tell(found["warning"])
     if report is not None:  # last, so that the answer is shown even if the page cannot be written
         assert data is not None
-        say(write_page(posterior, report, title=data.stem))
+        say(write_page(posterior, report, title=data.stem, force=force))
     if is_early:
         kept = "not kept; use --out RUN to keep them."
         if run is not None:
@@ -281,7 +295,11 @@ def _next(found: dict[str, Any], run: Path | None, data: Path | None) -> str:
         return f"Next: {command('resume', run)}"
     if found["agree"]:
         return f"Next: {command('summary', run)}"
-    return f"Next: {command('resume', run, '--draws', found['verdict']['advised_draws'])}"
+    advised = found["verdict"]["advised_draws"]
+    if advised is None:  # more draws have not helped
+        best = max(found["by_chain"], key=lambda chain: chain["log_joint"]["mean"])
+        return f"Next: {command('summary', run, '--chain', best['chain'])}"
+    return f"Next: {command('resume', run, '--draws', advised)}"
 
 
 def _typed() -> list[str]:
@@ -292,7 +310,7 @@ def _typed() -> list[str]:
         source = context.get_parameter_source(option.name or "")
         if source is not ParameterSource.COMMANDLINE or not isinstance(option, click.Option):
             continue
-        if option.name in ("out", "report", "quiet"):
+        if option.name in ("out", "report", "quiet", "force"):
             continue
         name, value = max(option.opts, key=len), context.params[option.name or ""]
         for part in value if option.multiple else [value]:

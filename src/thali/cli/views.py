@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from importlib import import_module
-from itertools import chain
+from itertools import chain as chained
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,18 +19,26 @@ from thali.cli.output import (
     whole_folder,
     write_page,
 )
+from thali.sentences import n_of
 
 if TYPE_CHECKING:
     from thali.posterior import Posterior
 
 _RUN = click.argument("run", type=click.Path(path_type=Path))
 _FORCE = click.option("--force", is_flag=True, help="Replace files that exist.")
+_CHAIN = click.option(
+    "--chain",
+    metavar="N",
+    type=click.IntRange(1),
+    help="Use only this chain, counted from 1; helps if the chains disagree.",
+)
 
 
 @click.command(short_help="Show what RUN found.")
 @_RUN
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for other programs.")
-def summary(run: Path, *, as_json: bool) -> None:
+@_CHAIN
+def summary(run: Path, chain: int | None, *, as_json: bool) -> None:
     """Show what RUN found: the number of components, error rates, and whether the chains agree.
 
     It also works for a run that was stopped or that is still running.
@@ -39,14 +47,16 @@ def summary(run: Path, *, as_json: bool) -> None:
     Examples:
         thali summary animals.run
         thali summary animals.run --json
+        thali summary animals.run --chain 2
     """  # noqa: D301 - the backslash is for click: it keeps the lines of the example apart
     from thali.posterior.answer import answer  # noqa: PLC0415 - --help must stay fast
 
-    found = answer(_load(run), CommandFace(run))
+    found = answer(_load(run, chain), CommandFace(run))
     if as_json:
         say(json.dumps({"run": str(run), **found}, indent=2, allow_nan=False))
         return
-    say("\n".join(_lines(run, found)))
+    title = f"{run}" if chain is None else f"{run}, chain {chain} alone"
+    say("\n".join(_lines(title, found)))
     if found["warning"] is not None:
         tell(found["warning"])
 
@@ -62,8 +72,9 @@ def summary(run: Path, *, as_json: bool) -> None:
     help="The file to write.",
 )
 @click.option("--title", help="Headline of the report.")
+@_CHAIN
 @_FORCE
-def report(run: Path, out: Path, title: str | None, *, force: bool) -> None:
+def report(run: Path, out: Path, title: str | None, chain: int | None, *, force: bool) -> None:
     """Write what RUN found as one HTML file, with pictures.
 
     \b
@@ -71,7 +82,7 @@ def report(run: Path, out: Path, title: str | None, *, force: bool) -> None:
         thali report animals.run -o animals.html
     """  # noqa: D301 - as above
     refuse_page(out, "--out", force=force)
-    say(write_page(_load(run), out, title=title, force=force))
+    say(write_page(_load(run, chain), out, title=title, force=force))
 
 
 @click.command(short_help="Write what RUN found for other programs.")
@@ -132,9 +143,17 @@ def _write_tables(posterior: Posterior, folder: Path, run: Path) -> None:
     )
 
 
-def _load(run: Path) -> Posterior:
-    """Read a run; raise an error if it has no draws yet."""
+def _load(run: Path, chain: int | None = None) -> Posterior:
+    """Read a run, or one of its chains, counted from 1; raise an error if it has no draws yet."""
     posterior = thali.load(run)
+    if chain is not None:
+        if chain > posterior.n_chains:
+            msg = (
+                f"--chain {chain} was given; {run} has {n_of(posterior.n_chains, 'chain')}, "
+                "counted from 1; choose one of them."
+            )
+            raise click.UsageError(msg)
+        posterior = posterior.chain(chain - 1)
     if posterior.n_draws == 0:
         msg = f"{run} has no draws yet; `{command('resume', run)}` continues it."
         raise ValueError(msg)
@@ -144,16 +163,17 @@ def _load(run: Path) -> Posterior:
 # --- the summary as a table ----------------------------------------------------------------
 
 
-def _lines(run: Path, found: dict[str, Any]) -> list[str]:
+def _lines(title: str, found: dict[str, Any]) -> list[str]:
     from thali.model.noise_kinds import NOISE_KINDS  # noqa: PLC0415 - --help must stay fast
     from thali.posterior.answer import in_words  # noqa: PLC0415
     from thali.posterior.remarks import same_rows_in_words, start_in_words  # noqa: PLC0415
 
     remarks = start_in_words(found), same_rows_in_words(found["same_rows"], "`--density own`")
-    lines = [f"{run}", *in_words(found), *filter(None, remarks)]
+    lines = [title, *in_words(found), *filter(None, remarks)]
     lines += ["", "components  probability"]
     for value, share in found["n_components"]["pmf"].items():
         lines.append(f"{value:>10}  {share:>11.3f}  {'#' * round(40 * share)}".rstrip())
+    lines += _by_chain(found)
     quantities = {name: found[name] for name in ("n_components", "components_that_matter")}
     drawn_as = {}  # names of the noise's quantities in the diagnostics
     kind = NOISE_KINDS[found["noise"]["kind"]]
@@ -165,7 +185,7 @@ def _lines(run: Path, found: dict[str, Any]) -> list[str]:
     for name, density in found["density"].items():
         quantities[f"density_{name}"] = density
     quantities["wrong_entries"] = found["wrong_entries"]
-    shown = {*quantities, *chain.from_iterable(drawn_as.values())}
+    shown = {*quantities, *chained.from_iterable(drawn_as.values())}
     for name in found["r_hat"]:
         if name not in shown:
             quantities[name] = {"mean": None, "interval": [None, None]}
@@ -179,6 +199,26 @@ def _lines(run: Path, found: dict[str, Any]) -> list[str]:
         cells += [_cell(r_hat, 8, ".2f"), _cell(ess, 8, ".0f")]
         lines.append(f"{name:<{width}}{''.join(cells)}".rstrip())
     return lines + _moves(found["moves"])
+
+
+def _by_chain(found: dict[str, Any]) -> list[str]:
+    """Return lines that show what each of several chains says by itself."""
+    if found["chains"] == 1:
+        return []
+    heads = ("chain", "components", "log joint", "ones explained", "rows without")
+    lines = ["", "  ".join(heads)]
+    for chain in found["by_chain"]:
+        covers = chain["coverage"]
+        cells = (
+            f"{chain['chain']}",
+            f"{chain['n_components']['mean']:.1f}",
+            _cell(chain["log_joint"]["mean"], 0, ",.1f"),
+            _cell(covers["ones_explained"]["mean"], 0, ".1%"),
+            f"{covers['rows_without']['mean']:.1f}",
+        )
+        padded = (f"{cell:>{len(head)}}" for cell, head in zip(cells, heads, strict=True))
+        lines.append("  ".join(padded))
+    return lines
 
 
 def _moves(moves: dict[str, dict[str, int]]) -> list[str]:

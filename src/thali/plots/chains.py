@@ -11,6 +11,7 @@ import numpy as np
 from thali import views
 from thali.plots.canvas import COLOURS, a_figure, checked, one_axes, place_points
 from thali.posterior.diagnostics import MAX_R_HAT, MIN_ESS_PER_CHAIN
+from thali.sentences import numbered
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,6 +60,7 @@ def n_components(posterior: Posterior, *, least_users: int = 1, ax: Axes | None 
     ax = one_axes(ax, (min(7.5, 3.0 + 0.4 * len(shown.values)), 2.9))
     ax.bar(shown.values, shown.probability, width=0.8, color="#8fb7d9", label="all chains")
     places = np.linspace(-0.28, 0.28, posterior.n_chains) if posterior.n_chains > 1 else [0.0]
+    names = [f"chain {numbered(chain)}" for chain in posterior.chain_indices]
     style = cycle(zip(COLOURS, _MARKERS, strict=True))
     for chain, (place, (colour, marker)) in enumerate(zip(places, style, strict=False)):
         share = shown.of_chains[chain]
@@ -70,7 +72,7 @@ def n_components(posterior: Posterior, *, least_users: int = 1, ax: Axes | None 
             markersize=5.0,
             markeredgecolor="white",
             markeredgewidth=0.5,
-            label=f"chain {chain}" if posterior.n_chains <= len(COLOURS) else None,
+            label=names[chain] if posterior.n_chains <= len(COLOURS) else None,
             clip_on=False,
         )
     step = ceil(_LABEL_POINTS / place_points(ax, "x", len(shown.values)))
@@ -148,7 +150,7 @@ def traces(
         lines = axes[0].get_lines()
         figure.legend(
             lines,
-            [f"chain {chain}" for chain in range(len(lines))],
+            [f"chain {numbered(chain)}" for chain in posterior.chain_indices],
             loc="outside upper right" if _has_layout(figure) else "upper right",
             ncols=len(lines),
             frameon=False,

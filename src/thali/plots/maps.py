@@ -21,7 +21,9 @@ from thali.plots.canvas import (
     small_bar,
 )
 from thali.plots.labels import Labels, draw_strip
+from thali.sentences import numbered
 from thali.views.aligned import names, word
+from thali.views.lift import lifts, ranked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,8 +123,9 @@ def components(
     posterior
         A :class:`~thali.Posterior`.
     n_top
-        Show only columns that are among the ``n_top`` most probable of some component. By
-        default, all columns are shown if there are at most 60, and otherwise the top 8.
+        Show only columns that are among the ``n_top`` most probable of some component; of those
+        that tie, the most distinctive ones. By default, all columns are shown if there are at
+        most 60, and otherwise the top 8.
     mode
         The mode whose rows are the columns.
     ax
@@ -151,7 +154,8 @@ def components(
         n_top = 8
     p = shown.probabilities[mode]
     if n_top is not None:
-        rows = _among_the_top(rows, p, count("n_top", n_top, least=1))
+        n_top = count("n_top", n_top, least=1)
+        rows = _among_the_top(rows, p, lifts(posterior.tensor, shown.factors, mode), n_top)
     height = height_for(len(rows), are_named=len(rows) <= MOST_NAMES)
     ax = one_axes(ax, (2.9 + 0.34 * shown.n_components, height + 1.0))
     if shown.n_components == 0:
@@ -165,7 +169,8 @@ def components(
         ax.set_title(f"top {n_top} of each component", fontsize="small", loc="left")
     users = shown.factors[0].sizes()[columns]
     is_roomy = place_points(ax, "x", len(columns)) >= _ROOM_FOR_COUNTS
-    texts = [f"{k}\n({n})" if is_roomy else str(k) for k, n in zip(columns, users, strict=True)]
+    numbers = [numbered(int(k)) for k in columns]
+    texts = [f"{k}\n({n})" if is_roomy else str(k) for k, n in zip(numbers, users, strict=True)]
     ax.set_xticks(range(len(columns)), texts, fontsize="small")
     ax.set_xlabel("component\n(number of rows)" if is_roomy else "component")
     return ax
@@ -218,7 +223,7 @@ def overlap(posterior: Posterior, *, mode: int = 1, ax: Axes | None = None) -> A
     image.set_cmap(probability_map().with_extremes(bad=(0.0, 0.0, 0.0, 0.0)))  # diagonal
     _write_counts(ax, [both.shared[m][np.ix_(order, order)] for m in (0, mode)], table)
     name_places(ax, "y", titles)
-    name_places(ax, "x", [str(k) for k in order])
+    name_places(ax, "x", [str(numbered(int(k))) for k in order])
     ax.set_xlabel("component\nshared rows below the diagonal, shared columns above")
     return ax
 
@@ -267,9 +272,11 @@ def _write_counts(ax: Axes, shared: list[Index], table: NDArray[np.float64]) -> 
             ax.text(j, i, text, ha="center", va="center", fontsize="x-small", color=colour)
 
 
-def _among_the_top(rows: Index, p: NDArray[np.float64], n_top: int) -> Index:
+def _among_the_top(
+    rows: Index, p: NDArray[np.float64], lift: NDArray[np.float64], n_top: int
+) -> Index:
     """Keep only rows that are among the most probable of some component, in their order."""
-    best = np.argsort(-p, axis=0, kind="stable")[:n_top]
+    best = ranked(p, lift)[:n_top]
     is_top = np.zeros(p.shape, np.bool_)
     np.put_along_axis(is_top, best, True, axis=0)
     is_kept = np.any(is_top & (p > 0.0), axis=1, keepdims=True)[:, 0]

@@ -1,35 +1,36 @@
-"""The answer of a run: as plain values for machines, and in a few lines of English."""
+"""The answer of a run as plain values for machines; ``answer_words.py`` puts it into words."""
 
 from __future__ import annotations
 
-from math import exp, isfinite, prod
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import thali
-from thali.model.noise_kinds import NOISE_KINDS
-from thali.posterior.beyond import beyond_in_words
+from thali.posterior.answer_words import in_words
+from thali.posterior.by_chain import in_all_chains
+from thali.posterior.explained import coverage
 from thali.posterior.remarks import same_rows
 from thali.posterior.tables import probabilities
-from thali.posterior.verdict import judge
-from thali.sentences import PYTHON, capitalized
+from thali.posterior.verdict import Disagreement
+from thali.sentences import PYTHON, numbered
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import pandas as pd
     from numpy.typing import NDArray
 
     from thali.posterior.posterior import Posterior
+    from thali.posterior.verdict import Verdict
     from thali.sampler import Attempted
     from thali.sentences import Face
 
+__all__ = ["INTERVAL", "answer", "in_words"]
+
 INTERVAL = (0.05, 0.95)
 """Quantiles between which 90% of the draws lie."""
-
-_HARDLY = 0.05
-"""Spread of levels, in log odds, below which rows or columns hardly differ."""
 
 
 def answer(
@@ -77,6 +78,19 @@ def answer(
             densities by name of the mode.
         ``wrong_entries``
             Number of known entries that contradict the components of a draw, and their ``share``.
+        ``coverage``
+            What the components explain: ``ones_explained``, the share of the known ones that
+            some component covers (None without ones); ``ones_outside``, the number of those that
+            none covers; ``zeros_inside``, the number of known zeros that some component covers;
+            ``rows_without``, the number of rows without a component; and ``unused``, the number
+            of columns that no component has, by name of the mode.
+        ``by_chain``
+            For each chain its number ``chain`` (from 1, as on all faces), and ``n_components``,
+            ``log_joint`` and ``coverage`` of its own draws.
+        ``in_all_chains``
+            If the chains disagree, the numbers (from 1) of the ``components`` of the point
+            estimate that all chains have, ``of`` how many; otherwise None, as for very large
+            data.
         ``r_hat``, ``ess``
             Diagnostics by quantity. An infinite R-hat (of chains that do not move) is None, too.
         ``moves``
@@ -95,7 +109,8 @@ def answer(
             number was given.
         ``agree``, ``warning``, ``verdict``
             Whether the chains pass all diagnostics; if not, the reason as a text, and as
-            ``kind``, ``quantities`` and ``advised_draws`` (the advised total per chain).
+            ``kind``, ``quantities`` and ``advised_draws`` (the advised total per chain; None if
+            more draws were taken already and did not help).
         ``wall_seconds``, ``version``
             Duration of sampling, all sessions together, and the version of thali.
 
@@ -113,9 +128,8 @@ def answer(
     """
     table = posterior.summary()
     settings = posterior.settings
-    verdict = judge(
-        table, posterior.n_components, posterior.n_chains, posterior.n_draws, settings.warmup
-    )
+    verdict = posterior._judged(table)  # noqa: SLF001 - the summary is not computed twice
+    covers = coverage(posterior)
     n_known = posterior.tensor.n_known
     beyond = posterior.beyond_rates()
     densities = zip(posterior.mode_names, posterior.densities, strict=True)
@@ -138,6 +152,9 @@ def answer(
         "density": {name: _quantity(part) for name, part in densities if part is not None},
         "wrong_entries": _quantity(posterior.error * n_known)
         | {"share": float(posterior.error.mean())},
+        "coverage": _coverage(covers, posterior.mode_names),
+        "by_chain": _by_chain(posterior, covers),
+        "in_all_chains": _in_all_chains(posterior, verdict),
         "r_hat": {str(name): _finite(value) for name, value in table["r_hat"].items()},
         "ess": {str(name): _finite(value) for name, value in table["ess_bulk"].items()},
         "moves": {
@@ -152,36 +169,6 @@ def answer(
         "wall_seconds": _finite(posterior.wall_seconds),
         "version": thali.__version__,
     }
-
-
-def in_words(found: dict[str, Any]) -> list[str]:
-    """Express an answer in five lines of English, six with row and column effects.
-
-    Parameters
-    ----------
-    found
-        What :func:`answer` returned.
-
-    Examples
-    --------
-    >>> import thali
-    >>> from thali.posterior.answer import answer, in_words
-    >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
-    >>> posterior = thali.sample(
-    ...     data.tensor, noise="unequal", chains=2, warmup=150, draws=50, seed=1
-    ... )  # the model of these data
-    >>> print(in_words(answer(posterior))[0])
-    60 x 80 entries, all known: most probably 3 components (probability 1.00).
-    """
-    beyond = beyond_in_words(found["beyond_rates"])
-    return [
-        _how_many(found),
-        _kinds(found),
-        *([] if beyond is None else [beyond]),
-        _errors(found),
-        _wrong(found),
-        _trust(found),
-    ]
 
 
 # --- values --------------------------------------------------------------------------------
@@ -207,6 +194,43 @@ def _quantity(draws: NDArray[Any]) -> dict[str, Any]:
     return {"mean": float(there.mean()), "interval": [float(end) for end in interval]}
 
 
+def _coverage(
+    quantities: Mapping[str, NDArray[np.float64]], mode_names: Sequence[str]
+) -> dict[str, Any]:
+    rows, *others = mode_names
+    named = ("ones_explained", "ones_outside", "zeros_inside")
+    return {
+        **{name: _quantity(quantities[name]) for name in named},
+        "rows_without": _quantity(quantities[f"without_{rows}"]),
+        "unused": {name: _quantity(quantities[f"without_{name}"]) for name in others},
+    }
+
+
+def _by_chain(
+    posterior: Posterior, quantities: Mapping[str, NDArray[np.float64]]
+) -> list[dict[str, Any]]:
+    return [
+        {
+            "chain": numbered(chain),
+            "n_components": _numbers(probabilities(posterior.n_components[at])),
+            "log_joint": _quantity(posterior.log_joint[at]),
+            "coverage": _coverage(
+                {name: values[at] for name, values in quantities.items()}, posterior.mode_names
+            ),
+        }
+        for at, chain in enumerate(posterior.chain_indices)
+    ]
+
+
+def _in_all_chains(posterior: Posterior, verdict: Verdict | None) -> dict[str, Any] | None:
+    if posterior.n_chains == 1 or verdict is None or verdict.kind != Disagreement.kind:
+        return None
+    shared = in_all_chains(posterior)
+    if shared is None:
+        return None
+    return {"components": shared, "of": posterior.point_estimate().factors[0].n_components}
+
+
 def _noise(posterior: Posterior) -> dict[str, Any]:
     kind = posterior.settings.model.priors(len(posterior.shape)).noise.kind
     drawn = {
@@ -228,117 +252,3 @@ def _stage(part: Attempted) -> dict[str, Any]:
 
 def _finite(value: Any) -> float | None:
     return float(value) if isfinite(value) else None
-
-
-# --- words ---------------------------------------------------------------------------------
-
-
-def _how_many(found: dict[str, Any]) -> str:
-    shape, known = found["shape"], found["observed"]
-    are_known = "all known" if known == prod(shape) else f"{known} of them known"
-    data = f"{' x '.join(map(str, shape))} entries, {are_known}"
-    number = found["n_components"]
-    if found["alpha"] is None:
-        return f"{data}: explained by {_components(number['mode'])}, as asked."
-    return f"{data}: most probably {_components(number['mode'])} ({_how_sure(number)})."
-
-
-def _kinds(found: dict[str, Any]) -> str:
-    shared, matter = found["shared_components"], found["components_that_matter"]
-    return (
-        f"Counting only components that two or more rows have: {_components(shared['mode'])} "
-        f"({_how_sure(shared)}); only those without which a prediction would change: "
-        f"{matter['mode']} ({_how_sure(matter)})."
-    )
-
-
-def _errors(found: dict[str, Any]) -> str:
-    noise = found["noise"]
-    kind = NOISE_KINDS[noise["kind"]]
-    rates = {
-        quantity.name: _rate(noise[quantity.name], has_interval=kind.has_interval)
-        for quantity in kind.quantities
-    }
-    is_empty = found["n_components"]["mode"] == 0
-    sentence = kind.without if is_empty and kind.without else kind.sentence
-    return f"{sentence.format(**rates)} {spreads_in_words(noise)}".rstrip()
-
-
-def spreads_in_words(noise: dict[str, Any]) -> str:
-    """Say by how much rows and columns differ; nothing if the model has no effects.
-
-    A sixth of a normal distribution lies more than one standard deviation above its mean.
-
-    Parameters
-    ----------
-    noise
-        The noise in what :func:`answer` returned.
-    """
-    if not NOISE_KINDS[noise["kind"]].spreads:
-        return ""
-    spreads = {lines: noise[f"{lines}_spread"]["mean"] for lines in ("row", "column")}
-    same = [f"{lines}s hardly differ" for lines, spread in spreads.items() if spread < _HARDLY]
-    told = [
-        f"{lines}s differ by a spread of {spread:.2f} in log odds (one in six has odds of a one "
-        f"more than {exp(spread):.1f} times the average)"
-        if at == 0
-        else f"{lines}s by {spread:.2f} ({exp(spread):.1f} times)"
-        for at, (lines, spread) in enumerate(
-            (lines, spread) for lines, spread in spreads.items() if spread >= _HARDLY
-        )
-    ]
-    jump = noise["jump_spread"]["mean"]
-    if jump >= _HARDLY:
-        same.append(f"what cover adds to the log odds differs between columns by {jump:.2f}")
-    return " ".join(f"{capitalized(part)}." for part in (", ".join(told), "; ".join(same)) if part)
-
-
-def _wrong(found: dict[str, Any]) -> str:
-    wrong = found["wrong_entries"]
-    low, high = (f"{end:.0f}" for end in wrong["interval"])
-    spread = "" if low == high else f" (90% between {low} and {high})"
-    n_wrong = f"{wrong['mean']:.0f}"
-    if NOISE_KINDS[found["noise"]["kind"]].spreads:  # an entry outside need not be an error
-        entries = f"known entries ({wrong['share']:.2%})"
-        return f"{n_wrong} {entries} are ones outside all components, or zeros inside one{spread}."
-    entries = "known entry" if n_wrong == "1" else "known entries"
-    contradict = "contradicts" if n_wrong == "1" else "contradict"
-    return f"{n_wrong} {entries} ({wrong['share']:.2%}) {contradict} the components{spread}."
-
-
-def _trust(found: dict[str, Any]) -> str:
-    n_chains = found["chains"]
-    chains = f"{n_chains} chain{'s' * (n_chains > 1)} of {found['draws']} draws"
-    took = found["wall_seconds"]
-    time = "" if took is None else f", sampled in {_duration(took)}"
-    if not found["agree"]:
-        return f"{chains}{time}: not to be trusted yet, see the warning."
-    largest = max((r for r in found["r_hat"].values() if r is not None), default=1.0)
-    fewest = min((e for e in found["ess"].values() if e is not None), default=None)
-    worth = "" if fewest is None else f", at least {fewest:.0f} effective draws"
-    return f"{chains}{time}: they agree (R-hat at most {largest:.2f}{worth})."
-
-
-def _components(number: int) -> str:
-    return f"{number} component{'s' * (number != 1)}"
-
-
-def _how_sure(number: dict[str, Any]) -> str:
-    probability = f"probability {number['pmf'][str(number['mode'])]:.2f}"
-    low, high = number["interval"]
-    return probability if low == high else f"{probability}; 90% between {low} and {high}"
-
-
-def _rate(rate: dict[str, Any], *, has_interval: bool) -> str:
-    mean = f"{rate['mean']:.2%}"
-    if not has_interval:
-        return mean
-    low, high = rate["interval"]
-    return f"{mean} (90% between {low:.2%} and {high:.2%})"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 100:
-        return f"{seconds:.1f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 100 else f"{minutes / 60:.1f} h"

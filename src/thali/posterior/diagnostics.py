@@ -7,6 +7,7 @@ components: their number, rates, densities, and how many components two rows sha
 
 from __future__ import annotations
 
+import re
 from math import inf, isqrt, nan
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from thali.checks import count
 from thali.errors import require
 from thali.model import Noise
 from thali.model.noise_kinds import SPREADS
+from thali.sentences import mode_words, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -178,8 +180,20 @@ def diagnose(quantities: Mapping[str, NDArray[Any]]) -> pd.DataFrame:
 
 
 def in_words(name: Any) -> str:
-    """Return the phrase for a quantity within a sentence."""
-    return WORDS.get(str(name), str(name))
+    """Return the phrase for a quantity within a sentence.
+
+    Examples
+    --------
+    >>> in_words("alpha"), in_words("density_mode_1"), in_words("density_gene")
+    ('the concentration alpha', 'the density of columns', 'the density of genes')
+    """
+    name = str(name)
+    mode = name.removeprefix("density_")
+    if mode == name or name in WORDS:
+        return str(WORDS.get(name, name))
+    at = re.fullmatch(r"mode_(\d+)", mode)  # a mode without a name
+    names = [mode] if at is None else [f"mode_{i}" for i in range(int(at[1]) + 1)]
+    return f"the density of {plural(mode_words(names)[-1])}"
 
 
 def _family(name: str, values: NDArray[Any]) -> tuple[float, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from thali.model import Effects, Levels, Noise
 from thali.sampler.schedule import MOVES
 from thali.sentences import Resume
 from thali.trace.draws import Scalars
+from thali.trace.run import Names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from thali.bits import PackedTensor
     from thali.sampler import Attempted
     from thali.trace import Draw, Settings, Store
-    from thali.trace.run import Names
 
 
 class Draws:
@@ -41,7 +41,14 @@ class Draws:
     """
 
     def __init__(
-        self, settings: Settings, tensor: PackedTensor, names: Names, chains: Sequence[Store]
+        self,
+        settings: Settings,
+        tensor: PackedTensor,
+        names: Names,
+        chains: Sequence[Store],
+        *,
+        chain_indices: Sequence[int] | None = None,
+        extended_from: int | None = None,
     ) -> None:
         self.settings = settings
         self.tensor = tensor
@@ -50,6 +57,8 @@ class Draws:
         self._chains = chains
         self.n_chains = len(chains)
         self.n_draws = min(map(len, chains))
+        self.chain_indices = tuple(range(len(chains)) if chain_indices is None else chain_indices)
+        self.extended_from = extended_from
 
     def __iter__(self) -> Iterator[Draw]:
         """Iterate over all draws, chain after chain."""
@@ -59,6 +68,34 @@ class Draws:
     def __len__(self) -> int:
         """Return the number of draws of all chains together."""
         return self.n_chains * self.n_draws
+
+    def chain(self, chain: int) -> Self:
+        """Return the draws of one chain, with all summaries of them.
+
+        If chains disagree, their averages mix different explanations of the data; each chain by
+        itself is one explanation. A chain of a run that is not finished may have more draws than
+        all chains have in common.
+
+        Parameters
+        ----------
+        chain
+            Index of the chain, from 0. Faces count chains from 1: what the command line, progress
+            bars and reports call chain 1 is ``posterior.chain(0)``.
+
+        Examples
+        --------
+        >>> posterior.chain(1).n_components.shape
+        (1, 50)
+        """
+        self._refuse("chain", chain, self.n_chains)
+        return type(self)(
+            self.settings,
+            self.tensor,
+            Names(self.mode_names, self.row_names),
+            [self._chains[chain]],
+            chain_indices=[self.chain_indices[chain]],
+            extended_from=self.extended_from,
+        )
 
     @cached_property
     def _scalars(self) -> Scalars:
@@ -118,9 +155,14 @@ class Draws:
         return self._scalars.log_likelihood
 
     @property
+    def covered(self) -> NDArray[np.int64]:
+        """Known ones and known zeros that some component covers, ``(n_chains, n_draws, 2)``."""
+        return self._scalars.covered
+
+    @property
     def error(self) -> NDArray[np.float64]:
         """Share of the known entries that contradict the components of a draw."""
-        covered = self._scalars.covered
+        covered = self.covered
         wrong = self.tensor.n_ones - covered[:, :, 0] + covered[:, :, 1]
         return wrong / self.tensor.n_known
 
@@ -170,11 +212,15 @@ class Draws:
         >>> posterior.draw(0, 49).state.n_components
         3
         """
-        for name, value, end in (("chain", chain, self.n_chains), ("draw", draw, self.n_draws)):
-            if not is_integer(value) or not 0 <= value < end:
-                msg = f"{name}={value!r} was given; there are {end}, numbered from 0; choose one."
-                raise IndexError(msg)
+        self._refuse("chain", chain, self.n_chains)
+        self._refuse("draw", draw, self.n_draws)
         return self._chains[chain][draw]
+
+    def _refuse(self, name: str, value: Any, end: int) -> None:
+        """Raise an error if an index is not one."""
+        if not is_integer(value) or not 0 <= value < end:
+            msg = f"{name}={value!r} was given; there are {end}, numbered from 0; choose one."
+            raise IndexError(msg)
 
     def factors(self, chain: int, draw: int) -> tuple[NDArray[np.bool_], ...]:
         """Return the factors of one draw, one per mode.

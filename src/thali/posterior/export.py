@@ -1,7 +1,8 @@
 """Export of the posterior as a tree of labelled arrays, for ArviZ, xarray and files.
 
 Groups follow the conventions of ArviZ: ``posterior`` (quantities that can be compared between
-draws), ``sample_stats``, ``observed_data`` and ``constant_data``. The factors have a group of
+draws), ``sample_stats``, ``log_likelihood``, ``posterior_predictive``, ``observed_data`` and
+``constant_data``. The factors have a group of
 their own: components have no labels, so averages by position are meaningless, and functions that
 summarize the group ``posterior`` must not compute them.
 """
@@ -17,9 +18,11 @@ import numpy as np
 
 import thali
 from thali.bits.tensor import unfold_back
-from thali.errors import EngineUnavailable, require
+from thali.checks import count
+from thali.errors import MissingLibrary, require
 from thali.model import Effects
 from thali.posterior.levels import in_log_odds
+from thali.posterior.pointwise import pointwise
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,10 +38,26 @@ MOST_DENSE = 1 << 22
 
 _DRAW = ("chain", "draw")
 _LEVELS = ("row_level", "column_level", "jump")
-_TAKEN = (*_DRAW, *_LEVELS, "component", "byte", "tensor", "ones_bits", "known_bits")
+_TAKEN = (
+    *_DRAW,
+    *_LEVELS,
+    "entry",
+    "entries",
+    "component",
+    "byte",
+    "tensor",
+    "ones_bits",
+    "known_bits",
+)
 
 
-def to_datatree(posterior: Posterior, *, factors: bool = True, data: bool = True) -> xr.DataTree:
+N_ENTRIES = 1000
+"""Number of entries whose log likelihood is exported by default."""
+
+
+def to_datatree(
+    posterior: Posterior, *, factors: bool = True, data: bool = True, entries: int = N_ENTRIES
+) -> xr.DataTree:
     """Return the posterior as a tree of labelled arrays, as ArviZ 1.x takes it.
 
     Parameters
@@ -51,6 +70,10 @@ def to_datatree(posterior: Posterior, *, factors: bool = True, data: bool = True
         four bytes for every row, and eight for every column, of each draw.
     data
         Whether to include the data.
+    entries
+        Number of known entries whose log likelihood and replicates are included, 9 bytes for each
+        in every draw; 0 leaves these groups out. If there are more, some are chosen, spread
+        evenly over the data, and always the same.
 
     Returns
     -------
@@ -65,6 +88,13 @@ def to_datatree(posterior: Posterior, *, factors: bool = True, data: bool = True
         ``sample_stats``
             ``(chain, draw)``: ``lp`` (log joint density), ``log_likelihood_total`` and ``sweep``.
             ``log_likelihood`` is avoided: ArviZ expects one value per entry under that name.
+        ``log_likelihood``
+            ``entries``, ``(chain, draw, entry)``: the log probability of single known entries,
+            given the draw, as ``arviz.loo`` takes it; ``entry_<mode>`` says where they are. The
+            score of all known entries is about that of these, times ``n_known / n_entries``
+            (its attributes).
+        ``posterior_predictive``
+            ``entries``, ``(chain, draw, entry)``: the same entries simulated, given the draw.
         ``factors``
             ``factor_<mode>_bits``, ``(chain, draw, component, byte_<mode>)``: eight rows per byte,
             the lowest bit first, padded with zeros to the largest number of components. Read them
@@ -76,7 +106,8 @@ def to_datatree(posterior: Posterior, *, factors: bool = True, data: bool = True
         ``observed_data``
             ``tensor``, one axis per mode, NaN where unknown. More than four million entries are
             packed: ``ones_bits`` and, if some entries are unknown, ``known_bits`` hold the rows
-            of the first mode in the layout of :class:`thali.bits.Unfolding`.
+            of the first mode in the layout of :class:`thali.bits.Unfolding`. ``entries`` are the
+            single entries of ``log_likelihood``.
         ``constant_data``
             ``row_names_<mode>`` for modes whose rows have names.
 
@@ -122,8 +153,12 @@ def to_datatree(posterior: Posterior, *, factors: bool = True, data: bool = True
         if isinstance(posterior.settings.model.priors(len(labels)).noise, Effects):
             names = dict(_row_names(posterior, labels))
             groups["levels"] = (_levels(posterior, labels), coordinates | names)
+    observed = {}
+    if count("entries", entries):
+        observed = _entries(posterior, labels, entries, groups, coordinates)
     if data:
-        groups["observed_data"] = _observed(posterior, labels)
+        variables, names_of = _observed(posterior, labels)
+        groups["observed_data"] = (variables | observed, names_of)
         names = _names(posterior, labels)
         if names:
             groups["constant_data"] = (names, {})
@@ -171,12 +206,12 @@ def factors_of(tree: xr.DataTree, chain: int, draw: int) -> tuple[NDArray[np.boo
     return tuple(_unpack(part, n_components) for part in bits)
 
 
-def to_inferencedata(posterior: Posterior, *, factors: bool = True, data: bool = True) -> Any:
+def to_inferencedata(posterior: Posterior, **chosen: Any) -> Any:
     """Return the posterior as ``arviz.InferenceData``, for ArviZ before 1.0.
 
     Parameters
     ----------
-    posterior, factors, data
+    posterior, **chosen
         As for :func:`to_datatree`.
 
     Returns
@@ -186,7 +221,7 @@ def to_inferencedata(posterior: Posterior, *, factors: bool = True, data: bool =
 
     Raises
     ------
-    EngineUnavailable
+    MissingLibrary
         If ArviZ is missing, or is 1.0 or later.
     """
     with warnings.catch_warnings():
@@ -198,8 +233,8 @@ def to_inferencedata(posterior: Posterior, *, factors: bool = True, data: bool =
             f"ArviZ {arviz.__version__} is installed, which has no InferenceData any more; use "
             "to_datatree(), whose result it accepts directly, or install 'arviz<1'."
         )
-        raise EngineUnavailable(msg, name="arviz")
-    return arviz.InferenceData.from_datatree(to_datatree(posterior, factors=factors, data=data))
+        raise MissingLibrary(msg, name="arviz")
+    return arviz.InferenceData.from_datatree(to_datatree(posterior, **chosen))
 
 
 # --- groups --------------------------------------------------------------------------------
@@ -214,6 +249,26 @@ def _labels(mode_names: Sequence[str]) -> list[str]:
             label = f"{label}_{mode}"
         labels.append(label)
     return labels
+
+
+def _entries(
+    posterior: Posterior,
+    labels: list[str],
+    n_entries: int,
+    groups: dict[str, tuple[dict[str, Any], dict[str, Any]]],
+    coordinates: dict[str, Any],
+) -> dict[str, Any]:
+    """Add the groups of single entries; return what was observed there."""
+    found = pointwise(posterior, n_entries)
+    places = {
+        f"entry_{label}": ("entry", found.positions[:, mode]) for mode, label in enumerate(labels)
+    }
+    within = coordinates | {"entry": np.arange(len(found.positions))} | places
+    numbers = {"n_entries": len(found.positions), "n_known": posterior.tensor.n_known}
+    dims = (*_DRAW, "entry")
+    groups["log_likelihood"] = ({"entries": (dims, found.log_likelihood, numbers)}, within)
+    groups["posterior_predictive"] = ({"entries": (dims, found.replicated, numbers)}, within)
+    return {"entries": ("entry", found.observed, numbers)}
 
 
 def _parameters(posterior: Posterior, labels: list[str]) -> dict[str, Any]:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thali.checks import count, positive
+from thali.checks import count
+from thali.posterior.found import Found
 from thali.posterior.predictions import Predictions
 from thali.posterior.trust import Trust
+from thali.sentences import n_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,18 +21,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Index
-    from thali.posterior.align import Alignment
     from thali.posterior.beyond import Beyond
-    from thali.posterior.estimate import PointEstimate
     from thali.posterior.levels import LevelSummary
 
 
-class Posterior(Predictions, Trust):
+class Posterior(Predictions, Trust, Found):
     """Draws from the posterior, and their summaries.
 
     Returned by :func:`thali.sample`, :func:`thali.load` and :func:`thali.resume`. Arrays have the
-    shape ``(n_chains, n_draws)``. Components have no lasting labels: the third component of one
-    draw need not be the third of another, so only :meth:`align` compares components across draws.
+    shape ``(n_chains, n_draws)``. Indices of chains, draws and components are counted from 0; the
+    command line, progress bars, reports and pictures count chains and components from 1, so that
+    chain 1 is ``posterior.chain(0)``. Components have no lasting labels: the third component of
+    one draw need not be the third of another, so only :meth:`align` compares components across
+    draws.
 
     Attributes
     ----------
@@ -44,6 +47,10 @@ class Posterior(Predictions, Trust):
         Names of the modes and of their rows.
     n_chains, n_draws
         Number of chains, and number of draws that every chain has.
+    chain_indices
+        Indices of the chains within the run, from 0; of one chain by itself, only its own.
+    extended_from
+        Draws per chain that the run had when more were taken; None if that was never done.
 
     Examples
     --------
@@ -57,11 +64,13 @@ class Posterior(Predictions, Trust):
     """
 
     def __repr__(self) -> str:
-        text = f"Posterior({self.n_chains} chains of {self.n_draws} draws, data {self.shape}"
+        chains, draws = n_of(self.n_chains, "chain"), n_of(self.n_draws, "draw")
+        text = f"Posterior({chains} of {draws}, data {self.shape}"
         if self.n_draws == 0:
             return f"{text})"
         table = self.n_components_table()
-        return f"{text}, {table.idxmax()} components with probability {table.max():.2f})"
+        number = n_of(int(str(table.idxmax())), "component")
+        return f"{text}, {number} with probability {table.max():.2f})"
 
     # --- components ----------------------------------------------------------------------------
 
@@ -136,68 +145,6 @@ class Posterior(Predictions, Trust):
         from thali.posterior.beyond import beyond_rates  # noqa: PLC0415
 
         return beyond_rates(self)
-
-    def point_estimate(
-        self, *, missed: float = 1.0, false: float = 1.0, modal: bool = True
-    ) -> PointEstimate:
-        """Return the draw whose reconstruction is closest to those of all draws on average.
-
-        Parameters
-        ----------
-        missed, false
-            Loss of predicting zero where the noise-free entry is one, and one where it is zero.
-        modal
-            Choose only among draws with the most probable number of components.
-
-        Returns
-        -------
-        estimate
-            Factors of the draw, its expected loss, and its errors against the data.
-
-        Examples
-        --------
-        >>> users, codes = (factor.dense() for factor in posterior.point_estimate().factors)
-        >>> bool((users @ codes.T == data.noise_free).all())
-        True
-        """
-        from thali.posterior.estimate import point_estimate  # noqa: PLC0415
-
-        self._need_draws()
-        key = (positive("missed", missed), positive("false", false), bool(modal))
-        if key not in self._estimates:
-            self._estimates[key] = point_estimate(
-                self, self.tensor, missed=missed, false=false, modal=modal
-            )
-        return self._estimates[key]
-
-    @cached_property
-    def _estimates(self) -> dict[tuple[float, float, bool], PointEstimate]:
-        return {}
-
-    def align(self) -> Alignment:
-        """Follow the components of the point estimate through all draws.
-
-        The components of every draw are matched to them one to one (an assignment problem on the
-        Jaccard distances of their ones), or left unmatched if none is near.
-
-        Returns
-        -------
-        alignment
-            Posterior means of the matched columns for every mode, how often and how well each
-            component was matched, and how many components of each draw have no match.
-
-        Examples
-        --------
-        >>> alignment = posterior.align()
-        >>> alignment.means[0].shape, alignment.means[1].shape
-        ((60, 3), (80, 3))
-        >>> alignment.matched.tolist()
-        [1.0, 1.0, 1.0]
-        """
-        from thali.posterior.align import align  # noqa: PLC0415
-
-        estimate = self.point_estimate()
-        return align((draw.state.factors for draw in self), estimate.factors)
 
     def co_membership(self, rows: Sequence[int] | Index, mode: int = 0) -> NDArray[np.float64]:
         """Return the probability that two rows share a component, for all pairs of some rows.
@@ -279,13 +226,24 @@ class Posterior(Predictions, Trust):
 
     # --- other libraries -----------------------------------------------------------------------
 
-    def to_datatree(self, *, factors: bool = True, data: bool = True) -> xr.DataTree:
+    def to_datatree(
+        self, *, factors: bool = True, data: bool = True, entries: int = 1000
+    ) -> xr.DataTree:
         """Return the posterior as a DataTree, as ArviZ 1.x expects it (needs ``thali[bayes]``).
+
+        With it, ``arviz.loo(posterior.to_datatree())`` scores how well single entries are
+        predicted from all others, in ArviZ 1.x. For ArviZ below 1.0, which is what Python 3.11
+        installs, use :meth:`to_inferencedata`.
 
         Parameters
         ----------
         factors, data
             Whether to include the packed factors of all draws, and the data.
+        entries
+            Number of known entries whose log likelihood and replicates are included in the groups
+            ``log_likelihood`` and ``posterior_predictive``. If there are more, some are chosen,
+            always the same. The unit is an entry: every row has memberships of its own, so that
+            leaving out a whole row changes a draw too much.
 
         Examples
         --------
@@ -296,11 +254,22 @@ class Posterior(Predictions, Trust):
         from thali.posterior.export import to_datatree  # noqa: PLC0415
 
         self._need_draws()
-        return to_datatree(self, factors=factors, data=data)
+        return to_datatree(self, factors=factors, data=data, entries=entries)
 
-    def to_inferencedata(self, *, factors: bool = True, data: bool = True) -> Any:
-        """Return the posterior as InferenceData, for ArviZ below 1.0 (needs ``thali[bayes]``)."""
+    def to_inferencedata(
+        self, *, factors: bool = True, data: bool = True, entries: int = 1000
+    ) -> Any:
+        """Return the posterior as InferenceData, for ArviZ below 1.0 (needs ``thali[bayes]``).
+
+        The groups are those of :meth:`to_datatree`, so that ``arviz.plot_trace`` and
+        ``arviz.loo`` take it.
+
+        Parameters
+        ----------
+        factors, data, entries
+            As for :meth:`to_datatree`.
+        """
         from thali.posterior.export import to_inferencedata  # noqa: PLC0415
 
         self._need_draws()
-        return to_inferencedata(self, factors=factors, data=data)
+        return to_inferencedata(self, factors=factors, data=data, entries=entries)

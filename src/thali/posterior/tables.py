@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from thali.sentences import numbered
+
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from thali.posterior.found import Found
     from thali.posterior.posterior import Posterior
 
 
@@ -27,6 +30,12 @@ def probabilities(numbers: NDArray[np.int64]) -> pd.Series[float]:
     values, counts = np.unique(numbers, return_counts=True)
     index = pd.Index(values, name="n_components")
     return pd.Series(counts / counts.sum(), index=index, name="probability")
+
+
+def component_names(posterior: Found) -> list[str]:
+    """Return the names of the components of the point estimate, counted from 1."""
+    numbers = range(posterior.point_estimate().factors[0].n_components)
+    return [f"component_{numbered(number)}" for number in numbers]
 
 
 def tables(posterior: Posterior) -> dict[str, pd.DataFrame]:
@@ -67,8 +76,7 @@ def tables(posterior: Posterior) -> dict[str, pd.DataFrame]:
 
     estimate = posterior.point_estimate()
     alignment = posterior.align()
-    numbers = range(estimate.factors[0].n_components)  # the numbers used everywhere
-    components = pd.Index([f"component_{number}" for number in numbers], name="component")
+    components = pd.Index(component_names(posterior), name="component")
     arity = len(posterior.shape)
     modes = ["rows", "columns"] if arity == 2 else [f"mode_{mode}" for mode in range(arity)]
     found: dict[str, pd.DataFrame] = {}

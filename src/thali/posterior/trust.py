@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from thali.posterior.draws import Draws
+from thali.sentences import numbered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -110,8 +111,20 @@ class Trust(Draws):
         >>> posterior.verdict() is None
         True
         """
+        return self._judged(self.summary())
+
+    def _judged(self, table: pd.DataFrame) -> Verdict | None:
+        """Return the verdict, given what :meth:`summary` returned."""
         from thali.posterior.verdict import judge  # noqa: PLC0415
 
+        is_part = self.n_chains < self.settings.chains
         return judge(
-            self.summary(), self.n_components, self.n_chains, self.n_draws, self.settings.warmup
+            table,
+            self.n_components,
+            self.n_chains,
+            self.n_draws,
+            self.settings.warmup,
+            extended_from=self.extended_from,
+            best=int(self.log_joint.mean(axis=1).argmax()),
+            part_of=numbered(self.chain_indices[0]) if is_part else None,
         )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from thali.posterior.diagnostics import MAX_R_HAT, MIN_ESS_PER_CHAIN, in_words
-from thali.sentences import PYTHON, Setting, TakeDraws, capitalized, say
+from thali.sentences import PYTHON, OneChain, Setting, TakeDraws, capitalized, listed, say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,8 +40,8 @@ class Verdict(ABC):
 
     @property
     @abstractmethod
-    def advised_draws(self) -> int:
-        """Advised total number of draws per chain."""
+    def advised_draws(self) -> int | None:
+        """Advised total number of draws per chain; None if more draws are not advised."""
 
     @property
     def quantities(self) -> tuple[str, ...]:
@@ -72,6 +72,7 @@ class Verdict(ABC):
         }
 
     def _more(self, face: Face) -> str:
+        assert self.advised_draws is not None
         return capitalized(say(TakeDraws(self.advised_draws), face))
 
 
@@ -110,17 +111,32 @@ class Disagreement(Verdict):
         Mean number of components of every chain.
     warmup
         Sweeps of warm-up.
+    extended_from
+        Draws per chain that the run had when more were taken; None if that was never done.
+    best
+        Index of the chain with the highest mean log joint density.
+    part_of
+        If this is one of several chains, its number (from 1); otherwise None.
     """
 
     kind = "disagreement"
     r_hat: Mapping[str, float]
     means: tuple[float, ...]
     warmup: int
+    extended_from: int | None = None
+    best: int = 0
+    part_of: int | None = None
 
     @property
-    def advised_draws(self) -> int:
-        """Advised total number of draws per chain."""
-        return 2 * self.n_draws
+    def has_failed(self) -> bool:
+        """Whether more draws were taken already, and the chains still disagree."""
+        before = self.extended_from
+        return before is not None and MIN_ESS_PER_CHAIN <= before < self.n_draws
+
+    @property
+    def advised_draws(self) -> int | None:
+        """Advised total number of draws per chain; None if more draws have not helped."""
+        return None if self.has_failed else 2 * self.n_draws
 
     @property
     def advised_warmup(self) -> int:
@@ -135,19 +151,43 @@ class Disagreement(Verdict):
     def sentence(self, face: Face = PYTHON, words: Mapping[str, str] | None = None) -> str:
         """Explain what is wrong and what to do."""
         longer = f"a longer warm-up ({say(Setting('warmup', self.advised_warmup), face)})"
+        if self.part_of is not None:
+            return (
+                f"The parts of chain {self.part_of} disagree about {self._what(words)}: the chain "
+                "had not converged, and summaries mix the states it passed through. "
+                f"{self._then(face)}sample anew with {longer}."
+            )
         if self.n_chains == 1:
             several = say(Setting("chains", _SEVERAL), face)
             return (
                 f"The parts of the only chain disagree about {self._what(words)}: the chain had "
                 "not converged, and summaries mix the states it passed through. "
-                f"{self._more(face)}, or sample anew with {longer}; only several chains "
+                f"{self._then(face)}sample anew with {longer}; only several chains "
                 f"({several}) can show whether they agree."
             )
-        return (
-            f"The {self.n_chains} chains disagree, with each other or over time, about "
-            f"{self._what(words)}: summaries mix different explanations of the data. "
-            f"{self._more(face)}, sample anew with {longer}, or look at the chains one by one."
+        still = "still " * self.has_failed
+        alone = say(OneChain(self.best), face)
+        disagree = (
+            f"The {self.n_chains} chains {still}disagree, with each other or over time, about "
+            f"{self._what(words)}: summaries mix different explanations of the data."
         )
+        if self.has_failed:
+            return (
+                f"{disagree} Going on from {self.extended_from} to {self.n_draws} draws per chain "
+                "did not make them agree. Use only what all chains share, and look at the chains "
+                f"one by one ({alone} has the highest log joint density); or sample anew with "
+                f"{longer}, or another model."
+            )
+        return (
+            f"{disagree} {self._more(face)}, sample anew with {longer}, or look at the chains one "
+            f"by one ({alone} has the highest log joint density)."
+        )
+
+    def _then(self, face: Face) -> str:
+        """Begin the advice: take more draws or, if that has not helped, something else."""
+        if self.has_failed:
+            return f"Going on from {self.extended_from} to {self.n_draws} draws did not help; "
+        return f"{self._more(face)}, or "
 
     def _what(self, words: Mapping[str, str] | None) -> str:
         """Name up to three quantities, and the number of further ones."""
@@ -159,7 +199,7 @@ class Disagreement(Verdict):
             parts.append(f"{_called(name, words)} ({numbers})")
         if len(self.quantities) > 3:
             parts.append(f"{len(self.quantities) - 3} more")
-        return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+        return listed(parts)
 
     def _means(self) -> str:
         if len(self.means) > 8:  # too many to list
@@ -219,7 +259,12 @@ class TooCorrelated(Verdict):
 
 
 def judge(
-    table: pd.DataFrame, n_components: NDArray[Any], n_chains: int, n_draws: int, warmup: int
+    table: pd.DataFrame,
+    n_components: NDArray[Any],
+    n_chains: int,
+    n_draws: int,
+    warmup: int,
+    **circumstances: Any,
 ) -> Verdict | None:
     """Return why the chains cannot be trusted, or None if they pass all diagnostics.
 
@@ -231,6 +276,8 @@ def judge(
         Number of components in every draw, ``(n_chains, n_draws)``.
     n_chains, n_draws, warmup
         Number of chains, draws per chain, and sweeps of warm-up.
+    **circumstances
+        Fields of :class:`Disagreement` on which its advice depends, such as ``extended_from``.
 
     Returns
     -------
@@ -257,7 +304,8 @@ def judge(
         names = sorted(map(str, differing.index), key=lambda name: name != "n_components")
         r_hat = {name: float(differing[name]) for name in names}
         means = np.asarray(n_components).mean(axis=1)
-        return Disagreement(n_chains, n_draws, r_hat, tuple(map(float, means)), warmup)
+        means = tuple(map(float, means))
+        return Disagreement(n_chains, n_draws, r_hat, means, warmup, **circumstances)
     slow = table["ess_bulk"][table["ess_bulk"] < MIN_ESS_PER_CHAIN * n_chains].sort_values()
     if len(slow):
         return TooCorrelated(n_chains, n_draws, {str(k): float(v) for k, v in slow.items()})

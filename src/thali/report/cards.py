@@ -6,7 +6,8 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from thali.model import Effects
-from thali.report.facts import BY, n_of, percent, plural
+from thali.report.facts import BY, percent
+from thali.sentences import n_of, numbered, plural
 from thali.views import cards
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def cards_html(posterior: Posterior, words: list[str]) -> str:
 
 
 def _card(card: Card, words: list[str]) -> str:
-    number = card["component"]
+    index, number = card["component"], numbered(card["component"])
     size = BY.join(n_of(n, word) for n, word in zip(card["counts"], words, strict=True))
     # The columns of a component come first, and then the rows that have it.
     modes = [*range(1, len(words)), 0]
@@ -64,7 +65,7 @@ def _card(card: Card, words: list[str]) -> str:
     return (
         f'<article class="card" id="component-{number}" aria-labelledby="name-{number}">'
         f'<header><h3 id="name-{number}">Component {number}</h3>'
-        f'<button type="button" data-component="{number}" aria-pressed="false" '
+        f'<button type="button" data-component="{index}" aria-pressed="false" '
         f'aria-label="Mark component {number} in the table">Mark</button></header>'
         f'<p class="size">{escape(size)}</p>'
         f'<p class="sure">{_meter(card["sure"])}<span>Certainty <b>{card["sure"]:.2f}</b>. '
@@ -85,7 +86,7 @@ def _members(members: list[Member], n_members: int, word: str) -> str:
         return f"<h4>{escape(plural(word))}</h4><p>none</p>"
     lines = "".join(
         f"<li>{_meter(member['probability'])}<span>{escape(member['name'])}</span>"
-        f"<b>{member['probability']:.2f}</b></li>"
+        f"<b>{member['probability']:.2f}</b><small>{_times(member['lift'])}</small></li>"
         for member in members[:_N_BARS]
     )
     html = f'<h4>{escape(plural(word))}</h4><ul class="members">{lines}</ul>'
@@ -102,6 +103,11 @@ def _members(members: list[Member], n_members: int, word: str) -> str:
     return html
 
 
+def _times(lift: float) -> str:
+    """Write a lift: how many times as frequent ones are in a component as elsewhere."""
+    return f"\N{MULTIPLICATION SIGN}{lift:{'.1f' if lift < 9.95 else '.0f'}}"
+
+
 def _overlaps(card: Card, words: list[str]) -> str:
     """Say which components share rows of some mode with this one, the most similar first."""
     others = card["overlaps"]
@@ -110,9 +116,10 @@ def _overlaps(card: Card, words: list[str]) -> str:
     named = []
     for other in others[:_N_NEIGHBOURS]:
         shared = [n_of(n, word) for n, word in zip(other["shared"], words, strict=True) if n > 0]
+        number = numbered(other["component"])
         named.append(
-            f'{escape(" and ".join(shared))} with <a href="#component-{other["component"]}">'
-            f"component {other['component']}</a>"
+            f'{escape(" and ".join(shared))} with <a href="#component-{number}">'
+            f"component {number}</a>"
         )
     n_left = len(others) - len(named)
     more = f" It also overlaps with {n_of(n_left, 'other component')}." if n_left else ""

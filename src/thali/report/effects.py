@@ -9,7 +9,8 @@ import numpy as np
 
 from thali.report.cards import tile
 from thali.report.charts import Dot, dots
-from thali.report.facts import mode_words, n_of, percent
+from thali.report.facts import percent
+from thali.sentences import mode_words, n_of
 from thali.views import has_effects, levels, names
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def effects_section(posterior: Posterior, known: Facts) -> str:
     """Show how full rows and columns are for other reasons than components."""
     if not has_effects(posterior):
         return ""
-    words = mode_words(posterior)
+    words = mode_words(posterior.mode_names)
     figures = "".join(
         _figure(posterior, mode, word, found)
         for mode, (word, found) in enumerate(zip(words, levels(posterior), strict=True))

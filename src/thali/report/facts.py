@@ -6,10 +6,15 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from thali.model.noise_kinds import NOISE_KINDS
-from thali.posterior.answer import answer, spreads_in_words
+from thali.posterior.answer import answer
+from thali.posterior.answer_words import (
+    are_apart,
+    coverage_in_words,
+    shared_in_words,
+    spreads_in_words,
+)
 from thali.posterior.beyond import NOTHING, beyond_in_words
-from thali.posterior.diagnostics import WORDS
-from thali.sentences import Face
+from thali.sentences import Face, listed, n_of, numbered
 
 if TYPE_CHECKING:
     from thali.model.noise_kinds import NoiseKind
@@ -17,7 +22,7 @@ if TYPE_CHECKING:
 
 _HOW_SURE = ((0.95, "almost certainly"), (0.8, "very probably"), (0.5, "probably"))
 
-_WORDS = ("row", "column", "layer")  # words for one row of a mode without a name
+_MANY_CHAINS = 8  # number of chains beyond which their numbers are not listed
 
 BY = " \N{MULTIPLICATION SIGN} "
 """Sign written between the lengths of modes."""
@@ -33,6 +38,10 @@ class _Page(Face):
     def take_draws(self, draws: int) -> str:
         """Say how to get more draws per chain."""
         return f"go on to {draws:,} draws per chain"
+
+    def one_chain(self, chain: int) -> str:
+        """Name a chain."""
+        return f"chain {numbered(chain)}"
 
 
 PAGE = _Page()
@@ -69,11 +78,15 @@ class Facts(NamedTuple):
     n_entries: int
     n_known: int
     share_of_ones: float
+    covers: str  # what the components explain, in words
+    are_apart: bool  # whether several chains disagree
+    by_chain: list[dict[str, Any]]  # what every chain says by itself
+    shared_by_chains: str  # what all chains have, in words, if they disagree
 
 
 def facts(posterior: Posterior) -> Facts:
     """Collect the statements of the draws about the data as a whole."""
-    found = answer(posterior, PAGE, quantity_words(posterior))
+    found = answer(posterior, PAGE)
     number, noise, wrong = found["n_components"], found["noise"], found["wrong_entries"]
     kind = NOISE_KINDS[noise["kind"]]
     every, shared, matter = (
@@ -102,6 +115,10 @@ def facts(posterior: Posterior) -> Facts:
         prod(found["shape"]),
         found["observed"],
         found["ones"] / found["observed"],
+        coverage_in_words(found),
+        are_apart(found),
+        found["by_chain"],
+        shared_in_words(found),
     )
 
 
@@ -110,9 +127,18 @@ def headline(known: Facts) -> str:
 
     "Almost certainly" means a probability of at least 0.95, "very probably" of at least 0.8,
     "probably" of at least 0.5, and "most likely" only that no other number is more probable. If
-    the chains cannot be trusted, the headline says "perhaps".
+    the chains disagree, the headline says so, with the number of each; if they cannot be trusted
+    for another reason, it says "perhaps".
     """
     told = n_of(known.number, "component")
+    if known.are_apart:
+        numbers = [chain["n_components"]["mode"] for chain in known.by_chain]
+        apart = f"The {len(numbers)} chains disagree"
+        if len(set(numbers)) == 1:
+            return f"{apart}, though each has {n_of(numbers[0], 'component')}."
+        if len(numbers) > _MANY_CHAINS:
+            return f"{apart}: they have from {min(numbers)} to {max(numbers)} components."
+        return f"{apart}: they have {listed([str(number) for number in numbers])} components."
     if known.beyond == NOTHING:
         return f"Perhaps n{NOTHING[1:]}" if known.verdict else NOTHING
     if known.is_fixed:
@@ -174,40 +200,6 @@ def agreement(posterior: Posterior, known: Facts) -> str:
     return f"All {posterior.n_chains} give the same answer, with enough effective draws."
 
 
-def mode_words(posterior: Posterior) -> list[str]:
-    """Return the word for one row of each mode: its name, or row, column, layer without one."""
-    return [
-        name if name != f"mode_{mode}" else _WORDS[mode] if mode < 3 else f"mode-{mode} row"
-        for mode, name in enumerate(posterior.mode_names)
-    ]
-
-
-def n_of(number: int, noun: str) -> str:
-    """Write a number with its noun in the singular or plural.
-
-    Examples
-    --------
-    >>> n_of(1, "component"), n_of(12000, "entry")
-    ('1 component', '12,000 entries')
-    """
-    return f"1 {noun}" if number == 1 else f"{number:,} {plural(noun)}"
-
-
-def plural(noun: str) -> str:
-    """Return the plural of a noun; nouns that end in "s" are taken for plurals.
-
-    Examples
-    --------
-    >>> [plural(noun) for noun in ("row", "obs", "var", "genes", "entry", "day", "box")]
-    ['rows', 'obs', 'vars', 'genes', 'entries', 'days', 'boxes']
-    """
-    if noun.endswith("s") or not noun[-1:].isalpha():
-        return noun
-    if noun.endswith("y") and noun[-2:-1] not in tuple("aeiou"):
-        return f"{noun[:-1]}ies"
-    return f"{noun}es" if noun.endswith(("x", "z", "ch", "sh")) else f"{noun}s"
-
-
 def percent(share: float) -> str:
     """Write a share as a percentage, with 0% and 100% only if it is exactly that.
 
@@ -223,13 +215,6 @@ def percent(share: float) -> str:
     if share > 0.999:
         return "over 99.9%"
     return f"{share:.1%}"
-
-
-def quantity_words(posterior: Posterior) -> dict[str, str]:
-    """Return the words for each quantity that has diagnostics, by its name."""
-    words = zip(posterior.mode_names, mode_words(posterior), strict=True)
-    densities = {f"density_{name}": f"the density of {plural(word)}" for name, word in words}
-    return WORDS | densities
 
 
 def _plain(pmf: dict[str, float]) -> dict[int, float]:

@@ -10,15 +10,16 @@ import numpy as np
 
 import thali
 from thali.posterior.beyond import NOTHING
-from thali.posterior.diagnostics import MAX_R_HAT, MIN_ESS_PER_CHAIN
+from thali.posterior.diagnostics import MAX_R_HAT, MIN_ESS_PER_CHAIN, in_words
 from thali.posterior.remarks import same_rows, same_rows_in_words
+from thali.report.by_chain import by_chain_html
 from thali.report.cards import cards_html, tile
 from thali.report.charts import bars, trace
-from thali.report.facts import BY, agreement, details, mode_words, n_of, percent, quantity_words
+from thali.report.facts import BY, agreement, details, percent
 from thali.report.reproduce import command, python_call
 from thali.report.starts import number as _number
 from thali.report.starts import starts_html
-from thali.sentences import capitalized
+from thali.sentences import capitalized, mode_words, n_of, numbered
 from thali.trace.run import digest
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ _LEGEND = (
 
 def data_words(posterior: Posterior, known: Facts) -> str:
     """Say how large the data are, and how many ones and unknown entries they have."""
-    words = mode_words(posterior)
+    words = mode_words(posterior.mode_names)
     size = BY.join(n_of(n, word) for n, word in zip(posterior.shape, words, strict=True))
     missing = known.n_entries - known.n_known
     gaps = f", {percent(missing / known.n_entries)} unknown" if missing else ""
@@ -61,7 +62,7 @@ def table_words(posterior: Posterior, known: Facts, kind: str, shape: list[int])
 
 def answer(posterior: Posterior, known: Facts) -> str:
     """Say how many components there are, how certain that is, and how frequent errors are."""
-    sentences = " ".join(map(escape, details(known)))
+    sentences = " ".join(map(escape, [*details(known), known.covers]))
     is_sound = known.verdict is None
     shared = None if known.shared == known.every else known.shared
     legend = (
@@ -75,6 +76,7 @@ def answer(posterior: Posterior, known: Facts) -> str:
         f'<p class="verdict {"sound" if is_sound else "doubt"}">'
         f"<b>{_verdict(posterior, is_sound=is_sound)}</b> "
         f"{escape(agreement(posterior, known))}</p>"
+        f"{by_chain_html(known)}"
         '<div class="facts">'
         f"<figure><figcaption>Number of components: probability</figcaption>"
         f"{bars(known.every, shared)}{legend}</figure>"
@@ -130,9 +132,11 @@ def components(posterior: Posterior, known: Facts) -> str:
         "The point estimate has "
         f"{n_of(posterior.point_estimate().factors[0].n_components, 'component')}, listed from "
         "the largest to the smallest. The number beside a name is the share of all draws in which "
-        "it belongs to the component: its posterior probability. <b>Certainty</b> is the mean of "
-        "these probabilities over everything that the point estimate puts into the component. "
-        "Components are numbered as in <code>posterior.align()</code>."
+        "it belongs to the component: its posterior probability. The number after it is its lift: "
+        "how many times as frequent ones are within the component as elsewhere. Names are ranked "
+        "by probability and then by lift. <b>Certainty</b> is the mean probability of everything "
+        "that the point estimate puts into the component, of rows or of columns, whichever is "
+        "smaller. Components are counted from 1; arrays in Python begin at 0."
     )
     if known.verdict is not None:
         lead += (
@@ -144,7 +148,7 @@ def components(posterior: Posterior, known: Facts) -> str:
             f" On average, a draw has {n_unmatched:.1f} further components that match none of "
             "these."
         )
-    return f'<p class="lead">{lead}</p>{cards_html(posterior, mode_words(posterior))}'
+    return f'<p class="lead">{lead}</p>{cards_html(posterior, mode_words(posterior.mode_names))}'
 
 
 # --- chains ----------------------------------------------------------------------------------
@@ -153,21 +157,20 @@ def components(posterior: Posterior, known: Facts) -> str:
 def chains(posterior: Posterior) -> str:
     """Show the chains and their diagnostics."""
     n_draws = posterior.n_draws
-    words = quantity_words(posterior)
     traces = [
         trace("Number of components", posterior.n_components.astype(np.float64), ".0f"),
         trace("Log joint density", posterior.log_joint, ",.0f"),
         *(
-            trace(capitalized(words[name].removeprefix("the ")), drawn, ".4f")
+            trace(capitalized(in_words(name).removeprefix("the ")), drawn, ".4f")
             for name, drawn in posterior.noise.items()
         ),
     ]
     key = "".join(
-        f'<li><i class="key chain-{chain % 8}"></i>chain {chain}</li>'
-        for chain in range(min(posterior.n_chains, 8))
+        f'<li><i class="key chain-{at % 8}"></i>chain {numbered(chain)}</li>'
+        for at, chain in enumerate(posterior.chain_indices[:8])
     )
     rows = "".join(
-        f"<tr><th scope=row>{escape(words[str(name)].removeprefix('the '))}</th>"
+        f"<tr><th scope=row>{escape(in_words(name).removeprefix('the '))}</th>"
         f"<td>{_number(line['mean'])}</td><td>{_number(line['sd'])}</td>"
         f"{_flagged(line['r_hat'], '.3f', is_bad=line['r_hat'] > MAX_R_HAT)}"
         f"{_flagged(line['ess_bulk'], ',.0f', is_bad=_is_few(posterior, line['ess_bulk']))}"

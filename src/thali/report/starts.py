@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf, isfinite
 from typing import TYPE_CHECKING
 
-from thali.report.facts import n_of
+from thali.sentences import n_of, numbered
 
 if TYPE_CHECKING:
     from thali.posterior import Posterior
@@ -41,9 +41,10 @@ def starts_html(posterior: Posterior) -> str:
         return ""
     is_tried = any(part.tried for history in posterior.starts for part in history)
     rows = "".join(
-        f"<tr><th scope=row>{chain}</th><td class=left>{words}</td><td>{part.n_components:,}</td>"
+        f"<tr><th scope=row>{numbered(chain)}</th><td class=left>{words}</td>"
+        f"<td>{part.n_components:,}</td>"
         f"<td>{number(part.evidence, ',.1f')}</td>{_scores(part) if is_tried else ''}</tr>"
-        for chain, history in enumerate(posterior.starts)
+        for chain, history in zip(posterior.chain_indices, posterior.starts, strict=True)
         for words, part in _lines(history)
     )
     more = "<th scope=col>log score</th><th scope=col>gain</th>" if is_tried else ""

@@ -18,7 +18,7 @@ import numpy as np
 from thali.bits import inner_mode, khatri_rao
 from thali.bits.codes import outer_modes
 from thali.bits.words import n_words, unpack
-from thali.report.facts import mode_words
+from thali.sentences import mode_words
 from thali.views import blocks, components, seriate
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def table(posterior: Posterior) -> dict[str, Any]:
 
 def axis_words(posterior: Posterior) -> tuple[str, str]:
     """Return the words for one row and one column of the unfolded table."""
-    words = mode_words(posterior)
+    words = mode_words(posterior.mode_names)
     return words[0], " · ".join(words[mode] for mode in _column_modes(posterior))
 
 
@@ -175,7 +175,7 @@ def _shares(posterior: Posterior) -> dict[str, Any]:
         spans = [_spans(posterior, mode, orders[mode], edges[mode]) for mode in (0, 1)]
         fields[name]["names"] = _names(spans)
         fields["shape"] = [len(edge) - 1 for edge in edges]
-    fields["modes"] = mode_words(posterior)[:2]
+    fields["modes"] = mode_words(posterior.mode_names)[:2]
     return fields
 
 

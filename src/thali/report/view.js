@@ -223,7 +223,7 @@ async function openView(root) {
     const by = [];
     for (let c = 0; c < table.nComponents; c++) {
       const hasRow = bits.bit(table.users, c * table.rowStride, row);
-      if (hasRow && bits.bit(table.codes, c * table.stride, column)) by.push(c);
+      if (hasRow && bits.bit(table.codes, c * table.stride, column)) by.push(c + 1); // as on all faces
     }
     const covered = bits.bit(table.covered, at, column);
     const label = by.length > 1 ? "components" : "component";

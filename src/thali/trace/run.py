@@ -133,9 +133,15 @@ class Run:
     def extend(self, draws: int) -> Run:
         """Return the run with another number of draws per chain, and store that number."""
         settings = replace(self.settings, draws=draws)
-        header = self.header | {"settings": settings.to_json()}
+        n_drawn = min(len(self.chain(number)) for number in range(self.settings.chains))
+        header = self.header | {"settings": settings.to_json(), "extended_from": n_drawn}
         _write_header(self.folder, header)
         return Run(self.folder, settings, header)
+
+    @property
+    def extended_from(self) -> int | None:
+        """Draws per chain when the run was last given more to take; None if it never was."""
+        return self.header.get("extended_from")
 
     def data(self, threads: int | None = None) -> tuple[PackedTensor, Names]:
         """Read the packed data, and the names of their modes and rows."""

@@ -7,6 +7,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from thali.sentences import mode_words
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -85,10 +87,7 @@ def likely(shown: Components, mode: int) -> NDArray[np.bool_]:
 
 def word(posterior: Posterior, mode: int) -> str:
     """Return the word for one row of a mode: the mode's name if it has one."""
-    name = posterior.mode_names[mode]
-    if name != f"mode_{mode}" or mode > 1:
-        return name
-    return ("row", "column")[mode]
+    return mode_words(posterior.mode_names)[mode]
 
 
 def names(posterior: Posterior, mode: int, rows: Index) -> list[str]:

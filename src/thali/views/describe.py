@@ -8,7 +8,9 @@ import numpy as np
 
 from thali.bits.words import overlaps
 from thali.checks import count
+from thali.sentences import numbered
 from thali.views.aligned import components, likely, names
+from thali.views.lift import lifts, ranked
 from thali.views.order import check_mode
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ class Member(TypedDict):
     row: int
     name: str  # the row number if rows have no names
     probability: float  # share of all draws in which the row belongs to the component
+    lift: float  # how much more frequent its ones are within the component than elsewhere
 
 
 class Neighbour(TypedDict):
@@ -48,15 +51,15 @@ class Neighbour(TypedDict):
 class Card(TypedDict):
     """A component of the point estimate in numbers; probabilities are shares of all draws."""
 
-    component: int  # its number, the same in all views
+    component: int  # its index, from 0; faces show this plus 1
     size: int  # number of entries that it covers
     users: int  # number of rows of the first mode that have it
     columns: int  # number of rows of the second mode that belong to it
     counts: list[int]  # number of its rows in every mode
-    top: list[list[Member]]  # for every mode its most probable rows, most probable first
+    top: list[list[Member]]  # for every mode its rows by probability, and then by lift
     matched: float  # share of draws that contain a matching component
     similarity: float  # mean similarity to the matching components, from 0 to 1
-    sure: float  # mean probability of the rows that belong to it, averaged over modes
+    sure: float  # mean probability of what belongs to it, in the mode where that is smallest
     overlaps: list[Neighbour]  # components that share a row in some mode, most similar first
 
 
@@ -119,8 +122,13 @@ def cards(posterior: Posterior, n_top: int = 10) -> list[Card]:
     count("n_top", n_top)
     shown = components(posterior)
     common = overlap(posterior)
+    # A tensor's codes of one mode are large, and of no use if nothing is named.
+    of_modes = [
+        lifts(posterior.tensor, shown.factors, mode) if n_top and shown.n_components else None
+        for mode in range(len(posterior.shape))
+    ]
     return [
-        _card(posterior, shown, common, component, n_top)
+        _card(posterior, shown, common, component, n_top, of_modes)
         for component in range(shown.n_components)
     ]
 
@@ -141,10 +149,11 @@ def titles(posterior: Posterior, n_names: int = 2, mode: int = 1) -> list[str]:
     -------
     titles
         One title per component, such as ``"3: hooves, eats_plants"``, or the number alone if
-        columns have no names. Candidates are the columns that belong to the component in more
-        than half of the draws that contain it. Those with the highest score are named: the
-        probability in this component times one minus the mean probability in the others. A
-        column that certainly belongs to all components scores zero and is never named.
+        columns have no names. Components are counted from 1, as on all faces. Candidates are the
+        columns that belong to the component in more than half of the draws that contain it.
+        Those with the highest score are named: the probability in this component times one minus
+        the mean probability in the others. A column that certainly belongs to all components
+        scores zero and is never named.
 
     Examples
     --------
@@ -155,14 +164,14 @@ def titles(posterior: Posterior, n_names: int = 2, mode: int = 1) -> list[str]:
     ...     data.tensor, noise="unequal", chains=2, warmup=150, draws=50, seed=1
     ... )  # the model of these data
     >>> views.titles(posterior)
-    ['0', '1', '2']
+    ['1', '2', '3']
     """
     count("n_names", n_names)
     check_mode(posterior, mode)
     shown = components(posterior)
     p = shown.probabilities[mode]
     if posterior.row_names[mode] is None or n_names == 0:
-        return [str(component) for component in range(p.shape[1])]
+        return [str(numbered(component)) for component in range(p.shape[1])]
     in_others = (p.sum(axis=1, keepdims=True) - p) / max(1, p.shape[1] - 1)
     scores = np.where(likely(shown, mode), p * (1.0 - in_others), 0.0)
     found = []
@@ -170,12 +179,18 @@ def titles(posterior: Posterior, n_names: int = 2, mode: int = 1) -> list[str]:
         best = np.argsort(-scores[:, component], kind="stable")[:n_names]
         best = best[scores[best, component] > 0.0]
         named = ", ".join(names(posterior, mode, best))
-        found.append(f"{component}: {named}" if named else str(component))
+        number = numbered(component)
+        found.append(f"{number}: {named}" if named else str(number))
     return found
 
 
 def _card(
-    posterior: Posterior, shown: Components, common: Overlap, component: int, n_top: int
+    posterior: Posterior,
+    shown: Components,
+    common: Overlap,
+    component: int,
+    n_top: int,
+    of_modes: list[NDArray[np.float64] | None],
 ) -> Card:
     counts = [int(table[component, component]) for table in common.shared]
     return Card(
@@ -185,8 +200,12 @@ def _card(
         columns=counts[1],
         counts=counts,
         top=[
-            _top(posterior, mode, table[:, component], n_top)
-            for mode, table in enumerate(shown.probabilities)
+            []
+            if of_mode is None
+            else _top(posterior, mode, table[:, component], of_mode[:, component], n_top)
+            for mode, (table, of_mode) in enumerate(
+                zip(shown.probabilities, of_modes, strict=True)
+            )
         ],
         matched=float(shown.matched[component]),
         similarity=float(shown.similarity[component]),
@@ -196,24 +215,37 @@ def _card(
 
 
 def _top(
-    posterior: Posterior, mode: int, probabilities: NDArray[np.float64], n_top: int
+    posterior: Posterior,
+    mode: int,
+    probabilities: NDArray[np.float64],
+    lift: NDArray[np.float64],
+    n_top: int,
 ) -> list[Member]:
-    """List the most probable rows of a component, leaving out those of probability zero."""
-    best = np.argsort(-probabilities, kind="stable")[:n_top]
-    best = best[probabilities[best] > 0.0]
+    """List the rows of a component, ranked; those of probability zero are left out."""
+    best = ranked(probabilities, lift)
+    best = best[probabilities[best] > 0.0][:n_top]
     return [
-        Member(row=int(row), name=name, probability=float(probabilities[row]))
+        Member(
+            row=int(row),
+            name=name,
+            probability=float(probabilities[row]),
+            lift=float(lift[row]),
+        )
         for row, name in zip(best, names(posterior, mode, best), strict=True)
     ]
 
 
 def _sure(shown: Components, component: int) -> float:
-    """Return the mean probability of the rows that the point estimate puts into a component."""
+    """Return the mean probability of what the point estimate puts into a component.
+
+    Rows and columns each have a mean. The smaller one counts: a component of one certain row whose
+    columns are all improbable is not half sure, but not sure at all.
+    """
     means = [
         table[_rows_of(factor, component), component]
         for factor, table in zip(shown.factors, shown.probabilities, strict=True)
     ]
-    return float(np.mean([part.mean() for part in means if part.size] or [0.0]))
+    return float(min(part.mean() if part.size else 0.0 for part in means))
 
 
 def _rows_of(factor: Factor, component: int) -> NDArray[np.bool_]:

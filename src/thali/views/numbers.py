@@ -8,7 +8,6 @@ import numpy as np
 
 from thali.checks import count
 from thali.posterior.diagnostics import in_words
-from thali.views.aligned import word
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -93,11 +92,12 @@ def quantities(posterior: Posterior) -> dict[str, Quantity]:
         if name.startswith("density_"):
             mode = posterior.mode_names.index(name.removeprefix("density_"))
             values = posterior.densities[mode]
-            words = f"the density of the {word(posterior, mode)} factor"
         else:
             values = posterior.noise[name] if name in posterior.noise else getattr(posterior, name)
-            words = in_words(name)
         found[name] = Quantity(
-            words, np.asarray(values, np.float64), float(row["r_hat"]), float(row["ess_bulk"])
+            in_words(name),
+            np.asarray(values, np.float64),
+            float(row["r_hat"]),
+            float(row["ess_bulk"]),
         )
     return found

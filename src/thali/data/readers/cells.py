@@ -27,7 +27,12 @@ _MODES = ("cell", "gene")
 
 
 def read_anndata(
-    adata: AnnData, layer: str | None, genes: NDArray[np.bool_] | None, threshold: float | None
+    adata: AnnData,
+    layer: str | None,
+    genes: NDArray[np.bool_] | None,
+    threshold: float | None,
+    *,
+    use_raw: bool = False,
 ) -> BinaryTensor:
     """Read a matrix of an AnnData object, in memory or backed by a file, with its names.
 
@@ -42,14 +47,17 @@ def read_anndata(
     threshold
         Numbers above it are ones, and all numbers must be finite and not negative. None means
         that all numbers must be 0, 1 or NaN for unknown.
+    use_raw
+        Read ``adata.raw``, which has genes of its own, instead of X.
 
     Returns
     -------
     tensor
         Cells x chosen genes, with their names.
     """
-    matrix, owner = _live_matrix(adata, layer)
-    axes = adata.obs_names, adata.var_names if genes is None else adata.var_names[genes]
+    matrix, owner = _live_matrix(adata, layer, use_raw=use_raw)
+    var_names = (adata.raw if use_raw else adata).var_names
+    axes = adata.obs_names, var_names if genes is None else var_names[genes]
     names = tuple(map(str, axes[0])), tuple(map(str, axes[1]))
     n_cells, n_genes = map(len, names)
     if not n_cells or not n_genes:
@@ -74,9 +82,11 @@ def read_anndata(
         raise ValueError(msg) from None
 
 
-def _live_matrix(adata: AnnData, layer: str | None) -> tuple[Any, str]:
+def _live_matrix(adata: AnnData, layer: str | None, *, use_raw: bool) -> tuple[Any, str]:
     """Return X or a layer, and what to call it in messages; AnnData loads a view of a file."""
-    if layer is None:
+    if use_raw:
+        matrix, owner = adata.raw.X, "adata.raw.X"
+    elif layer is None:
         matrix, owner = adata.X, "adata.X"
     elif layer in adata.layers:
         matrix, owner = adata.layers[layer], f"adata.layers[{layer!r}]"

@@ -10,7 +10,7 @@ from thali.data.classify import ADVICE
 from thali.data.readers import arrays, cells, matrices, pairs, parquet, tables
 from thali.data.readers.options import Options, unreadable
 from thali.data.readers.text import first_line
-from thali.errors import EngineUnavailable, InvalidValue, ThaliError
+from thali.errors import InvalidValue, MissingLibrary, ThaliError
 from thali.sentences import Argument, Load, was_given
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def read(
         If something is wrong with the file; the message says what, and what to do about it.
     FileNotFoundError
         If the file does not exist.
-    EngineUnavailable
+    MissingLibrary
         If a library that the format needs is not installed.
 
     Examples
@@ -106,7 +106,7 @@ def read(
     try:
         tensor = reader(path, options)
         return tensor.transposed() if transpose else tensor
-    except EngineUnavailable:
+    except MissingLibrary:
         raise
     except MemoryError:
         raise InvalidValue(

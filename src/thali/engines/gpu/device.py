@@ -54,7 +54,7 @@ def source() -> str:
 def n_devices() -> int:
     """Return the number of CUDA devices; zero without CuPy or without a driver."""
     try:
-        cupy = require("cupy", extra="cuda13")
+        cupy = require("cupy", extra="cuda13", error=EngineUnavailable)
         return int(cupy.cuda.runtime.getDeviceCount())
     except Exception:  # noqa: BLE001 - any failure of the driver means that there is no device
         return 0
@@ -67,7 +67,7 @@ class CudaDevice:
     warps = 8
 
     def __init__(self) -> None:
-        cupy = require("cupy", extra="cuda13")
+        cupy = require("cupy", extra="cuda13", error=EngineUnavailable)
         if n_devices() == 0:
             msg = (
                 "engine='gpu' was given, but no CUDA device was found; check `nvidia-smi`, or use "

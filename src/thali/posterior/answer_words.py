@@ -1,0 +1,243 @@
+"""The answer of a run in a few lines of English."""
+
+from __future__ import annotations
+
+from math import exp, prod
+from typing import Any
+
+from thali.model.noise_kinds import NOISE_KINDS
+from thali.posterior.beyond import beyond_in_words
+from thali.sentences import capitalized, listed, mode_words, n_of
+
+_HARDLY = 0.05
+"""Spread of levels, in log odds, below which rows or columns hardly differ."""
+
+_MANY_CHAINS = 8
+"""Number of chains beyond which they are not listed one by one."""
+
+
+def in_words(found: dict[str, Any]) -> list[str]:
+    """Express an answer in six lines of English, seven with row and column effects.
+
+    If the chains disagree, a line that says so comes first.
+
+    Parameters
+    ----------
+    found
+        What :func:`answer` returned.
+
+    Examples
+    --------
+    >>> import thali
+    >>> from thali.posterior.answer import answer, in_words
+    >>> data = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
+    >>> posterior = thali.sample(
+    ...     data.tensor, noise="unequal", chains=2, warmup=150, draws=50, seed=1
+    ... )  # the model of these data
+    >>> print(in_words(answer(posterior))[0])
+    60 x 80 entries, all known: most probably 3 components (probability 1.00).
+    """
+    beyond = beyond_in_words(found["beyond_rates"])
+    apart = apart_in_words(found)
+    return [
+        *([] if apart is None else [apart]),
+        _how_many(found),
+        _kinds(found),
+        *([] if beyond is None else [beyond]),
+        _errors(found),
+        _wrong(found),
+        coverage_in_words(found),
+        _trust(found),
+    ]
+
+
+def are_apart(found: dict[str, Any]) -> bool:
+    """Return whether several chains disagree, so that no number speaks for all of them."""
+    verdict = found["verdict"]
+    return verdict is not None and verdict["kind"] == "disagreement" and found["chains"] > 1
+
+
+def apart_in_words(found: dict[str, Any]) -> str | None:
+    """Say what every chain found if the chains disagree, and what they share; None if they agree.
+
+    Parameters
+    ----------
+    found
+        What :func:`~thali.posterior.answer.answer` returned.
+    """
+    if not are_apart(found):
+        return None
+    chains = found["by_chain"]
+    which = "disagree"
+    if len(chains) > _MANY_CHAINS:
+        chains = sorted(chains, key=lambda chain: -chain["log_joint"]["mean"])
+        chains, which = [chains[0], chains[-1]], "disagree; the best and the worst"
+    parts: list[str] = []
+    for chain in chains:
+        number, score = chain["n_components"]["mode"], f"{chain['log_joint']['mean']:,.1f}"
+        told = f"{number} ({score})"
+        if not parts:
+            told = f"has {_components(number)} (log joint {score})"
+        parts.append(f"chain {chain['chain']} {told}")
+    told = f"The {found['chains']} chains {which}: {listed(parts)}."
+    return f"{told} {shared_in_words(found)}".rstrip()
+
+
+def shared_in_words(found: dict[str, Any]) -> str:
+    """Say which components all chains have; nothing if that is not known."""
+    shared = found["in_all_chains"]
+    if shared is None:
+        return ""
+    numbers = [str(number) for number in shared["components"]]
+    if not numbers:
+        return "No component is in all chains."
+    which = f"Component{'s' * (len(numbers) > 1)} {listed(numbers)}"
+    are = "are" if len(numbers) > 1 else "is"
+    return f"{which}, of {shared['of']} in the point estimate, {are} in all chains."
+
+
+def coverage_in_words(found: dict[str, Any]) -> str:
+    """Say which share of the ones the components explain, and which rows and columns have none."""
+    covers = found["coverage"]
+    if found["n_components"]["interval"][1] == 0:
+        return "Without components, no entry is covered."
+    words = mode_words(found["modes"])
+    explained = covers["ones_explained"]["mean"]
+    ones = "There are no ones"
+    if explained is not None:
+        ones = f"The components cover {explained:.1%} of the ones"
+    numbers = [covers["rows_without"], *covers["unused"].values()]
+    parts = []
+    for at, (number, word, n_rows) in enumerate(zip(numbers, words, found["shape"], strict=True)):
+        n_without = round(number["mean"])
+        own = n_of(n_rows, word)
+        if n_without == 0:
+            parts.append(f"all {own} {'have' if at == 0 else 'belong to'} some component")
+        elif at == 0:
+            have = "has" if n_without == 1 else "have"
+            parts.append(f"{n_without:,} of {own} {have} no component")
+        else:
+            parts.append(f"{n_without:,} of {own} {'is' if n_without == 1 else 'are'} in none")
+    return f"{ones}; {listed(parts)}."
+
+
+def _how_many(found: dict[str, Any]) -> str:
+    shape, known = found["shape"], found["observed"]
+    are_known = "all known" if known == prod(shape) else f"{known} of them known"
+    data = f"{' x '.join(map(str, shape))} entries, {are_known}"
+    number = found["n_components"]
+    if are_apart(found) and found["alpha"] is not None:
+        share = number["pmf"][str(number["mode"])]
+        often = f"{_components(number['mode'])} (in {share:.0%} of the draws of all chains)"
+        return f"{data}: most often {often}."
+    if found["alpha"] is None:
+        return f"{data}: explained by {_components(number['mode'])}, as asked."
+    return f"{data}: most probably {_components(number['mode'])} ({_how_sure(number)})."
+
+
+def _kinds(found: dict[str, Any]) -> str:
+    shared, matter = found["shared_components"], found["components_that_matter"]
+    return (
+        f"Counting only components that two or more rows have: {_components(shared['mode'])} "
+        f"({_how_sure(shared)}); only those without which a prediction would change: "
+        f"{matter['mode']} ({_how_sure(matter)})."
+    )
+
+
+def _errors(found: dict[str, Any]) -> str:
+    noise = found["noise"]
+    kind = NOISE_KINDS[noise["kind"]]
+    rates = {
+        quantity.name: _rate(noise[quantity.name], has_interval=kind.has_interval)
+        for quantity in kind.quantities
+    }
+    is_empty = found["n_components"]["mode"] == 0
+    sentence = kind.without if is_empty and kind.without else kind.sentence
+    return f"{sentence.format(**rates)} {spreads_in_words(noise)}".rstrip()
+
+
+def spreads_in_words(noise: dict[str, Any]) -> str:
+    """Say by how much rows and columns differ; nothing if the model has no effects.
+
+    A sixth of a normal distribution lies more than one standard deviation above its mean.
+
+    Parameters
+    ----------
+    noise
+        The noise in what :func:`answer` returned.
+    """
+    if not NOISE_KINDS[noise["kind"]].spreads:
+        return ""
+    spreads = {lines: noise[f"{lines}_spread"]["mean"] for lines in ("row", "column")}
+    same = [f"{lines}s hardly differ" for lines, spread in spreads.items() if spread < _HARDLY]
+    told = [
+        f"{lines}s differ by a spread of {spread:.2f} in log odds (one in six has odds of a one "
+        f"more than {exp(spread):.1f} times the average)"
+        if at == 0
+        else f"{lines}s by {spread:.2f} ({exp(spread):.1f} times)"
+        for at, (lines, spread) in enumerate(
+            (lines, spread) for lines, spread in spreads.items() if spread >= _HARDLY
+        )
+    ]
+    jump = noise["jump_spread"]["mean"]
+    if jump >= _HARDLY:
+        same.append(f"what cover adds to the log odds differs between columns by {jump:.2f}")
+    return " ".join(f"{capitalized(part)}." for part in (", ".join(told), "; ".join(same)) if part)
+
+
+def _wrong(found: dict[str, Any]) -> str:
+    wrong, covers = found["wrong_entries"], found["coverage"]
+    outside, inside = (round(covers[name]["mean"]) for name in ("ones_outside", "zeros_inside"))
+    low, high = (f"{end:.0f}" for end in wrong["interval"])
+    spread = "" if low == high else f" (90% between {low} and {high})"
+    n_wrong = f"{wrong['mean']:.0f}"
+    if NOISE_KINDS[found["noise"]["kind"]].spreads:  # an entry outside need not be an error
+        entries = f"known entries ({wrong['share']:.2%})"
+        return (
+            f"{n_wrong} {entries} are ones outside all components ({outside}), or zeros inside "
+            f"one ({inside}){spread}."
+        )
+    entries = "known entry" if n_wrong == "1" else "known entries"
+    contradict = "contradicts" if n_wrong == "1" else "contradict"
+    told = f"{n_wrong} {entries} ({wrong['share']:.2%}) {contradict} the components{spread}"
+    return (
+        f"{told}: {n_of(outside, 'one')} outside all of them, {n_of(inside, 'zero')} inside one."
+    )
+
+
+def _trust(found: dict[str, Any]) -> str:
+    n_chains = found["chains"]
+    chains = f"{n_of(n_chains, 'chain')} of {n_of(found['draws'], 'draw')}"
+    took = found["wall_seconds"]
+    time = "" if took is None else f", sampled in {_duration(took)}"
+    if not found["agree"]:
+        return f"{chains}{time}: not to be trusted yet, see the warning."
+    largest = max((r for r in found["r_hat"].values() if r is not None), default=1.0)
+    fewest = min((e for e in found["ess"].values() if e is not None), default=None)
+    worth = "" if fewest is None else f", at least {fewest:.0f} effective draws"
+    return f"{chains}{time}: they agree (R-hat at most {largest:.2f}{worth})."
+
+
+def _components(number: int) -> str:
+    return n_of(number, "component")
+
+
+def _how_sure(number: dict[str, Any]) -> str:
+    probability = f"probability {number['pmf'][str(number['mode'])]:.2f}"
+    low, high = number["interval"]
+    return probability if low == high else f"{probability}; 90% between {low} and {high}"
+
+
+def _rate(rate: dict[str, Any], *, has_interval: bool) -> str:
+    mean = f"{rate['mean']:.2%}"
+    if not has_interval:
+        return mean
+    low, high = rate["interval"]
+    return f"{mean} (90% between {low:.2%} and {high:.2%})"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes / 60:.1f} h"
