@@ -1,6 +1,5 @@
 """Whatever is wrong is one sentence on the error stream, an exit code, and nothing left behind."""
 
-import json
 import re
 from pathlib import Path
 
@@ -164,10 +163,9 @@ def folder(tmp_path, table, kept):
     (tmp_path / "damaged.run" / "header.json").write_text("{")
     early = tmp_path / "early.run"
     early.mkdir()
-    header = json.loads((kept / "header.json").read_text())
-    (early / "header.json").write_text(json.dumps(header))
-    (early / "data.npz").write_bytes((kept / "data.npz").read_bytes())
-    for number in range(header["settings"]["chains"]):
+    for name in ("header.json", "data.npz"):
+        (early / name).write_bytes((kept / name).read_bytes())
+    for number in range(2):
         (early / f"chain-{number}").mkdir()
     return tmp_path
 
