@@ -1,4 +1,4 @@
-"""Whatever happens to the files of a run, it reads as it was written, or a sentence names the file.
+"""Whatever happens to the files of a run, it reads as written, or a sentence names the file.
 
 Bits that flip, files that somebody crafted, processes that die at a bad moment, and runs of
 earlier versions.
@@ -208,7 +208,8 @@ def test_headers_that_are_none(run, content):
 
 
 SETTINGS = {
-    "chains": [0, -1, "2", None, [], 1.5, True, MOST_CHAINS + 1, 200_000, 10**30, {"class": "Model"}],
+    "chains": [0, -1, "2", None, [], 1.5, True, MOST_CHAINS + 1, 200_000, 10**30,
+               {"class": "Model"}],
     "draws": [0, "3", None, {}, -(10**30)],
     "thin": [0, None, "a"],
     "seed": [-1, 2**64, "x", None, 0.5],
@@ -327,7 +328,7 @@ def names_of(plain):
             b"\xff", '["ab",[null,null]]',
         )),
     ],
-    ids=lambda part: f"{next(iter(part))}-{str(next(iter(part.values())).tobytes()[:20])}",
+    ids=lambda part: f"{next(iter(part))}-{next(iter(part.values())).tobytes()[:20]!s}",
 )  # fmt: skip
 def test_data_that_cannot_be(run, changes):
     """Other shapes, other types, and names that are none."""
@@ -364,7 +365,7 @@ def test_folders_in_the_place_of_files(run, name):
 
 
 def test_death_before_the_first_state(tmp_path):
-    """The first checkpoint wrote its draws and nothing else: they are read, and the run goes on."""
+    """The first checkpoint wrote its draws and nothing else: they are read, and go on."""
     out = tmp_path / "run"
     settings = SHORT | {"n_components": None, "noise": "unequal", "draws": 5}
     whole = thali.sample(DATA, **settings, out=out)

@@ -83,25 +83,27 @@ def read_arrays(
     try:
         with path.open("rb") as file:
             is_whole, found = check_archive(file)
-            if is_whole is False or (digest is not None and found != digest):
-                msg = f"{path} is not what was written (it was cut off or altered)."
-                raise TraceDamaged(msg)
-            if is_whole is None and needs_seal:
-                msg = f"{path} is damaged (the digest at its end is missing)."
-                raise TraceDamaged(msg)
-            return _arrays(file)
-    except TraceDamaged:
-        raise
+            is_altered = is_whole is False or (digest is not None and found != digest)
+            arrays = None if is_altered or (needs_seal and not is_whole) else _arrays(file)
     except FileNotFoundError:
         msg = f"{path} is missing."
         raise TraceDamaged(msg) from None
     except OSError as error:
         msg = f"{path} could not be read ({error.strerror or error})."
         raise TraceDamaged(msg) from error
-    except (Exception, MemoryError) as error:  # libraries raise what they like on altered files
+    except Exception as error:  # libraries raise what they like on altered files
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         msg = f"{path} is damaged ({reason.rstrip('.')})."
         raise TraceDamaged(msg) from error
+    if arrays is None:
+        reason = (
+            "not what was written (it was cut off or altered)"
+            if is_altered
+            else "damaged (the digest at its end is missing)"
+        )
+        msg = f"{path} is {reason}."
+        raise TraceDamaged(msg)
+    return arrays
 
 
 def _arrays(file: BinaryIO) -> dict[str, NDArray[Any]]:

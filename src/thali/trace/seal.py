@@ -52,11 +52,11 @@ def check_archive(file: IO[bytes]) -> tuple[bool | None, bytes]:
 
 
 def sealed_text(text: str) -> bytes:
-    """Return a JSON object, printed with an indent, with the digest as its last field.
+    r"""Return a JSON object, printed with an indent, with the digest as its last field.
 
     Examples
     --------
-    >>> content = sealed_text('{\\n  "format": 2\\n}')
+    >>> content = sealed_text('{\n  "format": 2\n}')
     >>> check_text(content), check_text(content.replace(b"2", b"3", 1)), check_text(b"{}")
     (True, False, None)
     """
