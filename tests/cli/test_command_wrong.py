@@ -80,7 +80,7 @@ WRONG_USAGE = [
     ("fit table.csv --layer nope", "--layer nope was given; it is for AnnData files"),
     (
         "fit tensor.npy --missing 0",
-        "--missing 0 was given; it is for text and workbooks; leave it out.",
+        "--missing 0 was given; it is for text and workbooks; leave",
     ),
     (
         "fit tensor.npy --missing ? --missing no",

@@ -17,7 +17,7 @@ _DIRECTIONS = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x
 _CONTROLS = (*range(0x20), *range(0x7F, 0xA0))
 _KEPT = tuple(map(ord, "\t\n\r"))  # a table may have them within quotes
 _VISIBLE = {code: f"\\u{code:04x}" for code in (*_DIRECTIONS, *_CONTROLS) if code not in _KEPT}
-_FORMULAS = tuple("=+-@\t\r\n＝＋－＠")
+_FORMULAS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")  # the last four are their wide forms
 
 
 def visible(text: str) -> str:

@@ -1,11 +1,18 @@
 """Files become labelled tensors by their extension, or one sentence says what is wrong."""
 
+import sys
+import time
+import tracemalloc
+
 import numpy as np
 import pytest
 
 from support.bad_files import BAD_FILES
-from support.data_files import VALUES, assert_refused, save, ternary
+from support.data_files import VALUES, assert_refused, save, ternary, write
+from support.odd_files import ODD_FILES
+from support.odd_files import VALUES as ODD_VALUES
 from thali.data.readers.files import read
+from thali.errors import EngineUnavailable
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.npy", "t.npz", "sparse.npz", "T.CSV"])
@@ -55,3 +62,55 @@ def test_folders_that_are_no_data(tmp_path):
         f"it is the folder of a run, and data are expected; read the run with "
         f"thali.load({str(folder)!r})",
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "options"),
+    [row[1:] for row in ODD_FILES],
+    ids=[row[0].replace(" ", "-") for row in ODD_FILES],
+)
+def test_odd_files(tmp_path, name, make, options):
+    """Unusual files hold what they are meant to hold."""
+    (tmp_path / name).write_bytes(make())
+    tensor = read(tmp_path / name, **options)
+    assert np.array_equal(ternary(tensor), ODD_VALUES, equal_nan=True)
+
+
+def test_there_are_many_of_them():
+    """Malformed and unusual files, each with its own name."""
+    names = [row[0] for row in (*BAD_FILES, *ODD_FILES)]
+    assert len(set(names)) >= 120
+
+
+def test_a_missing_library_is_named(tmp_path, monkeypatch):
+    """Workbooks and .zst files need one; the sentence says how to get it."""
+    for name, module in (("t.xlsx", "openpyxl"), ("t.csv.zst", "zstandard")):
+        monkeypatch.setitem(sys.modules, module, None)
+        (tmp_path / name).write_bytes(next(row[2] for row in ODD_FILES if row[1] == name)())
+        if module == "openpyxl" or sys.version_info < (3, 14):
+            with pytest.raises(EngineUnavailable, match=rf"{module} is needed .*thali\[io\]"):
+                read(tmp_path / name)
+
+
+@pytest.mark.parametrize("shape", [(1, 3_000_000), (300, 10_000)])
+def test_archives_are_read_in_blocks(tmp_path, shape):
+    """A packed file of zeros is never in memory as what it unpacks to."""
+    path = tmp_path / "t.npz"
+    np.savez_compressed(path, np.zeros(shape))
+    read(path)
+    tracemalloc.start()
+    tensor = read(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert tensor.shape == shape
+    n_row = max(shape[1], 1 << 20) * (8 + 8)  # a block, or a row, and what is computed from it
+    assert peak < n_row + (8 << 20)
+
+
+def test_a_line_of_a_million_columns(tmp_path):
+    """It takes about a second for ten million; quadratic time would take minutes."""
+    n = 1_000_000
+    path = write(tmp_path, b"0,1," * (n // 2) + b"1\n")
+    begun = time.process_time()
+    assert read(path).shape == (1, n + 1)
+    assert time.process_time() - begun < 5

@@ -65,11 +65,12 @@ class Fields(NamedTuple):
             return []
         first = int(starts[0])
         octets = self.block.data[first : int(ends[-1])].tobytes()
-        pairs = list(zip((starts - first).tolist(), (ends - first).tolist(), strict=True))
+        begun, ended = (starts - first).tolist(), (ends - first).tolist()
         try:
-            texts = [octets[start:end].decode() for start, end in pairs]
+            texts = [octets[at:end].decode() for at, end in zip(begun, ended, strict=True)]
         except UnicodeDecodeError:  # one by one, to name the line
-            return [self.block.text(first + start, first + end) for start, end in pairs]
+            both = zip(starts.tolist(), ends.tolist(), strict=True)
+            return [self.block.text(start, end) for start, end in both]
         return [text.replace('""', '"') for text in texts] if self.block.has_quotes else texts
 
 
