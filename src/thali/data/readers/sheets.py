@@ -81,8 +81,9 @@ def _refuse_dangerous(path: Path) -> None:
 def _opened(path: Path, *, formulas: bool) -> Iterator[Any]:
     """Open a workbook, with the formulas in its cells or with their values."""
     openpyxl = require("openpyxl", "io")
-    with warnings.catch_warnings(action="ignore"):  # about formats of cells
-        book = openpyxl.load_workbook(path, read_only=True, data_only=not formulas)
+    # A sheet that was read in part keeps a file open that openpyxl opened.
+    with path.open("rb") as file, warnings.catch_warnings(action="ignore"):
+        book = openpyxl.load_workbook(file, read_only=True, data_only=not formulas)
         try:
             yield book
         finally:
