@@ -41,7 +41,8 @@ def open_text(path: Path) -> IO[bytes]:
     if suffix == ".gz":
         file = cast("io.BufferedReader", gzip.open(path))  # noqa: SIM115 - the caller closes it
     elif suffix == ".zst":
-        file = io.BufferedReader(_Pieces(path.open("rb"), _decompressed(_zstd())))
+        turn = _decompressed(_zstd())  # a library may be missing, so before the file is opened
+        file = io.BufferedReader(_Pieces(path.open("rb"), turn))
     else:
         file = path.open("rb")
     try:

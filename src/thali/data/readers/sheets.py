@@ -13,6 +13,7 @@ import numpy as np
 
 from thali.data.build import memory
 from thali.data.readers import pairs, tables
+from thali.data.readers.options import damaged
 from thali.data.readers.text import Block, Fields, few_fields
 from thali.errors import InvalidValue, require
 from thali.sentences import Argument, was_given
@@ -83,7 +84,10 @@ def _opened(path: Path, *, formulas: bool) -> Iterator[Any]:
     openpyxl = require("openpyxl", "io")
     # A sheet that was read in part keeps a file open that openpyxl opened.
     with path.open("rb") as file, warnings.catch_warnings(action="ignore"):
-        book = openpyxl.load_workbook(file, read_only=True, data_only=not formulas)
+        try:
+            book = openpyxl.load_workbook(file, read_only=True, data_only=not formulas)
+        except Exception as error:
+            raise ValueError(damaged(error)) from error
         try:
             yield book
         finally:
@@ -120,7 +124,10 @@ def _listed(names: list[str]) -> str:
 def _rows(sheet: Any) -> Iterator[tuple[Any, ...]]:
     """Yield the values of the cells of every row; a sheet may claim more columns than it has."""
     sheet.reset_dimensions()
-    yield from sheet.iter_rows(values_only=True)
+    try:
+        yield from sheet.iter_rows(values_only=True)
+    except Exception as error:
+        raise ValueError(damaged(error)) from error
 
 
 def _lines(path: Path, sheet: str) -> Iterator[Fields]:
