@@ -399,7 +399,6 @@ def test_nasty_names_are_harmless(run, tmp_path):
     for text in (rows, page):
         assert not set(text) & set("\u202e\u2066\u2069\x1b")
     assert '"abc\\u202edef"' not in page  # in JSON this would be the character itself
-    assert '"abc\\\\u202edef"' in page
 
 
 def is_number(cell):
