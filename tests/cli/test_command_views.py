@@ -1,8 +1,11 @@
 """``summary``, ``report`` and ``export`` say what is in the run, and write whole files or none."""
 
+import csv
 import json
 import os
+import re
 import sys
+import warnings
 from types import ModuleType
 
 import numpy as np
@@ -388,3 +391,50 @@ def test_one_chain_alone(run, finished, tmp_path):
     code, _, err = run("summary", finished / "differ", "--chain", 3)
     assert code == 2
     assert "--chain 3 was given" in err
+
+
+NASTY = [
+    "=1+1",
+    "+1",
+    "-1",
+    "@SUM(A1)",
+    "\t=1",
+    "\uff1d1",
+    "abc\u202edef",
+    "\u2066x\u2069",
+    "\x1b[31m",
+]
+
+
+def test_nasty_names_are_harmless(run, tmp_path):
+    """No name is a formula in a table, and none turns the direction of a table or a page."""
+    names = [*NASTY, *(f"row {i}" for i in range(3))]
+    data = thali.simulate((12, 9), 2, seed=1).tensor
+    tensor = thali.BinaryTensor.from_any(
+        data, row_names=[names, NASTY], mode_names=["=a", "b\u202e"]
+    )
+    few = {"n_components": 2, "chains": 2, "warmup": 5, "draws": 6, "seed": 1, "progress": False}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        thali.sample(tensor, **few, out=tmp_path / "nasty.run")
+    assert run("export", "nasty.run", "--to", "tables")[0] == 0
+    assert run("report", "nasty.run", "-o", "page.html", "--title", "x\u202ey")[0] == 0
+    assert thali.load(tmp_path / "nasty.run").row_names[1] == tuple(NASTY)  # the run keeps them
+    for path in (tmp_path / "tables").glob("*.csv"):
+        with path.open(newline="", encoding="utf-8") as file:
+            cells = [cell for row in csv.reader(file) for cell in row]
+        assert not [cell for cell in cells if cell.startswith(tuple("=+@\t\uff1d"))], path
+        assert not [cell for cell in cells if cell.startswith("-") and not is_number(cell)]
+    rows = (tmp_path / "tables" / "factor_rows.csv").read_text(encoding="utf-8")
+    assert "'=1+1," in rows
+    assert "'-1," in rows
+    assert "abc\\u202edef," in rows
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "abc\\u202edef" in page
+    for text in (rows, page):
+        assert not set(text) & set("\u202e\u2066\u2069\x1b")
+    assert '"abc\\u202edef"' not in page  # in JSON this would be the character itself
+
+
+def is_number(cell):
+    return re.fullmatch(r"-?\d+(\.\d+)?(e-?\d+)?", cell) is not None

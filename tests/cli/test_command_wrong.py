@@ -1,6 +1,5 @@
 """Whatever is wrong is one sentence on the error stream, an exit code, and nothing left behind."""
 
-import json
 import re
 from pathlib import Path
 
@@ -64,7 +63,7 @@ WRONG_USAGE = [
     ("fit kept.run --out new", "read the run with `thali summary kept.run`, or give a file"),
     ("fit bad.csv --out new", "bad.csv: it holds 2 at line 2, column 'b'; allowed"),
     ("fit bad.csv --out new", "give --binarize T, a number above which entries are ones"),
-    ("fit no.csv --out new", "holds 'no' at line 2, column 'a'; allowed"),
+    ("fit no.csv --out new", "holds 'maybe' at line 2, column 'a'; allowed"),
     (
         "fit no.csv --out new",
         "replace it, or, if it means unknown, give it as --missing TEXT, or give",
@@ -74,8 +73,15 @@ WRONG_USAGE = [
     ("fit list.basket --binarize 2", "--binarize 2.0 was given for baskets; these hold names and"),
     ("fit list.basket --binarize 2", "leave it out, or give --kind matrix for entries."),
     ("fit table.csv --kind heap", "--kind heap was given; allowed are 'table', 'matrix'"),
+    ("fit table.csv --sep abc", "--sep abc was given; allowed is one sign that is no part"),
+    ("fit table.csv --array a", "--array a was given; it is for files of several arrays"),
+    ("fit table.csv --sheet a", "--sheet a was given; it is for workbooks (.xlsx); leave"),
+    ("fit tensor.npy --sep ;", "--sep ';' was given; it is for text; leave it out."),
     ("fit table.csv --layer nope", "--layer nope was given; it is for AnnData files"),
-    ("fit tensor.npy --missing 0", "--missing 0 was given; it is for text; leave it out."),
+    (
+        "fit tensor.npy --missing 0",
+        "--missing 0 was given; it is for text and workbooks; leave",
+    ),
     (
         "fit tensor.npy --missing ? --missing no",
         "--missing '?' --missing no was given; it is for text",
@@ -152,7 +158,7 @@ def folder(tmp_path, table, kept):
     """A folder with all that can be mistaken for data or a run."""
     (tmp_path / "bad.csv").write_text("a,b\n0,2\n")
     (tmp_path / "empty.csv").write_text("")
-    (tmp_path / "no.csv").write_text("n,a\nx,no\n")
+    (tmp_path / "no.csv").write_text("n,a\nx,maybe\n")
     (tmp_path / "list.basket").write_text("tea milk\ntea\n")
     (tmp_path / "pairs.csv").write_text("user,item\nann,tea\nbob,milk\n")
     (tmp_path / "folder").mkdir()
@@ -164,10 +170,9 @@ def folder(tmp_path, table, kept):
     (tmp_path / "damaged.run" / "header.json").write_text("{")
     early = tmp_path / "early.run"
     early.mkdir()
-    header = json.loads((kept / "header.json").read_text())
-    (early / "header.json").write_text(json.dumps(header))
-    (early / "data.npz").write_bytes((kept / "data.npz").read_bytes())
-    for number in range(header["settings"]["chains"]):
+    for name in ("header.json", "data.npz"):
+        (early / name).write_bytes((kept / name).read_bytes())
+    for number in range(2):
         (early / f"chain-{number}").mkdir()
     return tmp_path
 

@@ -16,6 +16,7 @@ from support.grown import covers, parts, reconstruction
 from support.host_device import HostDevice
 from support.mutants import mutate
 from support.places import GPU, needs_compiler, place
+from support.runs import as_before_seals
 from thali.bits import PackedTensor
 from thali.cli.progress import Lines
 from thali.engines.cpu.engine import CpuEngine
@@ -447,6 +448,7 @@ def test_interrupted_in_the_start_and_resumed(tmp_path):
 def test_runs_keep_how_they_started(tmp_path):
     """The header names it; runs of earlier versions started otherwise, and can be loaded."""
     posterior = thali.sample(DATA, **SHORT, out=tmp_path / "run")
+    as_before_seals(tmp_path / "run")
     path = tmp_path / "run" / "header.json"
     header = json.loads(path.read_text())
     stored = header["settings"]["schedule"]

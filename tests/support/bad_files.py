@@ -115,25 +115,76 @@ def tenx(values, indices, indptr, shape):
     return fill
 
 
+def _said(shape):
+    """Return what writes the header of an array of Booleans, and four of its values."""
+
+    def make():
+        buffer = io.BytesIO()
+        said = {"descr": "|b1", "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(buffer, said)
+        return buffer.getvalue() + b"\0\1\0\1"
+
+    return make
+
+
+def _coo(shape):
+    """Return what writes one entry at (1, 1) of a sparse matrix of any claimed shape."""
+    ones = np.ones(1, np.int64)
+    return _npz(row=ones, col=ones, data=ones, shape=np.array(shape), format=np.array(b"coo"))
+
+
+def book(*sheets, **named):
+    """Return what writes a workbook with these rows on its sheets."""
+
+    def make():
+        import openpyxl
+
+        made = openpyxl.Workbook()
+        made.remove(made.active)
+        for number, rows in enumerate(sheets, 1):
+            named[f"Sheet{number}"] = rows
+        for name, rows in named.items():
+            sheet = made.create_sheet(name)
+            for row in rows:
+                sheet.append(row)
+        buffer = io.BytesIO()
+        made.save(buffer)
+        return buffer.getvalue()
+
+    return make
+
+
+def _altered_book(old, new):
+    def make():
+        import zipfile
+
+        buffer = io.BytesIO()
+        with (
+            zipfile.ZipFile(io.BytesIO(book([["n", "a"], ["x", 1]])())) as source,
+            zipfile.ZipFile(buffer, "w") as target,
+        ):
+            for part in source.namelist():
+                target.writestr(part, source.read(part).replace(old, new))
+        return buffer.getvalue()
+
+    return make
+
+
+def _zst(text):
+    def make():
+        import zstandard
+
+        return zstandard.ZstdCompressor().compress(text.encode())
+
+    return make
+
+
 BAD_FILES = [
     # --- tables ---------------------------------------------------------------------------------
     ("empty table", "t.csv", _bytes(b""), "it is empty"),
     ("blank table", "t.csv", _text("\n \n\n"), "it is empty"),
     ("header alone", "t.csv", _text("a,b\n"), "a header and no rows"),
     ("names alone", "t.csv", _text(",\nx,\n"), "names and no column of entries"),
-    ("semicolons", "t.csv", _text("n;a;b\nx;0;1\n"), "by ',' and ';' was seen; replace it"),
-    (
-        "tabs in csv",
-        "t.csv",
-        _text("n\ta\nx\t0\n"),
-        r"by ',' and '\t' was seen; rename it to .tsv",
-    ),
-    (
-        "commas in tsv",
-        "t.tsv",
-        _text("n,a\nx,0\n"),
-        r"by '\t' and ',' was seen; rename it to .csv",
-    ),
     ("one column of text", "t.csv", _text("name\ncat\ndog\n"), "one column of text"),
     ("long line", "t.csv", _text("a,b\n0,1\n0,1,1\n"), "line 3 has 3 fields, the header 2"),
     ("short line", "t.csv", _text("a,b\n\n0,1\n1\n"), "line 4 has 1 fields, the header 2"),
@@ -142,10 +193,15 @@ BAD_FILES = [
     ("number", "t.csv", _text("a,b\n0,1\n1,2\n"), "it holds 2 at line 3, column 'b'; allowed"),
     ("huge number", "t.csv", _text("a,b\n0,1\n1,99999999999999999999\n"), GIVE_THRESHOLD),
     ("fraction", "t.csv", _text("a,b\n0,0.5\n"), "holds 0.5 at line 2, column 'b'"),
-    ("yes and no", "t.csv", _text("n,a,b,c\nx,1,0,yes\n"), "'yes' at line 2, column 'c'"),
+    ("maybe", "t.csv", _text("n,a,b,c\nx,1,0,maybe\n"), "'maybe' at line 2, column 'c'"),
     ("digit of another script", "t.csv", _text("a,b\n0,\u0661\n"), "line 2"),
     ("underscore", "t.csv", _text("a,b\n0,1_0\n"), "'1_0'"),
-    ("words and digits", "t.csv", _text("a,b\n0,1\nTRUE,1\n"), "true or false and numbers"),
+    (
+        "words and digits",
+        "t.csv",
+        _text("a,b\n0,1\nTRUE,1\n"),
+        "words (true, false, yes, no) and numbers",
+    ),
     ("names and entries", "t.csv", _text("a,b\n0,1\nx,1\n"), "'a', holds entries and 'x'"),
     (
         "named last column",
@@ -156,12 +212,62 @@ BAD_FILES = [
     ("nothing known", "t.csv", _text("a,b\n,NA\n"), "all entries"),
     ("open quote", "t.csv", _text('n,a\n"x,0\n'), "never closed"),
     ("quote within", "t.csv", _text('n,a\n5" pipe,0\n6" pipe,1\n'), "a quote within a field"),
-    ("UTF-16", "t.csv", lambda: "n,a\nx,1\n".encode("utf-16"), "UTF-16"),
+    ("UTF-16 cut off", "t.csv", lambda: "n,a\nx,1\n".encode("utf-16")[:-1], "begins as UTF-16"),
+    ("UTF-16 unmarked", "t.csv", lambda: "n,a\nx,1\n".encode("utf-16-le"), "zero bytes"),
     ("zero bytes", "t.csv", _bytes(b"n,a\nx\0,1\n"), "zero bytes"),
     ("Latin-1 name", "t.csv", _bytes(b"n,a\nx,1\ncaf\xe9,0\n"), "line 3 is no UTF-8 text"),
     ("not gzipped", "t.csv.gz", _text("a,b\n0,1\n"), "could not be read"),
     ("gzip cut off", "t.csv.gz", _cut(_gz("a,b\n" + "0,1\n" * 99), 30), "could not be read"),
     ("bad line in gzip", "t.tsv.gz", _gz("a\tb\n0\t1\n0\n"), "line 3 has 1 fields"),
+    (
+        "numbers above",
+        "t.csv",
+        _text("1,0,2\n0,1,1\n1,1,0\n"),
+        "numbers, such as 1, 0, 2, th",
+    ),
+    ("years above", "t.csv", _text("n,2010,2011\nx,0,1\n"), ("give ", TABLE, " if they are")),
+    ("years and a corner", "t.csv", _text(",2010,2011\nx,0,1\n"), "do not count the columns"),
+    ("counts and names", "t.csv", _text("x,3,0,1\ny,0,1,5\n"), "such as 3, 0, 1"),
+    ("counts twice", "t.csv", _text("3,3,1\n0,1,5\n"), ("or ", MATRIX, " and ")),
+    ("counting from 2", "t.csv", _text("2,3,4\n0,1,1\n"), "do not count the columns"),
+    ("counting with a gap", "t.csv", _text("0,1,3\n0,1,1\n"), "do not count the columns"),
+    ("fractions above", "t.csv", _text("0.5,1.5\n0,1\n"), "such as 0.5, 1.5"),
+    ("negative above", "t.csv", _text("-1,0,1\n0,1,1\n"), "such as -1, 0, 1"),
+    ("words or names", "t.csv", _text("yes,no\nno,yes\n"), "its first line holds entries"),
+    ("yes and digits", "t.csv", _text("a,b\nyes,1\n0,0\n"), "words (true, false, yes, no)"),
+    ("decimal commas", "t.csv", _text("n;a\nx;0,5\n"), "'0,5' at line 2, column 'a'"),
+    ("two signs", "t.csv", _text("n;a|b\nx;0|1\n"), ("';' or '|'; give ", Argument("sep"))),
+    ("another sign", "t.csv", _text("n:a:b\nx:0:1\n"), ("give ", Argument("sep"), " if another")),
+    ("names with commas", "t.csv", _text("a, b;c\nx, y;0\n"), "'y;0' at line 2"),
+    ("semicolons, ragged", "t.csv", _text("a;b\n0;1;1\n"), "line 2 has 3 fields, the header 2"),
+    ("UTF-16 damaged", "t.csv", lambda: b"\xff\xfe" + b"\x00\xd8" * 3, "begins as UTF-16 text"),
+    ("UTF-32 damaged", "t.csv", lambda: b"\xff\xfe\0\0" + b"\xff" * 8, "begins as UTF-32 text"),
+    ("UTF-16 counts", "t.csv", lambda: "a,b\n0,7\n".encode("utf-16"), "holds 7 at line 2"),
+    ("BOM alone", "t.csv", _bytes(b"\xef\xbb\xbf"), "it is empty"),
+    ("UTF-16 mark alone", "t.csv", _bytes(b"\xff\xfe"), "it is empty"),
+    ("not zst", "t.csv.zst", _text("a,b\n0,1\n"), "could not be read"),
+    ("zst cut off", "t.csv.zst", _cut(_zst("a,b\n" + "0,1\n" * 99), -5), "could not be read"),
+    ("empty zst", "t.csv.zst", _bytes(b""), "it is empty"),
+    ("bad line in zst", "t.tsv.zst", _zst("a\tb\n0\t1\n0\n"), "line 3 has 1 fields"),
+    ("empty gzip", "t.csv.gz", _gz(""), "it is empty"),
+    ("control characters", "t.csv", _text("a,b\n0,\x1b[31m1\n"), "at line 2, column 'b'"),
+    # --- workbooks ------------------------------------------------------------------------------
+    ("no workbook", "t.xlsx", _text("a,b\n0,1\n"), "it is no workbook"),
+    ("old workbook", "t.xlsx", _bytes(b"\xd0\xcf\x11\xe0" * 9), "of an old format"),
+    ("broken workbook", "t.xlsx", _bytes(b"PK\3\4" + b"x" * 99), "could not be read"),
+    ("workbook cut off", "t.xlsx", _cut(book([["a"], [1]]), 600), "could not be read"),
+    ("other archive", "t.xlsx", _npz(a=np.eye(2)), "could not be read"),
+    ("two sheets", "t.xlsx", book([["a"], [1]], [["b"], [0]]), "2 sheets: 'Sheet1', 'Sheet2'; ch"),
+    ("empty sheets", "t.xlsx", book([], []), "all of its sheets are empty"),
+    ("empty sheet", "t.xlsx", book([]), "it is empty"),
+    ("header on a sheet", "t.xlsx", book([["a", "b"]]), "a header and no rows"),
+    ("count on a sheet", "t.xlsx", book([["n", "a"], ["x", 0], ["y", 7]]), "7 at line 3, column"),
+    ("text on a sheet", "t.xlsx", book([["n", "a"], [], ["x", "?"]]), "'?' at line 3"),
+    ("wide row", "t.xlsx", book([["n", "a"], ["x", 0, 1]]), "line 2 has 3 fields"),
+    ("formula", "t.xlsx", book([["n", "a"], ["x", "=1"]]), "row 2, column 2 holds a formula with"),
+    ("years on a sheet", "t.xlsx", book([["n", 2010, 2011], ["x", 0, 1]]), "do not count the"),
+    ("no number in a cell", "t.xlsx", _altered_book(b"<v>1</v>", b"<v>x</v>"), "could not"),
+    ("doctype", "t.xlsx", _altered_book(b"<worksheet", b"<!DOCTYPE x><worksheet"), "DOCTYPE"),
     # --- pairs and baskets ----------------------------------------------------------------------
     (
         "pairs or table",
@@ -198,7 +304,27 @@ BAD_FILES = [
     ("counts array", "t.npy", _npy(np.array([[0, 3]])), "holds 3 at (0, 1)"),
     ("deep counts", "t.npy", _npy(np.full((2, 2, 2), 3)), GIVE_THRESHOLD),
     ("no archive", "t.npz", _text("zeros and ones"), "it is no archive"),
-    ("two arrays", "t.npz", _npz(a=np.eye(2), b=np.eye(2)), "holds 2 arrays"),
+    (
+        "two arrays",
+        "t.npz",
+        _npz(a=np.eye(2), b=np.eye(2)),
+        ("it holds 2 arrays: 'a', 'b'; choose one with ", Argument("array")),
+    ),
+    ("no arrays", "t.npz", _npz(), "it holds no array"),
+    ("array of objects", "t.npz", _npz(a=np.array([[None]], object)), "Python objects"),
+    ("counts in an archive", "t.npz", _npz(a=np.full((2, 2), 3)), "holds 3 at (0, 0)"),
+    ("scalar", "t.npz", _npz(a=np.array(1)), "at least 2 modes"),
+    ("complex array", "t.npy", _npy(np.eye(2) * 1j), "has type complex128"),
+    ("by column", "t.npy", _npy(np.asfortranarray([[0, 1, 0], [1, 0, 4]])), "4 at (1, 2)"),
+    ("a truth of 2", "t.npy", _npy(np.full((2, 2), 2, np.uint8).view(bool)), "holds 2 at (0, 0)"),
+    ("fewer than said", "t.npy", _said((9, 9)), "fewer values than its header says"),
+    ("far more than there is", "t.npy", _said((10**9, 10**9)), "fewer values than its header"),
+    ("less than nothing", "t.npy", _said((-1, 2)), "fewer values than its header says"),
+    ("version of the future", "t.npy", _bytes(b"\x93NUMPY\x09\0" + b" " * 99), "could not be re"),
+    ("archive cut off", "t.npz", _cut(_npz(a=np.eye(4)), 90), "could not be read"),
+    ("huge sparse matrix", "t.npz", _coo((2**40, 3)), "could not be read"),
+    ("sparse cube", "t.npz", _coo((2, 3, 4)), "could not be read"),
+    ("sparse lies", "t.npz", _coo((1, 1)), "could not be read"),
     ("half a sparse matrix", "t.npz", _npz(format=np.array("csr")), "could not be read"),
     ("sparse counts", "t.npz", _sparse(sparse.csr_array(np.eye(3) * 4)), "holds 4.0 at (0, 0)"),
     ("run without header", "t.npz", _npz(ones=np.eye(2), names=np.eye(2)), "header.json"),
@@ -221,6 +347,8 @@ BAD_FILES = [
     ("10x broken", "t.h5", _h5(tenx([1], [1], [0, 3], (2, 1))), "does not fit together"),
     ("10x outside", "t.h5", _h5(tenx([1], [9], [0, 1], (2, 1))), "lists an entry outside"),
     # --- names ----------------------------------------------------------------------------------
-    ("unknown extension", "t.xlsx", _bytes(b"PK"), "files ending in '.xlsx'"),
+    ("unknown extension", "t.ods", _bytes(b"PK"), "files ending in '.ods'"),
+    ("packed twice", "t.csv.bz2", _bytes(b"BZ"), "files ending in '.bz2'"),
+    ("packed array", "t.npy.zst", _bytes(b""), "files ending in '.npy.zst'"),
     ("no extension", "t", _text("a,b\n0,1\n"), "files ending in ''"),
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 from contextlib import contextmanager
 from importlib import import_module
@@ -65,7 +66,7 @@ def whole_file(path: Path, *, force: bool) -> Iterator[Path]:
     """Yield a temporary path to write to; it is renamed to ``path`` when it is complete."""
     refuse_existing(path, force=force)
     # The ending is kept, because many libraries choose the format by it.
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}.tmp{path.suffix}")
+    temporary = path.with_name(f".{path.stem}.{_unique()}.tmp{path.suffix}")
     try:
         with _telling(path):
             temporary.open("xb").close()  # its error is clearer than those of libraries
@@ -89,7 +90,7 @@ def whole_folder(path: Path, *, force: bool) -> Iterator[Path]:
         msg = f"{path} is not empty; choose another folder, or write into it with --force."
         raise FileExistsError(msg)
     _need_parent(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{_unique()}.tmp")
     try:
         with _telling(path):
             temporary.mkdir()
@@ -101,6 +102,11 @@ def whole_folder(path: Path, *, force: bool) -> Iterator[Path]:
                 part.replace(path / part.name)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _unique() -> str:
+    """Return a part of a name that no other process or thread uses."""
+    return f"{os.getpid()}-{secrets.token_hex(4)}"
 
 
 def _need_parent(path: Path) -> None:

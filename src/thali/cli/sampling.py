@@ -129,8 +129,21 @@ _FORCE = click.option(
 @click.option(
     "--transpose", is_flag=True, help="Swap rows and columns; components are assigned to rows."
 )
-@click.option("--layer", metavar="NAME", help="Which matrix to read from a file that has several.")
-@click.option("--kind", metavar="KIND", help="Kind of the file, if its name does not show it.")
+@click.option(
+    "--sep",
+    metavar="SIGN",
+    help="What separates the fields of a text file, such as ';', tab or space (default: the sign "
+    "of which all lines have as many).",
+)
+@click.option("--array", metavar="NAME", help="Which array of an .npz file to read.")
+@click.option("--sheet", metavar="NAME", help="Which sheet of a workbook (.xlsx) to read.")
+@click.option("--layer", metavar="NAME", help="Which matrix of an AnnData file to read.")
+@click.option(
+    "--kind",
+    metavar="KIND",
+    help="What the file holds, if its name and first line do not show it: a table (with column "
+    "names), a matrix (without), pairs or baskets.",
+)
 def fit(
     data: Path,
     out: Path | None,
@@ -140,6 +153,9 @@ def fit(
     missing: tuple[str, ...],
     *,
     transpose: bool,
+    sep: str | None,
+    array: str | None,
+    sheet: str | None,
     layer: str | None,
     kind: str | None,
     quiet: bool,
@@ -148,9 +164,10 @@ def fit(
 ) -> None:
     """Sample the components behind DATA; show how many there are and how certain that is.
 
-    DATA is a table (.csv, .tsv, .parquet), pairs of row and column, baskets (.basket, .dat, .txt),
-    an array (.npy, .npz, .mtx) or cells (.h5ad, .zarr, 10x). Entries are 0, 1, or empty for
-    unknown; with --binarize T, numbers above T become ones. Components are assigned to rows.
+    DATA is a table (.csv, .tsv, .xlsx, .parquet), pairs of row and column, baskets (.basket, .dat,
+    .txt), an array (.npy, .npz, .mtx) or cells (.h5ad, .zarr, 10x); text may be compressed (.gz,
+    .zst). Entries are 0 or 1, true or false, yes or no, or empty for unknown; with --binarize T,
+    numbers above T become ones. Components are assigned to rows.
 
     Ctrl-C stops early: with --out everything sampled so far is kept, and `thali resume` continues.
 
@@ -158,14 +175,15 @@ def fit(
     Examples:
         thali fit examples/animals.csv --out animals.run --report animals.html
         thali fit examples/animals.csv --components 10 --seed 1
+        thali fit counts.csv --sep ";" --binarize 0
     """  # noqa: D301 - the backslash is for click: it keeps the lines of the example apart
     from thali.data.readers.files import read  # noqa: PLC0415 - --help must stay fast
 
     if report is not None:
         refuse_page(report, "--report", force=force)
     tensor = read(
-        data, binarize=binarize, missing=missing, transpose=transpose, layer=layer, kind=kind,
-        threads=settings["threads"],
+        data, binarize=binarize, missing=missing, transpose=transpose, sep=sep, array=array,
+        sheet=sheet, layer=layer, kind=kind, threads=settings["threads"],
     )  # fmt: skip
     _refuse_impossible(tensor, components, **settings)
     size = " x ".join(map(str, tensor.shape))

@@ -104,6 +104,9 @@ def export(run: Path, to: str, *, force: bool) -> None:
     --to FILE.nc   NetCDF with all draws, for ArviZ and xarray
     --to FILE.h5ad AnnData: the data with their components
 
+    Names that a spreadsheet would take for a formula (they begin with =, +, -, @ or a tab) get an
+    apostrophe in CSV files; characters that turn the direction of text are written out.
+
     \b
     Examples:
         thali export animals.run --to animals-tables
@@ -116,7 +119,9 @@ def export(run: Path, to: str, *, force: bool) -> None:
         raise click.UsageError(msg)
     if ending:
         refuse_existing(path, force=force)
-    posterior = _load(run)
+    from thali.posterior.visible import with_visible_names  # noqa: PLC0415 - as above
+
+    posterior = with_visible_names(_load(run))
     if ending == ".nc":
         tree = posterior.to_datatree()
         with whole_file(path, force=force) as temporary:
@@ -134,9 +139,11 @@ def export(run: Path, to: str, *, force: bool) -> None:
 def _write_tables(posterior: Posterior, folder: Path, run: Path) -> None:
     from thali.posterior.answer import answer  # noqa: PLC0415
     from thali.posterior.tables import tables  # noqa: PLC0415
+    from thali.posterior.visible import in_spreadsheet  # noqa: PLC0415
 
     for name, table in tables(posterior).items():
-        table.to_csv(folder / f"{name}.csv")
+        index = table.index.map(in_spreadsheet).rename(in_spreadsheet(table.index.name))
+        table.set_axis(index).to_csv(folder / f"{name}.csv")
     found = answer(posterior, CommandFace(run))
     (folder / "summary.json").write_text(
         json.dumps({"run": str(run), **found}, indent=2, allow_nan=False) + "\n", encoding="utf-8"

@@ -180,7 +180,7 @@ class PositionBuilder:
 
 def check_fits_in_memory(n_bytes: int, shape: tuple[int, ...]) -> None:
     """Refuse a matrix larger than the memory; otherwise the system might kill the process."""
-    room = _memory()
+    room = memory()
     if n_bytes > room:
         msg = (
             f"its {' x '.join(map(str, shape))} entries need {n_bytes / 1e9:.1f} GB and this "
@@ -189,7 +189,7 @@ def check_fits_in_memory(n_bytes: int, shape: tuple[int, ...]) -> None:
         raise ValueError(msg)
 
 
-def _memory() -> int:
+def memory() -> int:
     """Return the memory of this machine in bytes."""
     if not hasattr(os, "sysconf"):  # Windows raises an error when memory runs out
         return 2**62

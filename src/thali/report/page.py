@@ -10,6 +10,7 @@ from string import Template
 from typing import TYPE_CHECKING
 
 import thali
+from thali.posterior.visible import visible, with_visible_names
 from thali.report import sections
 from thali.report.effects import effects_link, effects_section
 from thali.report.facts import BY, facts, headline
@@ -83,6 +84,8 @@ def write(posterior: Posterior, path: str | os.PathLike[str], *, title: str | No
 
 def page(posterior: Posterior, title: str | None = None) -> str:
     """Return the page as text."""
+    posterior = with_visible_names(posterior)
+    title = None if title is None else visible(title)
     known = facts(posterior)  # raises an error if there are no draws
     rates = {
         name: known.rates[quantity.name].mean

@@ -12,6 +12,7 @@ from thali.errors import TraceDamaged
 from thali.model import Effects
 from thali.trace.draws import Acceptance, Chunk, Draw, Scalars
 from thali.trace.files import read_arrays, write_arrays
+from thali.trace.sound import require_sound
 from thali.trace.starts import start_arrays, start_of
 
 if TYPE_CHECKING:
@@ -33,11 +34,21 @@ class DiskStore:
 
     Opening a store checks every file against the digest recorded when it was written. If a file
     is damaged, ``damage`` says what is wrong, and the draws before it can still be read.
+
+    Parameters
+    ----------
+    folder
+        Of the chain.
+    settings
+        Of the run.
+    needs_seals
+        Whether a file without a digest at its end is damaged; earlier versions wrote none.
     """
 
-    def __init__(self, folder: Path, settings: Settings) -> None:
+    def __init__(self, folder: Path, settings: Settings, *, needs_seals: bool = True) -> None:
         self.folder = folder
         self.settings = settings
+        self.needs_seals = needs_seals
         self.state: State | None = None  # present state of the chain
         self.start: tuple[Attempted, ...] = ()
         self.damage: str | None = None
@@ -90,8 +101,10 @@ class DiskStore:
         starts, digests = list(self._starts), list(self._digests)
         if self.pending:
             chunk = Chunk.of(self.pending, self.settings.shape)
+            # If the process dies before the first state is written, the draws must suffice.
+            begun = start_arrays(self.start) if start == 0 else {}
             starts.append(start)
-            digests.append(write_arrays(self._chunk_path(start), chunk.arrays))
+            digests.append(write_arrays(self._chunk_path(start), {**chunk.arrays, **begun}))
         now = Chunk.of([Draw(state, np.nan, np.nan, self._moves.moves)], self.settings.shape)
         counter = {
             "starts": np.array(starts, np.int64),
@@ -141,40 +154,73 @@ class DiskStore:
         self.damage = None
 
     def _read(self) -> None:
-        path = self.folder / "state.npz"
         if not self.folder.is_dir():
             self.damage = f"{self.folder} is missing."
             return
-        if not path.exists() and not any(self.folder.glob("draws-*.npz")):
-            return  # no checkpoint was written yet
+        path = self.folder / "state.npz"
+        if not path.exists():
+            self._read_without_state()
+            return
         try:
-            arrays = read_arrays(path)
-            starts, digests = arrays["starts"].tolist(), arrays["digests"]
+            arrays = read_arrays(path, needs_seal=self.needs_seals)
+            listed = self._listed(arrays)
             now = self._chunk(arrays).draws()[0]
             # Runs of earlier versions did not record the time.
             self.wall_seconds = float(arrays.get("wall_seconds", np.nan))
             self.start = start_of(arrays)
-        except (TraceDamaged, KeyError, IndexError, ValueError) as error:
-            self.damage = str(error)
+        except (TraceDamaged, KeyError, IndexError, ValueError, TypeError) as error:
+            self.damage = _named(path, error)
             self._salvage()
             return
-        for start, expected in zip(starts, digests, strict=True):
+        for start, expected in listed:
             try:
-                arrays = read_arrays(self._chunk_path(start), expected.tobytes())
-            except TraceDamaged as error:
-                self.damage = str(error)
+                scalars = self._chunk(read_arrays(self._chunk_path(start), expected)).scalars()
+                if start != len(self):
+                    msg = f"its first draw should be number {len(self)}"
+                    raise ValueError(msg)  # noqa: TRY301 - all damage is told alike
+            except (TraceDamaged, ValueError) as error:
+                self.damage = _named(self._chunk_path(start), error)
                 return
-            scalars = self._chunk(arrays).scalars()
-            self._add(start, expected.tobytes(), scalars)
+            self._add(start, expected, scalars)
         self.state, self._written_sweep = now.state, now.state.sweep
         self._moves = Acceptance(now.moves)
 
+    def _listed(self, arrays: Mapping[str, NDArray[Any]]) -> list[tuple[int, bytes]]:
+        """Return the valid files of draws that the state lists: first draw, and digest."""
+        starts, digests = arrays["starts"], arrays["digests"]
+        are_rising = bool((np.diff(starts, prepend=-1) > 0).all()) and starts[:1].sum() == 0
+        is_right = starts.dtype.kind == "i" and digests.dtype == np.uint8 and are_rising
+        if not is_right or digests.shape != (len(starts), 32):
+            msg = "its list of files cannot be right"
+            raise ValueError(msg)
+        return [(int(at), d.tobytes()) for at, d in zip(starts, digests, strict=True)]
+
+    def _read_without_state(self) -> None:
+        """Read a chain that has no state yet, or has lost it.
+
+        The first checkpoint writes draws and then the state. A process that dies in between
+        leaves a single file, which says all that is needed to continue after it.
+        """
+        paths = sorted(self.folder.glob("draws-*.npz"))
+        if not paths:
+            return  # no checkpoint was written yet
+        self._salvage()
+        if paths != [self._chunk_path(0)] or not len(self):
+            self.damage = f"{self.folder / 'state.npz'} is missing."
+            return
+        self.state = self[len(self) - 1].state
+
     def _salvage(self) -> None:
-        """Read the draws without the list in the state; every zip file has its own checksums."""
+        """Read the draws without the list in the state; every file has its own digest."""
         while (path := self._chunk_path(len(self))).exists():
             try:
-                scalars = self._chunk(read_arrays(path)).scalars()
-            except (TraceDamaged, KeyError, IndexError, ValueError):
+                arrays = read_arrays(path, needs_seal=self.needs_seals)
+                scalars = self._chunk(arrays).scalars()
+                if not len(self):
+                    self.start = start_of(arrays)
+            except (TraceDamaged, ValueError):
+                return
+            if not len(scalars.sweep):
                 return
             self._add(len(self), sha256(path.read_bytes()).digest(), scalars)
 
@@ -193,10 +239,19 @@ class DiskStore:
         return self._cached[1]
 
     def _chunk(self, arrays: Mapping[str, NDArray[Any]]) -> Chunk:
-        """Return arrays as draws."""
+        """Return arrays as draws; raise an error if they cannot be draws of this run."""
         prior = self.settings.model.priors(len(self.settings.shape)).noise
         effects = prior if isinstance(prior, Effects) else None
+        require_sound(arrays, self.settings.shape, effects)
         return Chunk(self.settings.shape, arrays, effects)
 
     def _chunk_path(self, start: int) -> Path:
         return self.folder / f"draws-{start:08d}.npz"
+
+
+def _named(path: Path, error: Exception) -> str:
+    """Return a sentence that names the file."""
+    if isinstance(error, TraceDamaged):
+        return str(error)
+    reason = " ".join(str(error).split())[:200].rstrip(".")
+    return f"{path} is damaged ({reason})."

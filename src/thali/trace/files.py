@@ -14,6 +14,7 @@ import numpy as np
 
 from thali.errors import TraceDamaged, TraceMismatch, not_written
 from thali.sentences import Load, Resume
+from thali.trace.seal import check_archive, seal_archive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -37,7 +38,7 @@ def write(path: Path, fill: Callable[[BinaryIO], object]) -> None:
     """
     temporary = path.with_name(f"{path.name}.tmp")
     try:
-        with temporary.open("wb") as file:
+        with temporary.open("w+b") as file:
             fill(file)
             file.flush()
             os.fsync(file.fileno())
@@ -57,30 +58,70 @@ def write(path: Path, fill: Callable[[BinaryIO], object]) -> None:
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> bytes:
-    """Write arrays to an npz file; return the SHA-256 digest of the file."""
+    """Write arrays to a sealed npz file; return the SHA-256 digest of the file."""
     buffer = BytesIO()
     np.savez(buffer, **arrays)
+    seal_archive(buffer)
     write(path, lambda file: file.write(buffer.getbuffer()))
     return sha256(buffer.getbuffer()).digest()
 
 
-def read_arrays(path: Path, digest: bytes | None = None) -> dict[str, NDArray[Any]]:
-    """Read the arrays of an npz file; raise an error if it is missing or damaged."""
+def read_arrays(
+    path: Path, digest: bytes | None = None, *, needs_seal: bool = False
+) -> dict[str, NDArray[Any]]:
+    """Read the arrays of an npz file; raise an error if it is missing or damaged.
+
+    Parameters
+    ----------
+    path
+        Of the file.
+    digest
+        SHA-256 digest that the file must have, if it is known.
+    needs_seal
+        Whether to refuse a file without a seal, as earlier versions wrote it.
+    """
     try:
-        content = path.read_bytes()
-        if digest is not None and sha256(content).digest() != digest:
-            msg = f"{path} is not what was written (it was cut off or altered)."
-            raise TraceDamaged(msg)
-        with np.load(BytesIO(content), allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
+        with path.open("rb") as file:
+            is_whole, found = check_archive(file)
+            is_altered = is_whole is False or (digest is not None and found != digest)
+            arrays = None if is_altered or (needs_seal and not is_whole) else _arrays(file)
     except FileNotFoundError:
         msg = f"{path} is missing."
         raise TraceDamaged(msg) from None
-    except (zipfile.BadZipFile, ValueError, EOFError, KeyError) as error:
-        if isinstance(error, TraceDamaged):
-            raise
-        msg = f"{path} is damaged ({error})."
+    except OSError as error:
+        msg = f"{path} could not be read ({error.strerror or error})."
         raise TraceDamaged(msg) from error
+    except Exception as error:  # libraries raise what they like on altered files
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        msg = f"{path} is damaged ({reason.rstrip('.')})."
+        raise TraceDamaged(msg) from error
+    if arrays is None:
+        reason = (
+            "not what was written (it was cut off or altered)"
+            if is_altered
+            else "damaged (the digest at its end is missing)"
+        )
+        msg = f"{path} is {reason}."
+        raise TraceDamaged(msg)
+    return arrays
+
+
+def _arrays(file: BinaryIO) -> dict[str, NDArray[Any]]:
+    """Read all arrays of an archive, which stores them as they are.
+
+    A compressed array could be far larger than the file that asks for it.
+    """
+    with zipfile.ZipFile(file) as archive:
+        if any(part.compress_type != zipfile.ZIP_STORED for part in archive.infolist()):
+            msg = "one of its arrays is compressed"
+            raise ValueError(msg)
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as content:
+        arrays = {name: content[name] for name in content.files}
+    if not all(isinstance(array, np.ndarray) for array in arrays.values()):
+        msg = "one of its parts is no array"
+        raise ValueError(msg)
+    return arrays
 
 
 def sync_folder(folder: Path) -> None:

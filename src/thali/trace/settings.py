@@ -31,6 +31,9 @@ _CLASSES = {
     )
 }
 
+MOST_CHAINS = 10_000
+"""A run has a folder for every chain; a header that asks for more is refused at once."""
+
 _BEFORE = {"Schedule": {"first_rows": 0, "starts": 0, "toggle": 0, "seeded": 0}}
 """Settings of runs that were drawn before these settings existed, and whose headers therefore
 lack them. Such a run can be loaded, but not resumed: its random stream differs."""
@@ -64,7 +67,12 @@ class Settings:
     thin: int = 1
 
     def __post_init__(self) -> None:
-        count("chains", self.chains, least=1)
+        if count("chains", self.chains, least=1) > MOST_CHAINS:
+            raise InvalidValue(
+                was_given("chains", self.chains),
+                f"allowed are at most {MOST_CHAINS}",
+                "take fewer",
+            )
         count("draws", self.draws, least=1)
         count("thin", self.thin, least=1)
         if not is_integer(self.seed) or not 0 <= self.seed < 2**64:
@@ -94,8 +102,18 @@ class Settings:
 
     @classmethod
     def from_json(cls, plain: dict[str, Any]) -> Settings:
-        """Undo :meth:`to_json`."""
-        return cls(**{name: _decode(value) for name, value in plain.items()})
+        """Undo :meth:`to_json`; raise an error if no settings read so."""
+        settings = cls(**{name: _decode(value) for name, value in plain.items()})
+        shape = settings.shape
+        is_shape = isinstance(shape, tuple) and len(shape) >= 2
+        if not is_shape or not all(is_integer(n) and 0 < n < 2**48 for n in shape):
+            msg = f"no data have the shape {str(shape)[:40]}"
+            raise ValueError(msg)
+        if not isinstance(settings.model, Model) or not isinstance(settings.schedule, Schedule):
+            msg = "it has no model or no schedule"
+            raise ValueError(msg)  # noqa: TRY004 - the file is wrong, not the argument
+        settings.model.priors(len(shape))  # raises an error if they are not for such data
+        return settings
 
 
 def _encode(value: Any) -> Any:

@@ -25,5 +25,15 @@ def test_page_names_every_format():
     text = PAGE.read_text()
     for ending in (*files._TEXT, *files._READERS, ".zarr"):
         assert f"`{ending}`" in text
-    for option in ("binarize", "missing", "transpose", "layer", "kind", "threads"):
+    for option in (
+        "binarize",
+        "missing",
+        "transpose",
+        "layer",
+        "kind",
+        "threads",
+        "sep",
+        "array",
+        "sheet",
+    ):
         assert f"`{option}" in text

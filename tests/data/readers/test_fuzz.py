@@ -61,7 +61,7 @@ VALID = [
 def small_machine(monkeypatch):
     """Lines end anywhere in a block, and what needs much memory is refused."""
     monkeypatch.setattr(text, "_BLOCK_BYTES", 7)
-    monkeypatch.setattr(build, "_memory", lambda: 1 << 24)
+    monkeypatch.setattr(build, "memory", lambda: 1 << 24)
 
 
 def check(folder, ending, octets, **options):

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import json
-import warnings
+import zipfile
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from thali.data.binarize import GIVE_THRESHOLD, binarize, check_threshold
 from thali.data.binary import BinaryTensor
-from thali.data.build import check_fits_in_memory, pack_rows
-from thali.data.classify import check_dtype, check_shape
+from thali.data.build import MAX_ROWS, check_fits_in_memory, pack_rows
+from thali.data.classify import check_dtype, check_shape, classify, frozen
 from thali.data.entries import Packed, n_words, pack
 from thali.data.readers.options import damaged
+from thali.data.readers.stored import StoredArray, explained, stored_array
 from thali.errors import InvalidValue
-from thali.sentences import Load
+from thali.sentences import Argument, Load, was_given
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
     from typing import IO
 
@@ -27,101 +28,138 @@ if TYPE_CHECKING:
     from thali.data.readers.options import Options
 
 _BLOCK_ENTRIES = 1 << 20  # entries per block, as in convert.py: 8 MB of float64
+_SMALL = 1 << 12  # bytes; the shape of a sparse matrix takes fewer
+_LONGEST_HEADER = 1 << 24  # bytes of the header of a run
 _MAGIC = b"\x93NUMPY"
 
 
 def read_npy(path: Path, options: Options) -> BinaryTensor:
-    """Read an array from a .npy file; a matrix is read in blocks of rows."""
+    """Read an array from a .npy file, in blocks."""
     with path.open("rb") as file:
         if file.read(len(_MAGIC)) != _MAGIC:
             msg = "the file could not be read (it does not begin as arrays do); use numpy.save"
             raise ValueError(msg)
-    with warnings.catch_warnings(action="ignore"):  # a damaged header can look like an old format
-        try:
-            array = np.load(path, mmap_mode="r", allow_pickle=False)
-        except ValueError as error:
-            raise _explained(error) from None
-    return from_array(array, options)
+        file.seek(0)
+        return _from_stored(stored_array(file, path.stat().st_size), options)
 
 
 def read_npz(path: Path, options: Options) -> BinaryTensor:
-    """Read an .npz archive: a single array, a SciPy sparse matrix, or the data of a run."""
-    with path.open("rb") as file:  # np.load would leave a damaged file open
+    """Read an array of an .npz archive in blocks, or a SciPy sparse matrix, or the data of a run.
+
+    The parts of a sparse matrix and of a run are read at once.
+    """
+    with path.open("rb") as file:
         if file.read(2) != b"PK":
             msg = "the file could not be read (it is no archive); save it with numpy.savez"
             raise ValueError(msg)
-        file.seek(0)
-        return _from_archive(path, file, options)
+        with zipfile.ZipFile(file) as archive:
+            sizes = {
+                part.filename.removesuffix(".npy"): part.file_size
+                for part in archive.infolist()
+                if part.filename.endswith(".npy")
+            }
+            if options.array is None and "format" in sizes:
+                return _from_sparse(file, sizes, options)
+            if options.array is None and set(sizes) - {"known"} == {"ones", "names"}:
+                return _from_run(path, file, sizes)
+            name = _chosen(list(sizes), options.array)
+            with archive.open(f"{name}.npy") as content:
+                return _from_stored(stored_array(content, sizes[name]), options)
 
 
-def _from_archive(path: Path, file: IO[bytes], options: Options) -> BinaryTensor:
-    try:
-        archive = np.load(file, allow_pickle=False)
-    except ValueError as error:
-        raise _explained(error) from None
-    with archive as content:
-        names = content.files
-        if "format" in names:
-            return _from_sparse(file, options)
-        if set(names) - {"known"} == {"ones", "names"}:
-            return _from_run(path, content)
-        if len(names) != 1:
-            msg = f"it holds {len(names)} arrays, and one was expected; save a single array"
-            raise ValueError(msg)
-        try:
-            array = content[names[0]]
-        except ValueError as error:
-            raise _explained(error) from None
-    if not isinstance(array, np.ndarray):
-        msg = f"it holds {names[0]!r}, which is no array; save one with numpy.savez"
-        raise ValueError(msg)  # noqa: TRY004 - the file is wrong, not the argument
-    return from_array(array, options)
-
-
-def _explained(error: ValueError) -> ValueError:
-    """Reword NumPy's errors on pickles, which advise loading them; thali never does."""
-    if "pickle" in str(error) or "Python objects" in str(error):
-        return ValueError(
-            "it holds Python objects, which are never read; save numbers, with NaN for unknown"
+def _chosen(names: list[str], given: str | None) -> str:
+    """Return the name of the array to read."""
+    listed = ", ".join(map(repr, names[:10])) + (", …" if len(names) > 10 else "")
+    if given is not None and given not in names:
+        raise InvalidValue(
+            was_given("array", given), f"its arrays are {listed or 'none'}", "choose one"
         )
-    return ValueError(damaged(error))
+    if given is None and len(names) > 1:
+        raise InvalidValue(
+            f"it holds {len(names)} arrays: {listed}",
+            remedy=("choose one with ", Argument("array")),
+        )
+    if not names:
+        msg = "it holds no array; save one with numpy.savez"
+        raise ValueError(msg)
+    return names[0] if given is None else given
 
 
-def from_array(array: NDArray[Any], options: Options) -> BinaryTensor:
-    """Pack a matrix block by block; convert an array with more modes to Booleans."""
-    check_shape(array.shape)
-    if array.dtype.kind == "O":
-        raise _explained(ValueError("pickle"))
-    check_dtype(array.dtype, "the array")
-    if array.ndim != 2:
-        values = array if options.binarize is None else binarize(array, options.binarize)
-        return BinaryTensor.from_any(values, threads=options.threads)
-    n_rows, n_columns = array.shape
-    check_fits_in_memory(8 * n_rows * n_words(n_columns), array.shape)
-    ones, unknown = pack_rows(n_columns, _blocks(array), options.binarize, refuse)
-    return BinaryTensor(ones, unknown, ("mode_0", "mode_1"), (None, None))
+def _from_stored(stored: StoredArray, options: Options) -> BinaryTensor:
+    """Pack a matrix block by block; put the entries of an array with more modes into Booleans."""
+    check_shape(stored.shape)
+    if stored.dtype.hasobject:
+        raise explained(ValueError("pickle"))
+    check_dtype(stored.dtype, "the array")
+    modes = tuple(f"mode_{mode}" for mode in range(len(stored.shape)))
+    names = (None,) * len(modes)
+    if len(stored.shape) != 2:
+        return BinaryTensor(*_dense(stored, options.binarize), modes, names)
+    n_lines, n_across = stored.lines
+    check_fits_in_memory(8 * n_lines * n_words(n_across), stored.shape)
+    step = max(1, _BLOCK_ENTRIES // n_across)
+    check_fits_in_memory(min(step, n_lines) * n_across * (stored.dtype.itemsize + 4), stored.shape)
+
+    def bad(value: Any, line: int, across: int) -> ValueError:
+        return refuse(value, *((across, line) if stored.is_by_column else (line, across)))
+
+    blocks = ((values.reshape(-1, n_across), None) for values in stored.blocks(step * n_across))
+    ones, unknown = pack_rows(n_across, blocks, options.binarize, bad)
+    tensor = BinaryTensor(ones, unknown, modes, names)
+    return tensor.transposed() if stored.is_by_column else tensor
 
 
-def _blocks(array: NDArray[Any]) -> Iterator[tuple[NDArray[Any], None]]:
-    step = max(1, _BLOCK_ENTRIES // array.shape[1])
-    for start in range(0, len(array), step):
-        yield np.asarray(array[start : start + step]), None
+def _dense(
+    stored: StoredArray, threshold: float | None
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
+    n_entries = prod(stored.shape)
+    check_fits_in_memory(2 * n_entries, stored.shape)
+    ones = np.empty(n_entries, np.bool_)
+    unknown: NDArray[np.bool_] | None = None
+    at = 0
+    for values in stored.blocks(_BLOCK_ENTRIES):
+        here = slice(at, at + len(values))
+        ones[here], is_unknown, bad = classify(values, None, threshold)
+        if bad is not None:
+            where = np.unravel_index(at + bad, stored.shape, stored.order)
+            raise refuse(values[bad], *map(int, where))
+        if is_unknown is not None:
+            unknown = np.zeros(n_entries, np.bool_) if unknown is None else unknown
+            unknown[here] = is_unknown
+        at += len(values)
+
+    def shaped(flat: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        return frozen(np.ascontiguousarray(flat.reshape(stored.shape, order=stored.order)))
+
+    return shaped(ones), None if unknown is None else shaped(unknown)
 
 
-def refuse(value: Any, row: int, column: int, name: str = "") -> ValueError:
+def refuse(value: Any, *place: int, name: str = "") -> ValueError:
     """Return the error for a value of an array that is not 0, 1 or unknown."""
     shown = value.item() if isinstance(value, np.generic) else value
     return InvalidValue(
-        f"the tensor holds {shown!r} at ({row}, {column}){name}",
+        f"the tensor holds {shown!r} at {place}{name}",
         "allowed are 0, 1 and NaN for unknown",
         GIVE_THRESHOLD,
     )
 
 
-def _from_sparse(file: IO[bytes], options: Options) -> BinaryTensor:
+def _from_sparse(file: IO[bytes], sizes: dict[str, int], options: Options) -> BinaryTensor:
     from scipy import sparse  # noqa: PLC0415
 
     check_threshold(options.binarize, is_sparse=True)
+    file.seek(0)
+    try:
+        with np.load(file, allow_pickle=False) as content:
+            stored = content["shape"] if sizes.get("shape", 0) < _SMALL else np.zeros(0)
+        if stored.shape != (2,) or stored.dtype.kind not in "iu" or max(stored) > MAX_ROWS:
+            msg = f"a matrix of at most {MAX_ROWS} rows and columns is expected"
+            raise ValueError(msg)  # noqa: TRY301 - all damage is told alike
+        shape = (int(stored[0]), int(stored[1]))
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(damaged(error)) from None
+    # Its arrays, a copy in another order, and where each row and column begins.
+    check_fits_in_memory(2 * sum(sizes.values()) + 8 * sum(shape), shape)
     file.seek(0)
     try:
         rows: Any = sparse.load_npz(file)
@@ -133,16 +171,19 @@ def _from_sparse(file: IO[bytes], options: Options) -> BinaryTensor:
     return BinaryTensor.from_any(values, threads=options.threads)
 
 
-def _from_run(path: Path, content: Any) -> BinaryTensor:
+def _from_run(path: Path, file: IO[bytes], sizes: dict[str, int]) -> BinaryTensor:
     """Read the packed rows that a run stores; their shape is in the header of the run."""
-    header = path.with_name("header.json")
     try:
-        shape = tuple(json.loads(header.read_text())["settings"]["shape"])
-        modes, rows = json.loads(content["names"].tobytes().decode())
-    except (OSError, KeyError, TypeError, ValueError):
+        with path.with_name("header.json").open("rb") as header:
+            shape = tuple(json.loads(header.read(_LONGEST_HEADER))["settings"]["shape"])
+        check_fits_in_memory(2 * sum(sizes.values()), shape)
+        file.seek(0)
+        with np.load(file, allow_pickle=False) as content:
+            parts = content["ones"], content["known"] if "known" in sizes else None
+            modes, rows = json.loads(content["names"].tobytes().decode())
+    except (OSError, KeyError, TypeError, ValueError, RecursionError):
         msg = "it is the data of a run without its header.json; use the one in the run's folder"
         raise ValueError(msg) from None
-    parts = content["ones"], content["known"] if "known" in content.files else None
     expected = (shape[0], n_words(shape[-1]))
     if len(shape) != 2 or any(p is not None and p.shape != expected for p in parts):
         raise InvalidValue(

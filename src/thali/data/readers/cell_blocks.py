@@ -80,10 +80,12 @@ def read_compressed(
     check_threshold(plan.threshold, is_sparse=True)
     shape_text = " x ".join(map(str, stored))
     n_lines, n_across = stored[::-1] if is_by_column else stored
-    bounds = np.asarray(parts["indptr"][:]).astype(np.int64)
     n_listed = int(parts["indices"].shape[0])
-    is_sound = len(bounds) == n_lines + 1 and bounds[0] == 0 and bounds[-1] == n_listed
-    if not is_sound or (np.diff(bounds) < 0).any() or parts["data"].shape[0] != n_listed:
+    is_sound = parts["indptr"].shape == (n_lines + 1,) and parts["data"].shape == (n_listed,)
+    check_fits_in_memory(3 * 8 * n_lines, stored)  # before anything is read that long
+    bounds = np.asarray(parts["indptr"][:] if is_sound else [1]).astype(np.int64)
+    is_sound = is_sound and bounds[0] == 0 and bounds[-1] == n_listed
+    if not is_sound or (np.diff(bounds) < 0).any():
         msg = (
             f"its sparse matrix of {shape_text} does not fit together, as its data, indices and "
             "indptr disagree; write the file again"

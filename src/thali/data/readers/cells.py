@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thali.data.binary import BinaryTensor
+from thali.data.build import check_fits_in_memory
 from thali.data.readers.arrays import refuse
 from thali.data.readers.cell_blocks import ReadPlan, read_compressed, read_dense
 from thali.errors import InvalidValue, require
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     _Names = tuple[str, ...]
 
 _MODES = ("cell", "gene")
+_BYTES_PER_NAME = 100  # of memory; a file may claim any number of names
 
 
 def read_anndata(
@@ -170,7 +172,7 @@ def _plan(options: Options, names: tuple[_Names, _Names]) -> ReadPlan:
     def refusal(value: Any, row: int, column: int) -> ValueError:
         is_named = row < len(names[0]) and column < len(names[1])
         at = f", cell {names[0][row]!r} and gene {names[1][column]!r}" if is_named else ""
-        return refuse(value, row, column, at)
+        return refuse(value, row, column, name=at)
 
     return ReadPlan(options.binarize, refusal)
 
@@ -201,5 +203,6 @@ def _index(frame: Any) -> _Names:
 def _strings(node: Any) -> _Names:
     if hasattr(node, "keys"):  # strings stored with a mask
         node = node["values"]
+    check_fits_in_memory(_BYTES_PER_NAME * int(node.shape[0]), node.shape)
     values = np.asarray(node[:]).tolist()
     return tuple(v.decode() if isinstance(v, bytes) else str(v) for v in values)

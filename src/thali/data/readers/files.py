@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from thali.data.binarize import GIVE_THRESHOLD
 from thali.data.classify import ADVICE
-from thali.data.readers import arrays, cells, matrices, pairs, parquet, tables
+from thali.data.readers import arrays, cells, matrices, pairs, parquet, sheets, tables
+from thali.data.readers.open import COMPRESSED
 from thali.data.readers.options import Options, unreadable
-from thali.data.readers.text import first_line
+from thali.data.readers.separators import SEPARATORS, separator_of
+from thali.data.readers.text import few_fields, split_file
 from thali.errors import InvalidValue, MissingLibrary, ThaliError
 from thali.sentences import Argument, Load, was_given
 
@@ -23,11 +26,21 @@ _READERS: dict[str, Callable[[Path, Options], BinaryTensor]] = {
     ".npy": arrays.read_npy,
     ".npz": arrays.read_npz,
     ".mtx": matrices.read_mtx,
+    ".xlsx": sheets.read_workbook,
+    ".xlsm": sheets.read_workbook,
     ".parquet": parquet.read_parquet,
     ".h5ad": cells.read_h5ad,
     ".h5": cells.read_10x,
 }
-_TEXT = (*tables.SEPARATORS, *_LISTS)
+_TEXT = (*SEPARATORS, *_LISTS)
+_OPTIONS = {
+    "layer": ((".h5ad", ".zarr"), "AnnData files"),
+    "array": ((".npz",), "files of several arrays (.npz)"),
+    "sheet": ((".xlsx", ".xlsm"), "workbooks (.xlsx)"),
+    "sep": (("text",), "text"),
+    "missing": (("text", ".mtx", "folder", ".xlsx", ".xlsm"), "text and workbooks"),
+}
+"""Options that some formats have, and what to call these formats."""
 
 
 def read(
@@ -39,6 +52,9 @@ def read(
     layer: str | None = None,
     kind: str | None = None,
     threads: int | None = None,
+    sep: str | None = None,
+    array: str | None = None,
+    sheet: str | None = None,
 ) -> BinaryTensor:
     r"""Read a file of zeros, ones and unknown entries.
 
@@ -49,9 +65,9 @@ def read(
     ----------
     path
         A table or a list of pairs (``.csv``, ``.tsv``), baskets (``.basket``, ``.dat``,
-        ``.txt``), or a Matrix Market file (``.mtx``), each also compressed (``.gz``); an array
-        (``.npy``, ``.npz``), a Parquet file (``.parquet``), AnnData (``.h5ad``, ``.zarr``), or
-        10x Genomics data (``.h5``, or the folder).
+        ``.txt``), or a Matrix Market file (``.mtx``), each also compressed (``.gz``, ``.zst``);
+        an array (``.npy``, ``.npz``), a workbook (``.xlsx``), a Parquet file (``.parquet``),
+        AnnData (``.h5ad``, ``.zarr``), or 10x Genomics data (``.h5``, or the folder).
     binarize
         Entries above this number are ones and the others zeros. Without it, a file with entries
         other than 0 and 1 is refused.
@@ -62,12 +78,20 @@ def read(
     layer
         Layer of an AnnData file to read; by default X is read.
     kind
-        What a text or Parquet file holds, if its name and header do not say: ``"table"``
-        (with column names), ``"matrix"`` (without), ``"pairs"`` or ``"baskets"``.
+        What a text file, workbook or Parquet file holds, if its name and first line do not
+        say: ``"table"`` (with column names), ``"matrix"`` (without), ``"pairs"`` or
+        ``"baskets"``.
     threads
         Number of threads that check a sparse matrix (``.npz``); None uses all cores that the
         process may use. pyarrow decodes Parquet files with its own thread pool unless
         ``threads=1``. Other formats are read by the calling thread alone.
+    sep
+        What separates the fields of a text file: a sign such as ``";"``, or ``"tab"`` or
+        ``"space"``. By default, it is the sign of which all of its first lines have as many.
+    array
+        Which array of an ``.npz`` file to read, if it has several.
+    sheet
+        Which sheet of a workbook to read, if several hold something.
 
     Returns
     -------
@@ -100,7 +124,7 @@ def read(
     path = Path(path)
     if isinstance(missing, str):
         missing = (missing,)
-    options = Options(binarize, tuple(missing), layer, kind, threads)
+    options = Options(binarize, tuple(missing), layer, kind, threads, sep, array, sheet)
     options.check()
     reader = _reader(path, options)
     try:
@@ -122,28 +146,29 @@ def read(
 
 def _reader(path: Path, options: Options) -> Callable[[Path, Options], BinaryTensor]:
     """Choose the reader by the extension, and refuse options that its format does not have."""
-    suffix, is_packed = _extension(path)
+    suffix, packing = _extension(path)
     if path.is_dir():
         return _folder_reader(path, suffix, options)
     is_text = suffix in _TEXT or (options.kind is not None and suffix not in _READERS)
-    if not is_text and (suffix not in _READERS or (is_packed and suffix != ".mtx")):
-        shown = f"{suffix}.gz" if is_packed else suffix
+    if not is_text and (suffix not in _READERS or (packing and suffix != ".mtx")):
         allowed = ", ".join((*_TEXT, *_READERS, ".zarr"))
         raise InvalidValue(
-            f"files ending in {shown!r} were not expected",
-            f"allowed are {allowed}, and text also with .gz",
+            f"files ending in {suffix + packing!r} were not expected",
+            f"allowed are {allowed}, and text also with {' or '.join(COMPRESSED)}",
             ("convert the file to one of those, or give ", Argument("kind")),
             about=str(path),
         )
     if not path.is_file():
         msg = f"{path}: there is no such file; check the path."
         raise FileNotFoundError(msg)
-    kinds = () if not is_text else ("table", "matrix", "pairs", "baskets")
-    _check_options(path, options, ["table", "pairs"] if suffix == ".parquet" else kinds)
-    if options.layer is not None and suffix != ".h5ad":
-        _refuse_option(path, "layer", options.layer, "AnnData files")
-    if options.missing and not (is_text or suffix == ".mtx"):
-        _refuse_option(path, "missing", options.missing, "text")
+    kinds: dict[str, tuple[str, ...]] = {
+        "text": ("table", "matrix", "pairs", "baskets"),
+        ".xlsx": ("table", "matrix", "pairs"),
+        ".xlsm": ("table", "matrix", "pairs"),
+        ".parquet": ("table", "pairs"),
+    }
+    form = "text" if is_text else suffix
+    _check_options(path, options, form, kinds.get(form, ()))
     return _read_text if is_text else _READERS[suffix]
 
 
@@ -164,30 +189,33 @@ def _folder_reader(
             "give the file in it, or another path",
             about=str(path),
         )
-    _check_options(path, options, ())
-    if options.layer is not None and not is_zarr:
-        _refuse_option(path, "layer", options.layer, "AnnData files")
-    if options.missing and is_zarr:
-        _refuse_option(path, "missing", options.missing, "text")
+    _check_options(path, options, ".zarr" if is_zarr else "folder", ())
     return cells.read_zarr if is_zarr else matrices.read_folder
 
 
-def _check_options(path: Path, options: Options, kinds: Sequence[str]) -> None:
+def _check_options(path: Path, options: Options, form: str, kinds: Sequence[str]) -> None:
+    """Refuse options that a form of file does not have."""
     if options.kind is not None and options.kind not in kinds:
-        _refuse_option(path, "kind", options.kind, "text and Parquet files, as far as it fits")
+        where = "text, workbooks and Parquet files, as far as it fits"
+        raise _refusal(path, "kind", options.kind, where)
+    for name, (forms, where) in _OPTIONS.items():
+        value = getattr(options, name)
+        if value not in (None, ()) and form not in forms:
+            raise _refusal(path, name, value, where)
 
 
-def _refuse_option(path: Path, name: str, value: object, where: str) -> None:
-    raise InvalidValue(
+def _refusal(path: Path, name: str, value: object, where: str) -> InvalidValue:
+    return InvalidValue(
         was_given(name, value), f"it is for {where}", "leave it out", about=str(path)
     )
 
 
-def _extension(path: Path) -> tuple[str, bool]:
+def _extension(path: Path) -> tuple[str, str]:
+    """Return the ending that says what the file holds, and the one that says how it is packed."""
     suffix = path.suffix.lower()
-    if suffix == ".gz":
-        return path.with_suffix("").suffix.lower(), True
-    return suffix, False
+    if suffix in COMPRESSED:
+        return path.with_suffix("").suffix.lower(), suffix
+    return suffix, ""
 
 
 def _read_text(path: Path, options: Options) -> BinaryTensor:
@@ -196,15 +224,10 @@ def _read_text(path: Path, options: Options) -> BinaryTensor:
     kind = options.kind
     if kind == "baskets" or (kind is None and suffix in _LISTS):
         return pairs.read_baskets(path, options)
-    separator = tables.SEPARATORS.get(suffix) or _separator(path)
-    if kind is None and pairs.looks_like_pairs(first_line(path, separator)):
+    separator = separator_of(path, suffix, options.sep)
+    lines = partial(split_file, path, separator)
+    if kind is None and pairs.looks_like_pairs(few_fields(lines)):
         kind = "pairs"
     if kind == "pairs":
-        return pairs.read_pairs(path, separator, options)
-    return tables.read_table(path, separator, options)
-
-
-def _separator(path: Path) -> str | None:
-    """Guess from its first line what separates the fields of a file; None means blanks."""
-    line = " ".join(first_line(path, "\n"))
-    return next((sign for sign in "\t," if sign in line), None)
+        return pairs.read_pairs(lines, options)
+    return tables.read_table(lines, "blanks" if separator is None else repr(separator), options)

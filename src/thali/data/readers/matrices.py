@@ -10,15 +10,9 @@ import numpy as np
 from thali.data.binarize import check_threshold
 from thali.data.binary import BinaryTensor
 from thali.data.build import PositionBuilder
+from thali.data.readers.open import open_text
 from thali.data.readers.options import unreadable
-from thali.data.readers.text import (
-    Fields,
-    blocks_of_open_file,
-    decode,
-    open_text,
-    split_blanks,
-    without_byte_order_mark,
-)
+from thali.data.readers.text import Fields, blocks_of_open_file, decode, split_blanks
 from thali.data.readers.text_values import BAD, UNKNOWN, ZERO, Spelling, whole_numbers
 
 if TYPE_CHECKING:
@@ -93,7 +87,7 @@ def read_entries(
 
 
 def _header(file: IO[bytes]) -> _Header:
-    banner = decode(without_byte_order_mark(file.readline(_LONGEST_LINE)), 1).lower().split()
+    banner = decode(file.readline(_LONGEST_LINE), 1).lower().split()
     if len(banner) != 5 or banner[0] != _BANNER:
         msg = "its first line is not '%%MatrixMarket matrix …'; check that it is such a file"
         raise ValueError(msg)
@@ -225,6 +219,6 @@ def _names(path: Path) -> tuple[str, ...]:
     """Return the names of cells or genes: the second column, where symbols are, or the first."""
     with _named_in_errors(path):
         with open_text(path) as file:
-            lines = without_byte_order_mark(file.read()).splitlines()
+            lines = file.read().splitlines()
         fields = [decode(line, n).split("\t") for n, line in enumerate(lines, 1) if line.strip()]
     return tuple(parts[1] if len(parts) > 1 else parts[0] for parts in fields)

@@ -23,11 +23,18 @@ class Options(NamedTuple):
     layer: str | None = None
     kind: str | None = None
     threads: int | None = None
+    sep: str | None = None
+    array: str | None = None
+    sheet: str | None = None
 
     def check(self) -> None:
         """Refuse options whose values make no sense, whatever the file is."""
         n_threads(self.threads)
         check_threshold(self.binarize)
+        for name in ("layer", "array", "sheet"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                raise InvalidType(was_given(name, value), "its name is needed", "give a text")
         if self.kind not in (None, *KINDS):
             raise InvalidValue(
                 was_given("kind", self.kind),

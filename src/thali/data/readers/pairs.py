@@ -9,7 +9,8 @@ import numpy as np
 from thali.data.binarize import check_threshold
 from thali.data.binary import BinaryTensor
 from thali.data.build import PositionBuilder
-from thali.data.readers.text import Fields, blocks, first_line, group_by_length, split_file
+from thali.data.readers.separators import given_separator
+from thali.data.readers.text import Fields, blocks, few_fields, group_by_length, split_file
 from thali.data.readers.text_values import BAD, UNKNOWN, ZERO, Spelling
 from thali.errors import InvalidValue
 from thali.sentences import Setting, was_given
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.data.readers.options import Options
+    from thali.data.readers.text import Lines
     from thali.sentences import Part
 
 _ROWS = {"row", "user", "cell", "sample", "object", "basket", "transaction", "source"}
@@ -97,12 +99,13 @@ def _stem(name: str) -> str:
     return stem.removesuffix("s")
 
 
-def read_pairs(path: Path, separator: str | None, options: Options) -> BinaryTensor:
+def read_pairs(lines: Lines, options: Options) -> BinaryTensor:
     """Read lines of a row, a column and perhaps a value; entries not listed are zero."""
     spelling = Spelling(options.binarize, options.missing)
-    header = first_line(path, separator)
+    header = few_fields(lines)
     n_fields = len(header)
     if n_fields not in (2, 3):
+        n_fields = next((int(part.counts[0]) for part in lines()), 0)
         msg = (
             f"its first line has {n_fields} fields; pairs have 2, a row and a column, or 3 with a "
             "value; check the separator"
@@ -113,7 +116,7 @@ def read_pairs(path: Path, separator: str | None, options: Options) -> BinaryTen
     has_header = _has_header(header, spelling)
 
     def columns() -> Iterator[list[Fields]]:
-        for at, part in enumerate(split_file(path, separator)):
+        for at, part in enumerate(lines()):
             yield _columns(part, n_fields, skip=has_header and at == 0)
 
     is_guess = not looks_like_pairs(header)
@@ -243,9 +246,9 @@ def _values(fields: Fields, spelling: Spelling) -> NDArray[np.uint8]:
 
 
 def read_baskets(path: Path, options: Options) -> BinaryTensor:
-    """Read baskets, one per line: the names of its items, separated by blanks or commas."""
+    """Read baskets, one per line: the names of its items, with blanks or a sign in between."""
     _refuse_numbers(options, "baskets", "give ", Setting("kind", "matrix"), " for entries")
-    separator = _basket_separator(path)
+    separator = _basket_separator(path, options.sep)
     items = NameIndex()
     n_rows = n_listed = 0
     widths: set[int] = set()
@@ -286,10 +289,20 @@ def _refuse_numbers(options: Options, what: str, *else_do: str | Part) -> None:
         )
 
 
-def _basket_separator(path: Path) -> str | None:
-    """Return a comma if the file contains one, so that names may contain blanks; else None."""
-    comma = ord(",")
-    return "," if any((block.data == comma).any() for block in blocks(path)) else None
+def _basket_separator(path: Path, given: str | None) -> str | None:
+    """Return what the user says; or else a comma or semicolon if the file contains one.
+
+    So names may contain blanks. None means that blanks separate the items.
+    """
+    sign = given_separator(given)
+    if sign is not None:
+        return None if sign == " " else sign
+    seen = set()
+    for block in blocks(path):
+        seen |= {sign for sign in ",;" if (block.data == ord(sign)).any()}
+        if "," in seen:
+            break
+    return next((sign for sign in ",;" if sign in seen), None)
 
 
 def _baskets(path: Path, separator: str | None) -> Iterator[tuple[Fields, NDArray[np.int64]]]:

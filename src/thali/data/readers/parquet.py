@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thali.data.binary import BinaryTensor
-from thali.data.build import pack_rows
+from thali.data.build import check_fits_in_memory, pack_rows
+from thali.data.entries import n_words
 from thali.data.readers.arrays import refuse
 from thali.data.readers.pairs import looks_like_pairs, place_pairs
 from thali.data.readers.text import Fields, fields_from_texts
@@ -50,6 +51,8 @@ def _table(file: Any, columns: list[str], options: Options) -> BinaryTensor:
     if not entries:
         msg = f"it has row names, {index!r}, and no column of entries; add one"
         raise ValueError(msg)
+    n_rows = file.metadata.num_rows
+    check_fits_in_memory(8 * n_rows * n_words(len(entries)), (n_rows, len(entries)))
     for field in file.schema_arrow:  # the schema is created anew whenever it is asked for
         if field.name != index:
             _check_type(field.type, field.name)
@@ -71,7 +74,7 @@ def _table(file: Any, columns: list[str], options: Options) -> BinaryTensor:
         len(entries),
         blocks(),
         options.binarize,
-        lambda value, row, at: refuse(value, row, at, f" in column {entries[at]!r}"),
+        lambda value, row, at: refuse(value, row, at, name=f" in column {entries[at]!r}"),
     )
     mode = "mode_0" if index is None or index.startswith("__index_level") else index
     modes = (mode if mode != "mode_1" else "mode_0", "mode_1")

@@ -10,21 +10,19 @@ import numpy as np
 
 from thali.data.binary import BinaryTensor
 from thali.data.build import RowBuilder
-from thali.data.readers.text import Fields, split_file
+from thali.data.readers.header import has_header
+from thali.data.readers.separators import SIGNS
 from thali.data.readers.text_values import BAD, ONE, UNKNOWN, Spelling
 from thali.errors import InvalidValue
-from thali.sentences import Setting
+from thali.sentences import Argument, Setting
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
     from thali.data.readers.options import Options
+    from thali.data.readers.text import Fields, Lines
 
 _PAIRS = (", or give ", Setting("kind", "pairs"), " if each line names a row and a column")
-
-SEPARATORS = {".csv": ",", ".tsv": "\t"}
 
 
 class _Layout(NamedTuple):
@@ -46,10 +44,13 @@ class _Layout(NamedTuple):
         return repr(name) if name else str(number + 1)
 
 
-def read_table(path: Path, separator: str | None, options: Options) -> BinaryTensor:
-    """Read a table of entries in blocks of lines."""
+def read_table(lines: Lines, between: str, options: Options) -> BinaryTensor:
+    """Read a table of entries in blocks of lines.
+
+    ``between`` says in messages what separates its fields.
+    """
     spelling = Spelling(options.binarize, options.missing)
-    parts = split_file(path, separator)
+    parts = lines()
     start = next(parts, None)
     if start is None:
         msg = "it is empty; check that it was written"
@@ -57,11 +58,11 @@ def read_table(path: Path, separator: str | None, options: Options) -> BinaryTen
     first, rest = _split_off_first_line(start)
     if not len(rest.counts):  # the line of column names may fill the first block
         rest = next(parts, rest)
-    layout = _layout(first, rest, separator, spelling, options)
+    layout = _layout(first, rest, between, spelling, options)
     reader = _TableReader(layout, spelling)
     names: list[str] = []
-    lines = [rest] if layout.header is not None else [first, rest]
-    for fields in chain(lines, parts):
+    begun = [rest] if layout.header is not None else [first, rest]
+    for fields in chain(begun, parts):
         names += reader.read(_check_field_counts(fields, layout))
     if reader.rows.n_rows == 0:
         msg = "it has a header and no rows; add them"
@@ -91,70 +92,41 @@ def _split_off_first_line(fields: Fields) -> tuple[Fields, Fields]:
 
 
 def _layout(
-    line: Fields, rest: Fields, separator: str | None, spelling: Spelling, options: Options
+    line: Fields, rest: Fields, between: str, spelling: Spelling, options: Options
 ) -> _Layout:
     """Find out from the first lines whether there are names; refuse the file if it is unclear."""
     n_fields = int(line.counts[0])
-    first = line.texts(slice(None))
+    start = line.texts(slice(0, 1))[0]
+    is_last_empty = n_fields > 1 and bool(line.starts[-1] == line.ends[-1])
+    if not has_header(line, rest, spelling, options.kind):
+        if n_fields == 1 and not spelling.is_entry(start):
+            raise _one_column(between)
+        has_names = not spelling.is_entry(start)
+        is_ended = is_last_empty and options.kind == "matrix"
+        return _Layout(None, n_fields, has_names, ends_with_separator=is_ended)
     second = rest.texts(slice(0, 1))
-    has_header = options.kind != "matrix" and not _holds_entries(first, spelling, options.kind)
-    ends_with_separator = (
-        n_fields > 1 and not first[-1] and (has_header or options.kind == "matrix")
-    )
-    if has_header:
-        if n_fields == 1 and second and not spelling.is_entry(second[0]):
-            raise _one_column(first[0], separator)
-        repeated = [name for name, n in Counter(first).items() if n > 1 and name]
+    if n_fields == 1 and second and not spelling.is_entry(second[0]):
+        raise _one_column(between)
+    names = line.texts(slice(None))
+    if len(set(names)) < n_fields:
+        repeated = [name for name, n in Counter(names).items() if n > 1 and name]
         if repeated:
             msg = f"the header names {repeated[0]!r} twice; give every column its own name"
             raise ValueError(msg)
-        start = second[0] if second else "0"
-        has_names = not first[0] or not spelling.is_entry(start)
-        header = first[:-1] if ends_with_separator else first
-        if n_fields - ends_with_separator - has_names < 1:
-            msg = f"it has names and no column of entries; separate columns by {_shown(separator)}"
-            raise ValueError(msg)
-        _refuse_counting_column(rest, first, options, has_names=has_names)
-        return _Layout(header, n_fields, has_names, ends_with_separator)
-    if n_fields == 1 and not spelling.is_entry(first[0]):
-        raise _one_column(first[0], separator)
-    has_names = not spelling.is_entry(first[0])
-    return _Layout(None, n_fields, has_names, ends_with_separator=False)
+    has_names = not start or (bool(second) and not spelling.is_entry(second[0]))
+    if n_fields - is_last_empty - has_names < 1:
+        msg = f"it has names and no column of entries; separate columns by {between}"
+        raise ValueError(msg)
+    _refuse_counting_column(rest, names, options, has_names=has_names)
+    header = names[:-1] if is_last_empty else names
+    return _Layout(header, n_fields, has_names, is_last_empty)
 
 
-def _holds_entries(first: list[str], spelling: Spelling, kind: str | None) -> bool:
-    """Return whether a first line holds entries, not column names; refuse it if unclear."""
-    rest = first if spelling.is_entry(first[0]) else first[1:]
-    if kind == "table" or not rest or not all(map(spelling.is_entry, rest)):
-        return False
-    if not any(rest):
-        return False
-    if len(set(rest)) < len(rest):
-        return True  # column names would all differ
-    raise InvalidValue(
-        "its first line holds entries",
-        remedy=(
-            *("write a line of column names above it, or give ", Setting("kind", "matrix")),
-            *(" if there are none, or ", Setting("kind", "table"), " if these are the names"),
-        ),
+def _one_column(between: str) -> ValueError:
+    return InvalidValue(
+        f"it has one column of text; fields are expected to be separated by {between}",
+        remedy=("give ", Argument("sep"), " if another sign separates them"),
     )
-
-
-def _one_column(text: str, separator: str | None) -> ValueError:
-    seen = [sign for sign in ";\t,|" if sign in text and sign != separator]
-    hint = ""
-    if seen:
-        endings = [ending for ending, sign in SEPARATORS.items() if sign == seen[0]]
-        remedy = f"rename it to {endings[0]}" if endings and separator else "replace it"
-        hint = f" and {seen[0]!r} was seen; {remedy}"
-    return ValueError(
-        f"it has one column of text; fields are expected to be separated by "
-        f"{_shown(separator)}{hint}"
-    )
-
-
-def _shown(separator: str | None) -> str:
-    return "blanks" if separator is None else repr(separator)
 
 
 def _refuse_counting_column(
@@ -235,7 +207,10 @@ class _TableReader:
         line = part.block.line(int(part.starts[bad]))
         column = layout.column(number + layout.columns.start)
         where = f"line {line}, column {column}"
-        raise self.spelling.refusal(text, where, *(_PAIRS if layout.n_fields in (2, 3) else ()))
+        advice = _PAIRS if layout.n_fields in (2, 3) else ()
+        if any(sign in text for sign in SIGNS):
+            advice = (*advice, ", or give ", Argument("sep"), " if it holds several fields")
+        raise self.spelling.refusal(text, where, *advice)
 
     def _mixed(self, text: str) -> ValueError:
         assert self.layout.header is not None
@@ -273,7 +248,7 @@ class _TableReader:
             column = int(both.argmax())
             at = self.layout.column(column + self.layout.columns.start)
             msg = (
-                f"it holds true or false and numbers in column {at}, up to line "
+                f"it holds words (true, false, yes, no) and numbers in column {at}, up to line "
                 f"{part.block.line(int(part.starts[-1]))}; write all entries of a column alike"
             )
             raise ValueError(msg)

@@ -6,13 +6,15 @@ Lines are numbered from 1, as in text editors.
 
 from __future__ import annotations
 
-import gzip
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
+from thali.data.build import memory
+from thali.data.readers.open import open_text
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
     from typing import IO
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 # Bytes per block; the arrays that are computed from a block take about thirty times as much.
 _BLOCK_BYTES = 1 << 18
+_ARRAYS = 30
 
 # A longer line, in bytes, means that a quote was not closed or that the file is not text.
 _MAX_LINE = 1 << 28
@@ -57,8 +60,22 @@ class Fields(NamedTuple):
 
     def texts(self, which: slice) -> list[str]:
         """Return the selected fields as text."""
-        pairs = zip(self.starts[which].tolist(), self.ends[which].tolist(), strict=True)
-        return [self.block.text(start, end) for start, end in pairs]
+        starts, ends = self.starts[which], self.ends[which]
+        if not len(starts):
+            return []
+        first = int(starts[0])
+        octets = self.block.data[first : int(ends[-1])].tobytes()
+        begun, ended = (starts - first).tolist(), (ends - first).tolist()
+        try:
+            texts = [octets[at:end].decode() for at, end in zip(begun, ended, strict=True)]
+        except UnicodeDecodeError:  # one by one, to name the line
+            both = zip(starts.tolist(), ends.tolist(), strict=True)
+            return [self.block.text(start, end) for start, end in both]
+        return [text.replace('""', '"') for text in texts] if self.block.has_quotes else texts
+
+
+Lines: TypeAlias = "Callable[[], Iterator[Fields]]"
+"""Starts reading a file from its beginning, and yields the fields of some lines at a time."""
 
 
 def decode(octets: bytes, line: object) -> str:
@@ -74,13 +91,6 @@ def decode(octets: bytes, line: object) -> str:
         raise ValueError(msg) from None
 
 
-def open_text(path: Path) -> IO[bytes]:
-    """Open a file for reading, and decompress it if its name ends in .gz."""
-    if path.suffix.lower() == ".gz":
-        return cast("IO[bytes]", gzip.open(path))
-    return path.open("rb")
-
-
 def blocks(path: Path, *, quotes: bool = False) -> Iterator[Block]:
     """Divide a file into blocks of whole lines.
 
@@ -92,11 +102,11 @@ def blocks(path: Path, *, quotes: bool = False) -> Iterator[Block]:
 
 def blocks_of_open_file(file: IO[bytes], number: int, *, quotes: bool = False) -> Iterator[Block]:
     """Divide the rest of an open file into blocks; its next line has the given number."""
-    rest, is_first = b"", number == 1
+    rest, longest = b"", min(_MAX_LINE, memory() // _ARRAYS)
     while True:
-        new = _read(file)
-        if is_first:
-            new, is_first = without_byte_order_mark(new), False
+        # Twice as much of a line that did not end yet: so even a very long one is searched for its
+        # end only a few times.
+        new = _read(file, max(_BLOCK_BYTES, len(rest)))
         if b"\0" in new:
             msg = "it holds zero bytes and so is no UTF-8 text; save it as UTF-8"
             raise ValueError(msg)
@@ -111,17 +121,17 @@ def blocks_of_open_file(file: IO[bytes], number: int, *, quotes: bool = False) -
         elif not new:
             msg = f"a quote that opens in line {number} or later is never closed; close it"
             raise ValueError(msg)
-        elif len(data) > _MAX_LINE:
-            msg = f"line {number} is longer than {_MAX_LINE} bytes; check quotes and line endings"
+        if len(data) - end > longest:
+            msg = f"line {number} is longer than {longest} bytes; check quotes and line endings"
             raise ValueError(msg)
         if not new:
             return
         rest = data[end:]
 
 
-def _read(file: IO[bytes]) -> bytes:
+def _read(file: IO[bytes], n_bytes: int) -> bytes:
     """Read a block of bytes and replace the line endings of any system by newlines."""
-    new = file.read(_BLOCK_BYTES)
+    new = file.read(n_bytes)
     if b"\r" in new:
         if new.endswith(b"\r"):
             new += file.read(1)
@@ -129,24 +139,16 @@ def _read(file: IO[bytes]) -> bytes:
     return new
 
 
-def without_byte_order_mark(data: bytes) -> bytes:
-    """Remove the byte order mark of UTF-8 text; refuse UTF-16 text, which has another."""
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        msg = "it is UTF-16 text; save it as UTF-8"
-        raise ValueError(msg)
-    return data.removeprefix(b"\xef\xbb\xbf")
-
-
 def _last_line_end(data: bytes, *, quotes: bool) -> tuple[int, bool]:
     """Return where the last complete line ends, and whether quotation marks were found."""
     if not quotes or b'"' not in data:
         return data.rfind(b"\n") + 1, False
     octets = np.frombuffer(data, np.uint8)
-    ends = np.flatnonzero((octets == _NEWLINE) & ~_is_quoted(octets))
+    ends = np.flatnonzero((octets == _NEWLINE) & ~is_quoted(octets))
     return (int(ends[-1]) + 1 if len(ends) else 0), True
 
 
-def _is_quoted(octets: _Bytes) -> NDArray[np.bool_]:
+def is_quoted(octets: _Bytes) -> NDArray[np.bool_]:
     """Return for each byte whether it is between quotation marks.
 
     That is so if their number so far is odd; a doubled quotation mark closes and opens again.
@@ -160,7 +162,7 @@ def split(block: Block, separator: str) -> Fields:
     is_end = data == _NEWLINE
     is_cut = (data == ord(separator)) | is_end
     if block.has_quotes:
-        is_cut &= ~_is_quoted(data)
+        is_cut &= ~is_quoted(data)
     ends = np.flatnonzero(is_cut)
     starts = np.concatenate([[0], ends[:-1] + 1])
     last = np.flatnonzero(is_end[ends])
@@ -197,10 +199,14 @@ def split_file(path: Path, separator: str | None) -> Iterator[Fields]:
             yield fields
 
 
-def first_line(path: Path, separator: str | None) -> list[str]:
-    """Return the fields of the first line of a file that is not empty."""
-    for fields in split_file(path, separator):
-        return fields.texts(slice(0, int(fields.counts[0])))
+def few_fields(lines: Lines) -> list[str]:
+    """Return the fields of the first line that is not empty if there are three or fewer.
+
+    More are the columns of a table; there may be millions.
+    """
+    for fields in lines():
+        n = int(fields.counts[0])
+        return fields.texts(slice(0, n)) if n <= 3 else []
     return []
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,22 +13,24 @@ from thali.errors import InvalidValue
 from thali.sentences import Argument
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from thali.sentences import Part
 
 ZERO, ONE, UNKNOWN, BAD = range(4)
+NO_NUMBER = -math.inf  # stands for text; no entry is so small
 
 _UNKNOWN = {"", "na", "nan", "n/a", "#n/a", "<na>", "null", "none"}
-_WORDS = {"true": 1.0, "false": 0.0, "inf": math.inf, "infinity": math.inf}
+_WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
+_INFINITE = {"inf": math.inf, "infinity": math.inf}
 _DIGITS = b"0123456789"
 _LONGEST = 64  # length of a number in bytes; longer text is not read as a number
 
 
 class Spelling:
-    """The ways to write an entry: 0, 1, true, false, and the usual marks of unknown entries.
+    """The ways to write an entry: 0, 1, true, false, yes, no, and marks of unknown entries.
 
     Parameters
     ----------
@@ -43,35 +45,52 @@ class Spelling:
         self.threshold = threshold
         self.missing = frozenset(text.strip() for text in missing)
         self._missing = [text.encode() for text in self.missing]
-        # The code of every field of one byte; the zero byte stands for an empty field.
+        # What every field of one byte means; the zero byte stands for an empty field.
         singles = ["", *map(chr, range(1, 256))]
-        self._singles = self._codes(np.array([self._value(text) for text in singles]))
-
-    def code(self, text: str) -> int:
-        """Return the code of one entry: ZERO, ONE or UNKNOWN, or BAD if it is not an entry."""
-        return int(self._codes(np.array([self._value(text)]))[0])
+        self._singles = np.array([self._value(text) for text in singles])
+        self._single_codes = self._codes(self._singles)
 
     def is_entry(self, text: str) -> bool:
         """Return whether a text is an entry."""
-        return self.code(text) != BAD
+        value = self._value(text)
+        if self.threshold is None:
+            return value in (0.0, 1.0) or value != value  # noqa: PLR0124 - NaN is unknown
+        return value != NO_NUMBER
 
     def codes(self, fields: Fields) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-        """Return the code of every field, and whether it is written as true or false."""
-        lengths = fields.ends - fields.starts
-        codes = self._singles[fields.block.data[fields.starts] * (lengths > 0)]
+        """Return the code of every field (ZERO, ONE, UNKNOWN or BAD), and whether it is a word."""
+        codes = _of_singles(fields, self._single_codes)
         is_word = np.zeros(len(codes), np.bool_)
-        longer = np.flatnonzero(lengths > 1)
-        rest = fields._replace(starts=fields.starts[longer], ends=fields.ends[longer])
-        for which, texts in group_by_length(rest):
-            at = longer[which]
-            codes[at] = BAD
-            if texts.dtype.itemsize <= _LONGEST:
-                values, is_word[at] = self._values(texts)
-                codes[at] = self._codes(values)
+        for at, values, are_words in self._longer(fields):
+            codes[at], is_word[at] = self._codes(values), are_words
         return codes, is_word
 
+    def values(self, fields: Fields) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Return the number in every field, and whether it is a word, such as true or no.
+
+        The number is NaN if the field is unknown, and NO_NUMBER if it is something else.
+        """
+        numbers = _of_singles(fields, self._singles)
+        is_word = np.zeros(len(numbers), np.bool_)
+        for at, values, are_words in self._longer(fields):
+            numbers[at], is_word[at] = values, are_words
+        return numbers, is_word
+
+    def _longer(
+        self, fields: Fields
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]]:
+        """Yield the places, numbers and wordiness of fields of more than one byte."""
+        longer = np.flatnonzero(fields.ends - fields.starts > 1)
+        rest = fields._replace(starts=fields.starts[longer], ends=fields.ends[longer])
+        for which, texts in group_by_length(rest):
+            if texts.dtype.itemsize <= _LONGEST:
+                yield longer[which], *self._values(texts)
+            else:
+                no = np.full(len(which), NO_NUMBER)
+                yield longer[which], no, np.zeros(len(which), np.bool_)
+
     def _values(self, texts: NDArray[np.bytes_]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Read texts of equal length as :meth:`_value` does; find those that say true or false."""
+        """Read texts of equal length as :meth:`_value` does; find those that are words."""
         octets = texts.view(np.uint8).reshape(len(texts), -1)
         is_digit = np.isin(octets, np.frombuffer(_DIGITS + b".eE+-", np.uint8))
         is_plain = np.logical_and.reduce(is_digit, axis=1)
@@ -86,31 +105,31 @@ class Spelling:
         distinct, inverse = np.unique(texts[~is_plain], return_inverse=True)
         spelled = [text.decode("utf-8", "replace") for text in distinct.tolist()]
         values[~is_plain] = np.array([self._value(text) for text in spelled], float)[inverse]
-        is_bool = [text.lower() in ("true", "false") for text in spelled]
+        is_bool = [text.lower() in _WORDS and text not in self.missing for text in spelled]
         is_word[~is_plain] = np.array(is_bool, bool)[inverse]
         return values, is_word
 
     def _value(self, text: str) -> float:
-        """Read a text as a number: NaN if it is unknown, minus infinity if it is not an entry."""
+        """Read a text as a number: NaN if it is unknown, NO_NUMBER if it is something else."""
         text = text.strip()
         lower = text.lower()
         if text in self.missing or lower in _UNKNOWN:
             return math.nan
-        if lower in _WORDS:
-            return _WORDS[lower]
+        if lower in _WORDS or lower in _INFINITE:
+            return (_WORDS | _INFINITE)[lower]
         try:
-            value = float(text) if text.isascii() and "_" not in text else -math.inf
+            value = float(text) if text.isascii() and "_" not in text else NO_NUMBER
         except ValueError:
-            value = -math.inf
+            value = NO_NUMBER
         return value
 
     def _codes(self, values: NDArray[np.float64]) -> NDArray[np.uint8]:
-        """Turn numbers from :meth:`_value` into codes."""
+        """Turn numbers from :meth:`values` into codes."""
         is_unknown = np.isnan(values)
         if self.threshold is None:
             codes = np.select([is_unknown, values == 0, values == 1], [UNKNOWN, ZERO, ONE], BAD)
         else:
-            is_number = values > -math.inf
+            is_number = values > NO_NUMBER
             codes = np.where(is_number, values > self.threshold, BAD)
             codes = np.where(is_unknown, UNKNOWN, codes)
         return codes.astype(np.uint8)
@@ -118,15 +137,21 @@ class Spelling:
     def refusal(self, text: str, where: str, *advice: str | Part) -> InvalidValue:
         """Return the error for a text that is not an entry; it says what to do about it."""
         shown, remedy = text[:40], GIVE_THRESHOLD
-        if self._value(text) == -math.inf:
+        if self._value(text) == NO_NUMBER:
             shown = repr(shown)
             remedy = ("replace it, or, if it means unknown, give it as ", Argument("missing"))
-        allowed = "0, 1, true, false" if self.threshold is None else "numbers"
+        allowed = "0, 1, true, false, yes, no" if self.threshold is None else "numbers"
         return InvalidValue(
             f"it holds {shown} at {where}",
             f"allowed are {allowed}, and empty or NA for unknown",
             (*remedy, *advice),
         )
+
+
+def _of_singles(fields: Fields, table: NDArray[Any]) -> NDArray[Any]:
+    """Look up what the first byte of every field means if it is the only one."""
+    is_full = fields.ends > fields.starts
+    return table[fields.block.data[fields.starts] * is_full]
 
 
 def whole_numbers(fields: Fields) -> NDArray[np.int64]:
