@@ -491,7 +491,7 @@ def test_raw_counts(copy):
     if copy:
         assert "thali" not in adata.raw.varm
     plain = anndata.AnnData(data)
-    with pytest.raises(ValueError, match="this adata has no .raw"):
+    with pytest.raises(ValueError, match=r"this adata has no \.raw"):
         thali.tl.factorize(plain, use_raw=True)
     with pytest.raises(ValueError, match="leave one out"):
         thali.tl.factorize(adata, use_raw=True, layer="counts")
