@@ -471,6 +471,7 @@ def test_bad_input_is_one_sentence(case):
     assert not getattr(adata, "obsm", {})
 
 
+@pytest.mark.filterwarnings("ignore::thali.errors.NotConverged")
 @pytest.mark.parametrize("copy", [False, True])
 def test_raw_counts(copy):
     """All genes of adata.raw are read; results are stored there, and by name where X has them."""
