@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from thali.bits import Index
     from thali.engines.base import Engine, LineCounts
-    from thali.model.effects import Effects, Grids, Levels
+    from thali.model.effects import Effects, Levels
+    from thali.model.level_grids import Grids
     from thali.sampler.state import State
     from thali.sampler.target import Target
     from thali.streams import Stream
