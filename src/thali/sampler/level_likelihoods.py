@@ -137,7 +137,7 @@ def log_likelihood(engine: Engine, given: Likelihoods, levels: NDArray[np.intege
 
 def _is_sure(log_prior: NDArray[np.float64]) -> bool:
     """Whether only one level is possible."""
-    return bool(np.count_nonzero(log_prior > -np.inf) == 1)
+    return int(np.count_nonzero(log_prior > -np.inf)) == 1
 
 
 def _sum_out(
