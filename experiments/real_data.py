@@ -24,7 +24,8 @@ from thali.posterior.answer import answer
 
 HIDDEN = 0.05
 MOST_ROWS = 2000  # of tables whose rows are compared with each other
-LARGE = 3_000_000  # entries beyond which only effects are sampled, without a null
+LARGE = 3_000_000  # entries beyond which there is no null, and no low-rank model
+SLOW = 300_000  # entries beyond which two error rates are not sampled: components multiply
 
 
 def read(path):
@@ -63,6 +64,7 @@ def work(folder, settings, task):
             found["low rank"] = best_low_rank(values * 1.0, seen, hidden, odds)
             rank = round(np.mean(found["components"]))
             found["NMF"] = nmf(values * 1.0, seen, hidden, rank)
+        if values.size <= SLOW:
             without = settings | {"noise": "unequal"}
             found["two rates"] = sampled(data, values, hidden, {}, without)["score"]
         found["zeros"] = int((values & seen).sum())
