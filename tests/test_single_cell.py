@@ -190,7 +190,7 @@ def test_results_are_those_of_the_posterior(factorized, posterior):
     assert (found["verdict"], found["version"]) == ("", thali.__version__)
     assert found["params"] == {
         "layer": "counts", "binarize": 0.0, "seed": 1, "chains": 2, "warmup": 150, "draws": 50,
-        "thin": 1,
+        "thin": 1, "use_raw": False,
     }  # fmt: skip
     assert Settings.from_json(json.loads(found["settings"])) == posterior.settings
     columns = ["r_hat", "ess_bulk", "mean"]

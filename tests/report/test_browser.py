@@ -79,7 +79,7 @@ def expected(posterior, data, row, column):
     users, codes, covered = truth(posterior)
     value = data[row, column]
     told = "unknown" if np.isnan(value) else f"observed {value:.0f}"
-    by = np.flatnonzero(users[row] & codes[column])
+    by = 1 + np.flatnonzero(users[row] & codes[column])
     words = (
         f" by component{'s' if len(by) > 1 else ''} {', '.join(map(str, by))}" if len(by) else ""
     )

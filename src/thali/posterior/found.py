@@ -157,7 +157,7 @@ class Found(Draws):
 
         Examples
         --------
-        >>> posterior.coverage().loc["ones_explained", "mean"] > 0.8
+        >>> bool(posterior.coverage().loc["ones_explained", "mean"] > 0.8)
         True
         """
         import pandas as pd  # noqa: PLC0415 - slow to import
@@ -193,7 +193,7 @@ class Found(Draws):
 
         Examples
         --------
-        >>> posterior.found_by_chain().to_numpy().min() > 0.9
+        >>> bool(posterior.found_by_chain().to_numpy().min() > 0.9)
         True
         """
         from thali.posterior.by_chain import found_by_chain  # noqa: PLC0415

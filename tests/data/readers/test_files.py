@@ -12,7 +12,7 @@ from support.data_files import VALUES, assert_refused, save, ternary, write
 from support.odd_files import ODD_FILES
 from support.odd_files import VALUES as ODD_VALUES
 from thali.data.readers.files import read
-from thali.errors import EngineUnavailable
+from thali.errors import MissingLibrary
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.npy", "t.npz", "sparse.npz", "T.CSV"])
@@ -88,7 +88,7 @@ def test_a_missing_library_is_named(tmp_path, monkeypatch):
         (tmp_path / name).write_bytes(next(row[2] for row in ODD_FILES if row[1] == name)())
         monkeypatch.setitem(sys.modules, module, None)
         if module == "openpyxl" or sys.version_info < (3, 14):
-            with pytest.raises(EngineUnavailable, match=rf"{module} is needed .*thali\[io\]"):
+            with pytest.raises(MissingLibrary, match=rf"{module} is needed .*thali\[io\]"):
                 read(tmp_path / name)
 
 
