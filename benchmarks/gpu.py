@@ -27,7 +27,8 @@ from thali.engines.cpu.engine import CpuEngine
 from thali.engines.gpu import device
 from thali.engines.gpu.device_memory import Lines, stride_of
 from thali.engines.gpu.engine import GpuEngine
-from thali.model import Effects, Levels, Model
+from thali.model import Levels, Model
+from thali.model.effects import effects_for
 from thali.model.effects import Hyper
 from thali.sampler import Schedule, Target, chain, start, step
 from thali.sampler.level_counts import count_lines
@@ -170,7 +171,7 @@ def on_device(levels):
 
 def levels_of(shape, seed=3):
     """Return levels with spreads 1 (rows) and 1.5 (columns, around -4), and one jump of 4."""
-    prior, rng = Effects(), np.random.default_rng(seed)
+    prior, rng = effects_for(shape), np.random.default_rng(seed)
     grids = prior.grids
     mean, spread, jump = (
         int(np.abs(grid - value).argmin())
@@ -314,7 +315,7 @@ def one_kind(shape, n_components, levels, rounds, *, is_profiled):
     """
     stream = Stream(KEY, np.uint64(99))
     engine, tensor, factors = made_on_device(shape, n_components, levels=levels)
-    noise = {} if levels is None else {"noise": "effects"}
+    noise = {} if levels is None else {"noise": levels.prior}
     finite = target_of(engine, tensor, Model(n_components, **noise), QUIET)
     state = start_of(finite, factors, levels)
     a, b = (timed(lambda m=m: update_mode(stream, state, finite, m), rounds) for m in (0, 1))
@@ -364,7 +365,8 @@ def one_kind(shape, n_components, levels, rounds, *, is_profiled):
 
 def same_as_cpu(shape, n_components):
     """Say whether the engines draw the same bits with effects, in a sweep that draws levels."""
-    levels, model = levels_of(shape), Model(noise="effects")
+    levels = levels_of(shape)
+    model = Model(noise=levels.prior)
     engine, tensor, factors = made_on_device(shape, n_components, on_host=True, levels=levels)
     cpu = Target(CpuEngine().load(tensor), model, model.priors(2), QUIET)
     ends = []

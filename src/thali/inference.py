@@ -13,7 +13,7 @@ from thali.defaults import CHAINS, DRAWS, WARMUP
 from thali.errors import InvalidValue, TraceDamaged, TraceMismatch
 from thali.execution import carry_on, finish, prepare
 from thali.model import Model
-from thali.model.model import usual_noise
+from thali.model.model import noise_for
 from thali.model.simulate import Simulated
 from thali.posterior import Posterior
 from thali.progress import Reporter
@@ -125,8 +125,7 @@ def sample(
     """
     tensor, names = _packed(data, threads)
     given: dict[str, Any] = {"alpha": alpha, "density": density}
-    if isinstance(noise, str) and noise == "auto":
-        noise = usual_noise(len(tensor.shape), n_components)
+    noise = noise_for(noise, tensor.shape, n_components)
     model = Model(n_components, noise, **{k: v for k, v in given.items() if v is not None})
     settings = Settings(
         tensor.shape,

@@ -32,6 +32,15 @@ def _steps(low: float, high: float, step: float) -> tuple[float, ...]:
     return tuple(np.arange(round(low / step), round(high / step) + 1) * step)
 
 
+_LONG = 1280
+"""Length of a row from which on steps between its levels are small.
+
+A row's level is off by up to half a step. On average this costs ``step**2 / 24`` times the row's
+information, which is about 0.15 an entry: with steps of 0.25, half a nat in a row of this length.
+In longer rows it would be worth a component: tables of 7,000 to 9,000 columns drawn from rates of
+rows and columns alone got 3 to 31 components with steps of 0.25, and none with steps of 0.1."""
+
+
 @dataclass(frozen=True)
 class Effects:
     """Levels of rows and columns, and jumps, each with a normal prior on a grid.
@@ -51,7 +60,8 @@ class Effects:
         has its own jump. Otherwise that spread is zero.
     row_levels, column_levels, jump_sizes
         Ascending grids. Row levels must contain zero, and jumps must be positive. By default,
-        steps of jumps are 0.1, or 0.25 if every column has its own.
+        steps of rows are 0.25, of columns 0.5, and of jumps 0.1, or 0.25 if every column has its
+        own. ``noise="effects"`` has steps of 0.1 for rows of more than 1,280 entries.
     offsets
         Offsets to choose from; all are equally likely a priori.
     spreads
@@ -299,6 +309,18 @@ class Levels:
         return float(
             (tp * one[..., 1] + fp * zero[..., 1] + tn * zero[..., 0] + fn * one[..., 0]).sum()
         )
+
+
+def effects_for(shape: tuple[int, ...]) -> Effects:
+    """Return the effects of a matrix of a shape, with small steps between levels of long rows.
+
+    Examples
+    --------
+    >>> [len(effects_for((300, n)).row_levels) for n in (1000, 5000)]
+    [65, 161]
+    """
+    is_long = len(shape) == 2 and shape[1] > _LONG
+    return Effects(row_levels=_steps(-8.0, 8.0, 0.1)) if is_long else Effects()
 
 
 def _checked(name: str, values: tuple[float, ...]) -> tuple[float, ...]:

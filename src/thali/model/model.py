@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from thali.checks import count, probability
-from thali.model.effects import Effects
+from thali.model.effects import Effects, effects_for
 from thali.model.noise import AsPublished, EqualRates, FixedRates, NoisePrior, UnequalRates
 from thali.model.priors import Beta, Buffet, DensityPrior, Fixed, Gamma, PerComponent
 
@@ -110,6 +110,26 @@ def usual_noise(arity: int, n_components: int | None) -> str:
     ('effects', 'unequal', 'unequal')
     """
     return "effects" if arity == 2 and n_components is None else "unequal"
+
+
+def noise_for(noise: Any, shape: tuple[int, ...], n_components: int | None) -> Any:
+    """Return the noise of data of a shape, given what was said about it.
+
+    ``"auto"`` becomes a name. Effects of long rows get a fine grid
+    (:func:`thali.model.effects.effects_for`).
+
+    Examples
+    --------
+    >>> noise_for("auto", (300, 500), None), noise_for("auto", (300, 500), 5)
+    ('effects', 'unequal')
+    >>> type(noise_for("auto", (300, 5000), None)).__name__
+    'Effects'
+    """
+    if isinstance(noise, str) and noise == "auto":
+        noise = usual_noise(len(shape), n_components)
+    if isinstance(noise, str) and noise == "effects" and effects_for(shape) != Effects():
+        return effects_for(shape)
+    return noise
 
 
 def _noise_prior(noise: str | NoisePrior | Effects) -> NoisePrior | Effects:

@@ -6,7 +6,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from thali.model import Fixed, Model, PerComponent
-from thali.model.model import usual_noise
+from thali.model.model import noise_for
 from thali.sampler import Schedule
 
 if TYPE_CHECKING:
@@ -40,13 +40,15 @@ def arguments(settings: Settings) -> dict[str, Any]:
     >>> arguments(settings)
     {'noise': 'equal', 'chains': 2, 'warmup': 50, 'draws': 100, 'seed': 7}
     """
-    noise = usual_noise(len(settings.shape), settings.model.n_components)
-    usual = Model(noise=noise)
+    model, shape = settings.model, settings.shape
+    usual = Model(noise=noise_for("auto", shape, model.n_components))
     given = {
-        field.name: getattr(settings.model, field.name)
+        field.name: getattr(model, field.name)
         for field in fields(Model)
-        if getattr(settings.model, field.name) != getattr(usual, field.name)
+        if getattr(model, field.name) != getattr(usual, field.name)
     }
+    if given.get("noise") == noise_for("effects", shape, model.n_components):
+        given["noise"] = "effects"
     schedule = replace(settings.schedule, warmup=0)
     if schedule != Schedule():
         is_plain = schedule == Schedule(schedule.kind)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from thali.errors import InvalidType, TraceMismatch
 from thali.model import Model
-from thali.model.model import usual_noise
+from thali.model.model import noise_for
 from thali.sampler.schedule import make_schedule
 from thali.sentences import Sample, was_given
 
@@ -25,8 +25,8 @@ def require_same(settings: Settings, given: dict[str, Any]) -> None:
     for name, value in given.items():
         if value is None and name in ("alpha", "density"):  # the default of `sample`
             value = getattr(Model(), name)
-        if name == "noise" and isinstance(value, str) and value == "auto":
-            value = usual_noise(arity, settings.model.n_components)
+        if name == "noise":
+            value = noise_for(value, settings.shape, settings.model.n_components)
         if name in of_model:
             other = replace(settings.model, **{name: value})
             is_same = other.priors(arity) == settings.model.priors(arity)
