@@ -100,7 +100,7 @@ def sampled(data, values, hidden, labels, settings):
         if one.std() > 0 and other.std() > 0:
             found["correlation"] = float(np.corrcoef(one, other)[0, 1])
         for name, given in labels.items():
-            found[f"ARI {name}"] = ari(sum(similar), given)
+            found[f"ARI {name}"] = ari(posterior.memberships().to_numpy(float), given)
     return found
 
 
@@ -116,9 +116,9 @@ def similarities(posterior, chain):
     return shared
 
 
-def ari(similar, labels):
-    """Cluster the rows by the components that they share (Ward), and compare with labels."""
-    clusters = fcluster(linkage(similar, "ward"), len(np.unique(labels)), "maxclust")
+def ari(memberships, labels):
+    """Cluster the rows by their memberships (Ward), and compare with labels."""
+    clusters = fcluster(linkage(memberships, "ward"), len(np.unique(labels)), "maxclust")
     return float(adjusted_rand_score(labels, clusters))
 
 
