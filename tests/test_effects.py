@@ -16,6 +16,7 @@ from thali.errors import NotConverged, TraceMismatch
 from thali.model import Effects, Levels, Model
 from thali.posterior.answer import answer, in_words
 from thali.posterior.beyond import NOTHING
+from thali.report.reproduce import arguments
 from thali.sampler import Schedule, Target, chain
 from thali.sampler.level_likelihoods import CHUNK
 from thali.streams import chain_key
@@ -300,3 +301,34 @@ def test_what_is_refused():
     """Tensors: one sentence."""
     with pytest.raises(NotImplementedError, match="implemented for matrices only"):
         thali.sample(np.ones((2, 2, 2)), n_components=1, noise="effects", **SHORT)
+
+
+# --- steps of long rows --------------------------------------------------------------------------
+
+
+def test_long_rows_have_small_steps(tmp_path):
+    """By name, effects fit the table; a run knows its steps, and how it can be drawn again."""
+    data = np.random.default_rng(1).random((6, 1300)) < 0.3
+    few = {"chains": 1, "warmup": 2, "draws": 2, "seed": 1, "progress": False}
+    long = thali.sample(data, **few, out=tmp_path / "run")
+    short = thali.sample(data[:, :1280], **few)
+    again = thali.resume(tmp_path / "run", noise="effects", draws=3, progress=False)
+    assert again.n_draws == 3
+    steps = [np.diff(p.settings.model.priors(2).noise.row_levels).round(3) for p in (long, short)]
+    assert {*steps[0]} == {0.1}
+    assert {*steps[1]} == {0.25}
+    assert "noise" not in arguments(long.settings)  # the default
+    given = replace(long.settings, model=replace(long.settings.model, noise=Effects()))
+    assert arguments(given)["noise"] == Effects()
+
+
+@pytest.mark.slow
+def test_levels_of_long_rows_are_not_worth_components():
+    """Rates of rows and columns alone have no component; with coarse levels, they have some."""
+    rng = np.random.default_rng(3)
+    rows, columns = rng.normal(0.0, 1.15, (249, 1)), rng.normal(1.9, 1.2, 6982)
+    data = rng.random((249, 6982)) < expit(rows + columns)
+    few = {"chains": 1, "warmup": 100, "draws": 50, "seed": 1, "progress": False}
+    fine, coarse = (thali.sample(data, noise=n, **few) for n in ("effects", Effects()))
+    assert fine.n_components.max() == 0
+    assert coarse.n_components.min() > 2
