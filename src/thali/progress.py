@@ -41,7 +41,9 @@ class Progress(NamedTuple):
         'warm-up, 1 component, log joint -1300.0'
         """
         stage = "warm-up" if self.is_warmup else ""
-        parts = [self.start or stage, n_components((self.n_components,))]
+        parts = [self.start or stage]
+        if self.n_components or not self.start:
+            parts.append(n_components((self.n_components,)))
         if not self.start:
             parts.append(f"log joint {self.log_joint:.1f}")
         return ", ".join(filter(None, [*parts, best_evidence((self.evidence,))]))

@@ -40,7 +40,8 @@ class Lines:
         chains = self._now.values()
         stage = "warm-up" if any(chain.is_warmup for chain in chains) else ""
         start = now.start or next((chain.start for chain in chains if chain.start), "")
-        numbers = n_components([chain.n_components for chain in chains])
+        found = [chain.n_components for chain in chains]
+        numbers = n_components(found) if any(found) or not start else ""
         evidence = best_evidence(chain.evidence for chain in chains)
         parts = ", ".join(filter(None, [start or stage, numbers, evidence]))
         tell(f"{done} of {total} sweeps ({parts})")
