@@ -93,7 +93,8 @@ def sample(
         None chooses a seed at random and keeps it in ``posterior.settings.seed``.
     engine, threads
         Engine to run on (``"auto"``, ``"cpu"`` or ``"gpu"``), and number of threads (default: all
-        cores). The threads also check and pack large sparse data.
+        cores). The threads also check and pack large sparse data. Long runs on small data have
+        that many processes instead; ``threads=1`` keeps everything in this one.
     out
         Folder in which the run is stored, so that it survives a power cut; see :func:`load` and
         :func:`resume`.
