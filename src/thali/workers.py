@@ -29,7 +29,7 @@ MANY_SWEEPS = 2000
 """Number of sweeps of all chains from which on further processes pay. A process takes about three
 seconds to begin; these sweeps take 5 to 15 seconds."""
 
-_COMPILING = "compiling, once, for about a minute: {} functions so far"
+_COMPILING = "compiling, once, for a minute or two: {} functions so far"
 
 
 class _Workers:
