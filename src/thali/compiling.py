@@ -1,7 +1,7 @@
 """How many functions this process has compiled, and how long that took.
 
-The first run after an installation compiles its functions, which takes a minute or two. That is not
-time of sampling, and whoever waits should know what for.
+The first run after an installation compiles its functions, which takes a minute or two. That is
+not time of sampling, and whoever waits should know what for.
 """
 
 from __future__ import annotations
