@@ -1,21 +1,6 @@
 """Pictures of a posterior under the name that scanpy uses: ``import thali.pl``."""
 
-from thali.plots import (
-    components,
-    effects,
-    membership,
-    n_components,
-    overlap,
-    reconstruction,
-    traces,
-)
+from thali import plots
+from thali.plots import *  # noqa: F403 - the same names, which plots lists
 
-__all__ = [
-    "components",
-    "effects",
-    "membership",
-    "n_components",
-    "overlap",
-    "reconstruction",
-    "traces",
-]
+__all__ = plots.__all__

@@ -42,6 +42,7 @@ class _Job(NamedTuple):
 
     tensor: PackedTensor
     settings: Settings
+    threads: int
     chains: list[tuple[int, Parcel]]  # numbers, and the states to go on from
 
 
@@ -58,11 +59,16 @@ class Process:
     """A process that runs some chains, whose draws are put into the stores of this process."""
 
     def __init__(
-        self, chains: Sequence[RunningChain], tensor: PackedTensor, settings: Settings
+        self,
+        chains: Sequence[RunningChain],
+        tensor: PackedTensor,
+        settings: Settings,
+        threads: int,
     ) -> None:
         self.left = list(chains)
         self._tensor = tensor
         self._settings = settings
+        self._threads = threads
         self._child: subprocess.Popen[bytes] | None = None
 
     def run(self, stop: Event) -> None:
@@ -75,7 +81,10 @@ class Process:
         command = [sys.executable, "-c", _COMMAND.format(path=sys.path)]
         try:
             child = subprocess.Popen(  # noqa: S603 - this very Python, and no shell
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                start_new_session=True,  # a Ctrl-C is for us, also while the process begins
             )
         except OSError as error:
             log.info("no process could be started (%s); all chains run in this one", error)
@@ -84,8 +93,8 @@ class Process:
         assert child.stdin is not None
         assert child.stdout is not None
         jobs = [(chain.number, self._parcel(chain)) for chain in self.left]
-        with suppress(OSError):  # it has died; nothing comes back then
-            pickle.dump(_Job(self._tensor, self._settings, jobs), child.stdin)
+        with suppress(OSError, ValueError):  # it has died, or was stopped; nothing comes back then
+            pickle.dump(_Job(self._tensor, self._settings, self._threads, jobs), child.stdin)
             child.stdin.flush()
         if stop.is_set():
             self.stop()
@@ -131,10 +140,13 @@ class Process:
 
 def serve() -> None:
     """Run the chains of a job that comes from standard input; write news to standard output."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the process that waits for us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where there are no sessions, as on Windows
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever is printed goes elsewhere
-    job: _Job = pickle.load(sys.stdin.buffer)  # noqa: S301 - from the process that started us
+    try:
+        job: _Job = pickle.load(sys.stdin.buffer)  # noqa: S301 - from the process that started us
+    except (EOFError, pickle.UnpicklingError):  # it stopped while it asked
+        return
     stop = Event()
     Thread(target=_wait_for_end, args=(stop,), daemon=True).start()
     try:
@@ -148,7 +160,7 @@ def serve() -> None:
 
 def _run(job: _Job, stop: Event, out: IO[bytes]) -> None:
     settings = job.settings
-    target = Target.prepare(job.tensor, settings.model, settings.schedule, "cpu", 1)
+    target = Target.prepare(job.tensor, settings.model, settings.schedule, "cpu", job.threads)
     waiting: deque[tuple[RunningChain, MemoryStore]] = deque()
     for number, parcel in job.chains:
         store = MemoryStore(settings)

@@ -170,5 +170,7 @@ def _processes(
         return []
     if sum(chain.n_left for chain in chains) < MANY_SWEEPS:
         return []
-    n = min(engine.threads, sum(chain.n_left > 0 for chain in chains))
-    return [Process(chains[first::n], engine.tensor, settings) for first in range(1, n)]
+    n = engine.serve_chains(max(1, sum(chain.n_left > 0 for chain in chains)))
+    return [
+        Process(chains[first::n], engine.tensor, settings, engine.threads) for first in range(1, n)
+    ]

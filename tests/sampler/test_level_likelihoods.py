@@ -195,8 +195,8 @@ MISTAKES = {
     "no line in full, for sums": (MODULE, "if len(unsure):", "if len(unsure) > 1000:"),
     "no line in full, for draws": (
         WINDOWS,
-        "prior, weights)\n        if total < LEAST:",
-        "prior, weights)\n        if total < 0.0:",
+        "prior, weights)\n    if total < LEAST:",
+        "prior, weights)\n    if total < 0.0:",
     ),
 }
 KERNELS = ("sum_windows", "draw_each")

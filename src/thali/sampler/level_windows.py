@@ -213,6 +213,21 @@ def _draw_from(u: float, total: float, first: int, end: int, weights: NDArray[np
     return np.int64(chosen)
 
 
+@jit
+def _draw_level(
+    i: int, u: float, given: Likelihoods, window: tuple[int, int, np.uint64],
+    likelihoods: NDArray[np.float64], log_prior: NDArray[np.float64], prior: NDArray[np.float64],
+    values: NDArray[np.float64], weights: NDArray[np.float64],
+) -> int:  # fmt: skip
+    """Draw the level of a line from its window, or from all levels if the prior asks for them."""
+    first, end, row = window
+    total = _weigh_prior(row, first, end, likelihoods, prior, weights)
+    if total < LEAST:
+        total = _weigh_all(i, given, log_prior, values, weights)
+        first, end = 0, prior.shape[0]
+    return _draw_from(u, total, first, end, weights)
+
+
 @inlined
 def _add_levels(
     row: np.uint64, first: int, end: int, likelihoods: NDArray[np.float64],
@@ -268,12 +283,10 @@ def sum_windows(
                 products[k] = 1.0
             common = 0.0
         if levels.shape[0]:
-            total = _weigh_prior(row, first, end, likelihoods, present, weights)
-            if total < LEAST:
-                total = _weigh_all(i, given, log_present, values, weights)
-                first, end = 0, present.shape[0]
             u = uniform(key, sweep, site, np.uint64(i), _ZERO)
-            levels[i] = _draw_from(u, total, first, end, weights)
+            levels[i] = _draw_level(
+                i, u, given, (first, end, row), likelihoods, log_present, present, values, weights
+            )
 
 
 @jit
@@ -340,9 +353,7 @@ def draw_each(
     likelihoods = _room(given)
     for i in range(lo, hi):
         first, end, _, row = _find_window(i, given, values, likelihoods)
-        total = _weigh_prior(row, first, end, likelihoods, prior, weights)
-        if total < LEAST:
-            total = _weigh_all(i, given, log_prior, values, weights)
-            first, end = 0, prior.shape[0]
         u = uniform(key, sweep, site, np.uint64(i), _ZERO)
-        levels[i] = _draw_from(u, total, first, end, weights)
+        levels[i] = _draw_level(
+            i, u, given, (first, end, row), likelihoods, log_prior, prior, values, weights
+        )
