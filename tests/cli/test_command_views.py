@@ -29,6 +29,7 @@ COVERAGE = {
     "rows_without": NUMBER,
     "unused": {...: NUMBER},
 }
+MOVES_TRIED = {...: {"tried": int, "accepted": int}}
 PROMISED = {
     "run": str,
     "shape": [int],
@@ -57,12 +58,18 @@ PROMISED = {
     "wrong_entries": NUMBER | {"share": float},
     "coverage": COVERAGE,
     "by_chain": [
-        {"chain": int, "n_components": NUMBERS, "log_joint": NUMBER, "coverage": COVERAGE}
+        {
+            "chain": int,
+            "n_components": NUMBERS,
+            "log_joint": NUMBER,
+            "coverage": COVERAGE,
+            "moves": MOVES_TRIED,
+        }
     ],
     "in_all_chains": {"components": [int], "of": int},
     "r_hat": {...: float},
     "ess": {...: float},
-    "moves": {...: {"tried": int, "accepted": int}},
+    "moves": MOVES_TRIED,
     "starts": [
         [
             {

@@ -102,7 +102,7 @@ def visit(chromium):
     """Open pages that must neither complain nor ask for anything but themselves."""
     complaints, contexts = [], []
 
-    def go(path, **settings):
+    def go(path, fragment="", **settings):
         settings = {"viewport": {"width": 1100, "height": 900}, **settings}
         context = chromium.new_context(**settings)
         contexts.append(context)
@@ -114,7 +114,7 @@ def visit(chromium):
             "request",
             lambda r: None if r.url == path.as_uri() else complaints.append(f"request: {r.url}"),
         )
-        page.goto(path.as_uri())
+        page.goto(path.as_uri() + fragment)
         page.wait_for_selector("#view[data-state=ready]")
         return page
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import thali
+from support.pages import centre, settled, view
 from thali.report import table as tables
 from thali.report import write
 from thali.report.charts import bars
@@ -39,33 +40,10 @@ def colour(page, name):
     return [int(found.strip()[i : i + 2], 16) for i in (1, 3, 5)]
 
 
-def settled(page):
-    """Wait for two frames: what was asked for is drawn."""
-    page.evaluate("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))")
-
-
 def pixels(page, shape):
     page.mouse.move(2, 2)
     settled(page)
     return np.array(page.evaluate(PIXELS, list(shape))).reshape(*shape, 3)
-
-
-def view(page):
-    settled(page)
-    return np.array([float(v) for v in page.locator("canvas").get_attribute("data-view").split()])
-
-
-def centre(page, row, column):
-    """Where the middle of a cell is on the page."""
-    canvas = page.locator("canvas")
-    canvas.scroll_into_view_if_needed()
-    box = canvas.bounding_box()
-    left, top, width, height = map(float, canvas.get_attribute("data-plot").split())
-    x, y, nx, ny = view(page)
-    return (
-        box["x"] + left + (column + 0.5 - x) / nx * width,
-        box["y"] + top + (row + 0.5 - y) / ny * height,
-    )
 
 
 def truth(posterior):
@@ -131,7 +109,7 @@ def test_every_cell_has_its_colour(odd, odd_page, visit, is_grouped):
 
 @pytest.mark.parametrize("is_grouped", [True, False])
 def test_pointing_tells_names_and_values(odd, odd_page, visit, is_grouped):
-    """Wherever the mouse is, the line below says which entry that is, zoomed or not."""
+    """Wherever the mouse is, words beside it say which entry that is, zoomed or not."""
     posterior, data = odd
     page = visit(odd_page)
     page.locator("#grouped").set_checked(is_grouped)
@@ -139,9 +117,13 @@ def test_pointing_tells_names_and_values(odd, odd_page, visit, is_grouped):
     script = next(i for i, name in enumerate(posterior.row_names[1]) if "<script>" in name)
     hostile = int(np.flatnonzero(columns == script)[0])
     for place in ((0, 0), (22, 36), (11, hostile), (5, 20), (17, 3)):
-        page.mouse.move(*centre(page, *place))
+        at = centre(page, *place)
+        page.mouse.move(*at)
         told = page.locator("#readout").inner_text()
         assert told.startswith(expected(posterior, data, rows[place[0]], columns[place[1]]))
+        assert page.locator("#tooltip").inner_text() == told
+        check_beside(page, at)
+    page.keyboard.press("Escape")
     for _ in range(2):
         page.locator("[data-act=in]").click()
     x, y, nx, ny = view(page)
@@ -149,6 +131,34 @@ def test_pointing_tells_names_and_values(odd, odd_page, visit, is_grouped):
     page.mouse.move(*centre(page, *place))
     told = page.locator("#readout").inner_text()
     assert told.startswith(expected(posterior, data, rows[place[0]], columns[place[1]]))
+
+
+def check_beside(page, at):
+    """The words are beside the pointer, not below it, and within the table."""
+    box, frame = page.locator("#tooltip").bounding_box(), page.locator(".frame").bounding_box()
+    away = [
+        max(box[side] - point, point - box[side] - box[size], 0)
+        for side, size, point in zip("xy", ("width", "height"), at, strict=True)
+    ]
+    assert 0 < max(away) < 20
+    assert frame["x"] <= box["x"]
+    assert box["x"] + box["width"] <= frame["x"] + frame["width"] + 1
+
+
+def test_words_beside_the_pointer_go_away(odd_page, visit):
+    """With Escape, when the table is dragged, and when the pointer or the focus leaves it."""
+    page = visit(odd_page)
+    tooltip, canvas = page.locator("#tooltip"), page.locator("canvas")
+    page.mouse.move(*centre(page, 3, 4))
+    assert tooltip.is_visible()
+    page.mouse.move(2, 2)
+    assert not tooltip.is_visible()
+    canvas.focus()
+    for key, is_shown in (("ArrowRight", True), ("Escape", False), ("ArrowDown", True)):
+        page.keyboard.press(key)
+        assert tooltip.is_visible() == is_shown
+    page.keyboard.press("Tab")
+    assert not tooltip.is_visible()
 
 
 def test_wheel_zooms_about_the_mouse_once_the_table_has_focus(odd_page, visit):
@@ -197,15 +207,15 @@ def test_everything_is_reached_by_keyboard(odd, odd_page, visit):
     page = visit(odd_page)
     page.locator("nav a").last.focus()
     reached = []
-    for _ in range(6):
+    for _ in range(7):
         page.keyboard.press("Tab")
         reached.append(
             page.evaluate(
-                "(e => e.value === 'on' ? e.id : e.value || e.dataset.act || e.tagName)"
+                "(e => e.id && e.value !== 'data' ? e.id : e.value || e.dataset.act || e.tagName)"
                 "(document.activeElement)"
             )
         )
-    assert reached == ["data", "grouped", "out", "in", "fit", "CANVAS"]
+    assert reached == ["find", "data", "grouped", "out", "in", "fit", "CANVAS"]
     for key in ("ArrowRight", "ArrowRight", "ArrowDown"):
         page.keyboard.press(key)
     told = page.locator("#readout").inner_text()
@@ -224,7 +234,7 @@ def test_everything_is_reached_by_keyboard(odd, odd_page, visit):
     page.locator("input[value=data]").focus()
     page.keyboard.press("ArrowRight")
     assert page.locator("#view").get_attribute("data-layer") == "reconstruction"
-    for control in page.locator("button, input, canvas").all():
+    for control in page.locator("button, input, select, canvas").all():
         named = control.evaluate("e => e.ariaLabel || e.innerText || e.closest('label').innerText")
         assert named.strip()
 
@@ -253,9 +263,12 @@ def test_phone(odd_page, visit, keep):
     )  # fmt: skip
     assert page.evaluate("document.documentElement.scrollWidth") == 360
     page.touchscreen.tap(*centre(page, 3, 4))
-    assert "réihe-" in page.locator("#readout").inner_text()
+    assert "réihe-" in page.locator("#tooltip").inner_text()
+    page.fill("#find", "e")
+    page.locator("[data-component='1']").click()
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
     small = page.evaluate(
-        "[...document.querySelectorAll('.toolbar button, .switch span')]"
+        "[...document.querySelectorAll('.toolbar button, .toolbar select, .switch span, #find')]"
         ".filter(e => e.getBoundingClientRect().height < 32).length"
     )
     assert small == 0
