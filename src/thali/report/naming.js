@@ -65,10 +65,10 @@ const naming = (() => {
     tell("The new names are not saved yet.");
   }
 
-  /** Put a field in place of the heading of a card; Enter keeps what is in it, Escape does not. */
+  /** Put a field below the heading of a card; Enter keeps what is in it, Escape does not. */
   function edit(card, button) {
-    const {number} = card.dataset, heading = card.querySelector("h3");
-    if (heading.hidden) return card.querySelector(".rename input").focus();
+    const {number} = card.dataset, already = card.querySelector(".rename input");
+    if (already) return already.focus();
     const form = document.createElement("form"), input = document.createElement("input");
     const keep = document.createElement("button");
     form.className = "rename";
@@ -79,12 +79,10 @@ const naming = (() => {
     input.setAttribute("aria-label", `Name of component ${number}`);
     keep.textContent = "Keep";
     form.append(input, keep);
-    heading.hidden = true;
-    heading.after(form);
+    button.closest("header").append(form);
     input.select();
     const close = () => {
       form.remove();
-      heading.hidden = false;
       button.focus();
     };
     form.addEventListener("keydown", (event) => { if (event.key === "Escape") close(); });
