@@ -8,8 +8,8 @@ function followReader() {
   function mark() {
     isWaiting = false;
     const line = window.innerHeight / 3; // a section is being read once it begins above this line
-    const page = document.documentElement;
-    const isEnd = window.scrollY > 0 && window.scrollY + window.innerHeight >= page.scrollHeight - 2;
+    const bottom = window.scrollY + window.innerHeight;
+    const isEnd = window.scrollY > 0 && bottom >= document.documentElement.scrollHeight - 2;
     const above = sections.filter((part) => part.getBoundingClientRect().top <= line);
     const now = isEnd ? sections.length - 1 : above.length - 1;
     for (const [at, link] of entries.entries()) {

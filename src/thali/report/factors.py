@@ -17,11 +17,11 @@ class PackedFactors(NamedTuple):
     """The factors of the point estimate with all names, ready for JSON."""
 
     modes: list[dict[str, Any]]  # one per mode, in the order of the data
-    n_bytes: int  # how many compressed bytes they take
+    n_bytes: int  # how many compressed bytes the factors take, without the names
 
 
 def packed_factors(posterior: Posterior, most: int) -> PackedFactors | None:
-    """Return the factors and the names of all modes; None if they take more than `most` bytes.
+    """Return the factors and the names of all modes; None if either take more than `most` bytes.
 
     The ``key`` of a mode begins the addresses of its rows, such as ``#row-duck``; it does not
     depend on the words that the data have for rows and columns.
@@ -29,13 +29,13 @@ def packed_factors(posterior: Posterior, most: int) -> PackedFactors | None:
     arity = len(posterior.shape)
     keys = mode_words([f"mode_{mode}" for mode in range(arity)])
     words = mode_words(posterior.mode_names)
-    modes, left = [], most
+    modes, left, left_for_names = [], most, most
     for mode, factor in enumerate(components(posterior).factors):
         names = posterior.row_names[mode]
         blob = None if names is None else deflated_names(names)
-        left -= 0 if blob is None else len(blob)
+        left_for_names -= 0 if blob is None else len(blob)
         bits = deflated([packed(factor.dense().T)], left)
-        if bits is None:
+        if bits is None or left_for_names < 0:
             return None
         left -= len(bits)
         modes.append(

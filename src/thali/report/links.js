@@ -40,7 +40,7 @@ const links = (() => {
       const parts = row < 0 ? [`There is no ${mode.word} `, bold, " on this page. "] : [
         `${mode.word[0].toUpperCase()}${mode.word.slice(1)} `, bold,
         ...placesIn(mode.componentsOf(row)),
-        isShown ? "" : "The table is too large to show it. "];
+        isShown ? "" : "The table is shown by blocks, so it is not framed there. "];
       const clear = document.createElement("button");
       clear.type = "button";
       clear.textContent = "Clear";

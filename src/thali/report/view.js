@@ -246,7 +246,8 @@ async function openView(root, payload, modes) {
   /** Bring the first place of what was looked for into view; returns whether there is one. */
   function reveal() {
     const [rows, columns] = foundIn(current());
-    const into = (at, start, span) => (at < start || at + 1 > start + span ? at - span / 2 : start);
+    const isIn = (at, start, span) => at >= start && at + 1 <= start + span;
+    const into = (at, start, span) => (isIn(at, start, span) ? start : at - span / 2);
     if (rows.length) range.y = into(rows[0], range.y, range.ny);
     if (columns.length) range.x = into(columns[0], range.x, range.nx);
     return rows.length + columns.length > 0;
