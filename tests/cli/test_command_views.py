@@ -406,6 +406,7 @@ NASTY = [
     "-1",
     "@SUM(A1)",
     "\t=1",
+    "a\r=1",
     "\uff1d1",
     "abc\u202edef",
     "\u2066x\u2069",
@@ -416,7 +417,7 @@ NASTY = [
 def test_nasty_names_are_harmless(run, tmp_path):
     """No name is a formula in a table, and none turns the direction of a table or a page."""
     names = [*NASTY, *(f"row {i}" for i in range(3))]
-    data = thali.simulate((12, 9), 2, seed=1).tensor
+    data = thali.simulate((13, 10), 2, seed=1).tensor
     tensor = thali.BinaryTensor.from_any(
         data, row_names=[names, NASTY], mode_names=["=a", "b\u202e"]
     )

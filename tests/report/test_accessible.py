@@ -62,6 +62,6 @@ def test_page_without_scripts_has_all_words(small_page, chromium):
     controls = page.locator("button, input, select, canvas")
     assert controls.count() > 10
     assert not any(control.is_visible() for control in controls.all())
-    assert "needs JavaScript" in page.locator("#table").inner_text()
+    assert "need JavaScript" in page.locator("#table").inner_text()
     assert page.locator("nav a").first.is_visible()
     context.close()
