@@ -29,6 +29,7 @@ COVERAGE = {
     "rows_without": NUMBER,
     "unused": {...: NUMBER},
 }
+MOVES_TRIED = {...: {"tried": int, "accepted": int}}
 PROMISED = {
     "run": str,
     "shape": [int],
@@ -57,12 +58,18 @@ PROMISED = {
     "wrong_entries": NUMBER | {"share": float},
     "coverage": COVERAGE,
     "by_chain": [
-        {"chain": int, "n_components": NUMBERS, "log_joint": NUMBER, "coverage": COVERAGE}
+        {
+            "chain": int,
+            "n_components": NUMBERS,
+            "log_joint": NUMBER,
+            "coverage": COVERAGE,
+            "moves": MOVES_TRIED,
+        }
     ],
     "in_all_chains": {"components": [int], "of": int},
     "r_hat": {...: float},
     "ess": {...: float},
-    "moves": {...: {"tried": int, "accepted": int}},
+    "moves": MOVES_TRIED,
     "starts": [
         [
             {
@@ -399,6 +406,7 @@ NASTY = [
     "-1",
     "@SUM(A1)",
     "\t=1",
+    "a\r=1",
     "\uff1d1",
     "abc\u202edef",
     "\u2066x\u2069",
@@ -409,7 +417,7 @@ NASTY = [
 def test_nasty_names_are_harmless(run, tmp_path):
     """No name is a formula in a table, and none turns the direction of a table or a page."""
     names = [*NASTY, *(f"row {i}" for i in range(3))]
-    data = thali.simulate((12, 9), 2, seed=1).tensor
+    data = thali.simulate((13, 10), 2, seed=1).tensor
     tensor = thali.BinaryTensor.from_any(
         data, row_names=[names, NASTY], mode_names=["=a", "b\u202e"]
     )

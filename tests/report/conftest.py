@@ -73,6 +73,15 @@ def odd_page(odd, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def small_page(tmp_path_factory):
+    """A page with little on it, for tests that look at everything there is."""
+    data = thali.simulate((9, 8), 2, spurious=0.05, unknown=0.1, seed=1)
+    names = ([f"row-{number}" for number in range(9)], [f"cölumn {n}" for n in range(8)])
+    posterior = make(data.tensor, data.factors, n_draws=5, names=names)
+    return write(posterior, tmp_path_factory.mktemp("report") / "small.html")
+
+
+@pytest.fixture(scope="session")
 def chromium():
     """A real browser."""
     api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -102,7 +111,7 @@ def visit(chromium):
     """Open pages that must neither complain nor ask for anything but themselves."""
     complaints, contexts = [], []
 
-    def go(path, **settings):
+    def go(path, fragment="", **settings):
         settings = {"viewport": {"width": 1100, "height": 900}, **settings}
         context = chromium.new_context(**settings)
         contexts.append(context)
@@ -114,7 +123,7 @@ def visit(chromium):
             "request",
             lambda r: None if r.url == path.as_uri() else complaints.append(f"request: {r.url}"),
         )
-        page.goto(path.as_uri())
+        page.goto(path.as_uri() + fragment)
         page.wait_for_selector("#view[data-state=ready]")
         return page
 

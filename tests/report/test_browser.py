@@ -2,11 +2,12 @@
 
 import re
 from importlib.resources import files
+from itertools import product
 
 import numpy as np
 import pytest
 
-import thali
+from support.pages import centre, settled, view
 from thali.report import table as tables
 from thali.report import write
 from thali.report.charts import bars
@@ -39,33 +40,10 @@ def colour(page, name):
     return [int(found.strip()[i : i + 2], 16) for i in (1, 3, 5)]
 
 
-def settled(page):
-    """Wait for two frames: what was asked for is drawn."""
-    page.evaluate("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))")
-
-
 def pixels(page, shape):
     page.mouse.move(2, 2)
     settled(page)
     return np.array(page.evaluate(PIXELS, list(shape))).reshape(*shape, 3)
-
-
-def view(page):
-    settled(page)
-    return np.array([float(v) for v in page.locator("canvas").get_attribute("data-view").split()])
-
-
-def centre(page, row, column):
-    """Where the middle of a cell is on the page."""
-    canvas = page.locator("canvas")
-    canvas.scroll_into_view_if_needed()
-    box = canvas.bounding_box()
-    left, top, width, height = map(float, canvas.get_attribute("data-plot").split())
-    x, y, nx, ny = view(page)
-    return (
-        box["x"] + left + (column + 0.5 - x) / nx * width,
-        box["y"] + top + (row + 0.5 - y) / ny * height,
-    )
 
 
 def truth(posterior):
@@ -99,15 +77,11 @@ def test_page_opens_from_a_file(odd_page, visit):
     assert len(np.unique(pixels(page, (23, 37)).reshape(-1, 3), axis=0)) == 3
 
 
-@pytest.mark.parametrize("is_grouped", [True, False])
-def test_every_cell_has_its_colour(odd, odd_page, visit, is_grouped):
+def test_every_cell_has_its_colour(odd, odd_page, visit):
     """In all three layers and both orders, the middle of each cell is what NumPy says."""
     posterior, data = odd
     covered = truth(posterior)[2]
     page = visit(odd_page)
-    page.locator("#grouped").set_checked(is_grouped)
-    order = seriate(posterior) if is_grouped else tuple(map(np.arange, data.shape))
-    at = np.ix_(*order)
     is_one, is_unknown = data == 1, np.isnan(data)
     paper, unknown = colour(page, "paper"), (is_unknown, colour(page, "unknown"))
     ink = colour(page, "ink")
@@ -120,35 +94,55 @@ def test_every_cell_has_its_colour(odd, odd_page, visit, is_grouped):
             unknown,
         ],
     }
-    for name, parts in layers.items():
+    for is_grouped, (name, parts) in product((True, False), layers.items()):
+        page.locator("#grouped").set_checked(is_grouped)
+        order = seriate(posterior) if is_grouped else tuple(map(np.arange, data.shape))
         page.check(f"input[value={name}]", force=True)
         wanted = np.tile(np.array(paper), (*data.shape, 1))
         for mask, own in parts:
             assert mask.any()
             wanted[mask] = own
-        np.testing.assert_array_equal(pixels(page, data.shape), wanted[at])
+        np.testing.assert_array_equal(pixels(page, data.shape), wanted[np.ix_(*order)])
 
 
-@pytest.mark.parametrize("is_grouped", [True, False])
-def test_pointing_tells_names_and_values(odd, odd_page, visit, is_grouped):
-    """Wherever the mouse is, the line below says which entry that is, zoomed or not."""
+def test_pointing_tells_names_and_values(odd, odd_page, visit):
+    """Wherever the mouse is, words beside it say which entry that is, zoomed or not."""
     posterior, data = odd
     page = visit(odd_page)
-    page.locator("#grouped").set_checked(is_grouped)
-    rows, columns = seriate(posterior) if is_grouped else tuple(map(np.arange, data.shape))
     script = next(i for i, name in enumerate(posterior.row_names[1]) if "<script>" in name)
-    hostile = int(np.flatnonzero(columns == script)[0])
-    for place in ((0, 0), (22, 36), (11, hostile), (5, 20), (17, 3)):
+    for is_grouped in (True, False):
+        page.locator("[data-act=fit]").click()
+        page.locator("#grouped").set_checked(is_grouped)
+        rows, columns = seriate(posterior) if is_grouped else tuple(map(np.arange, data.shape))
+        hostile = int(np.flatnonzero(columns == script)[0])
+        for place in ((0, 0), (22, 36), (11, hostile), (5, 20), (17, 3)):
+            at = centre(page, *place)
+            page.mouse.move(*at)
+            told = page.locator("#readout").inner_text()
+            assert told.startswith(expected(posterior, data, rows[place[0]], columns[place[1]]))
+            assert page.locator("#tooltip").inner_text() == told
+            check_beside(page, at)
+        page.mouse.move(2, 2)
+        assert not page.locator("#tooltip").is_visible()
+        for _ in range(2):
+            page.locator("[data-act=in]").click()
+        x, y, nx, ny = view(page)
+        place = (int(y + ny / 2), int(x + nx / 2))
         page.mouse.move(*centre(page, *place))
         told = page.locator("#readout").inner_text()
         assert told.startswith(expected(posterior, data, rows[place[0]], columns[place[1]]))
-    for _ in range(2):
-        page.locator("[data-act=in]").click()
-    x, y, nx, ny = view(page)
-    place = (int(y + ny / 2), int(x + nx / 2))
-    page.mouse.move(*centre(page, *place))
-    told = page.locator("#readout").inner_text()
-    assert told.startswith(expected(posterior, data, rows[place[0]], columns[place[1]]))
+
+
+def check_beside(page, at):
+    """The words are beside the pointer, not below it, and within the table."""
+    box, frame = page.locator("#tooltip").bounding_box(), page.locator(".frame").bounding_box()
+    away = [
+        max(box[side] - point, point - box[side] - box[size], 0)
+        for side, size, point in zip("xy", ("width", "height"), at, strict=True)
+    ]
+    assert 0 < max(away) < 20
+    assert frame["x"] <= box["x"]
+    assert box["x"] + box["width"] <= frame["x"] + frame["width"] + 1
 
 
 def test_wheel_zooms_about_the_mouse_once_the_table_has_focus(odd_page, visit):
@@ -197,17 +191,18 @@ def test_everything_is_reached_by_keyboard(odd, odd_page, visit):
     page = visit(odd_page)
     page.locator("nav a").last.focus()
     reached = []
-    for _ in range(6):
+    for _ in range(7):
         page.keyboard.press("Tab")
         reached.append(
             page.evaluate(
-                "(e => e.value === 'on' ? e.id : e.value || e.dataset.act || e.tagName)"
+                "(e => e.id && e.value !== 'data' ? e.id : e.value || e.dataset.act || e.tagName)"
                 "(document.activeElement)"
             )
         )
-    assert reached == ["data", "grouped", "out", "in", "fit", "CANVAS"]
-    for key in ("ArrowRight", "ArrowRight", "ArrowDown"):
+    assert reached == ["find", "data", "grouped", "out", "in", "fit", "CANVAS"]
+    for key in ("ArrowRight", "Escape", "ArrowRight", "ArrowDown"):
         page.keyboard.press(key)
+        assert page.locator("#tooltip").is_visible() == (key != "Escape")
     told = page.locator("#readout").inner_text()
     assert told.startswith(expected(posterior, data, rows[1], columns[1]))
     page.keyboard.press("Shift+ArrowRight")
@@ -222,9 +217,10 @@ def test_everything_is_reached_by_keyboard(odd, odd_page, visit):
     page.keyboard.press("0")
     assert view(page).tolist() == [0, 0, 37, 23]
     page.locator("input[value=data]").focus()
+    assert not page.locator("#tooltip").is_visible()
     page.keyboard.press("ArrowRight")
     assert page.locator("#view").get_attribute("data-layer") == "reconstruction"
-    for control in page.locator("button, input, canvas").all():
+    for control in page.locator("button, input, select, canvas").all():
         named = control.evaluate("e => e.ariaLabel || e.innerText || e.closest('label').innerText")
         assert named.strip()
 
@@ -253,48 +249,68 @@ def test_phone(odd_page, visit, keep):
     )  # fmt: skip
     assert page.evaluate("document.documentElement.scrollWidth") == 360
     page.touchscreen.tap(*centre(page, 3, 4))
-    assert "réihe-" in page.locator("#readout").inner_text()
+    assert "réihe-" in page.locator("#tooltip").inner_text()
+    check_contents(page)
+    page.fill("#find", "e")
+    page.locator("[data-component='1']").click()
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
     small = page.evaluate(
-        "[...document.querySelectorAll('.toolbar button, .switch span')]"
+        "[...document.querySelectorAll('.toolbar button, .toolbar select, .switch span, #find')]"
         ".filter(e => e.getBoundingClientRect().height < 32).length"
     )
     assert small == 0
     keep(page, "phone")
 
 
-@pytest.mark.parametrize("n_numbers", [1, 2, 3, 5, 8, 12])
-def test_numbers_of_the_chart_do_not_touch(chromium, n_numbers):
+def check_contents(page):
+    """The contents stay at the top and follow: the section being read is marked, and visible."""
+    current = page.locator("nav [aria-current]")
+    for name in ("components", "chains", "table", "repeat", "answer"):
+        page.evaluate(f"document.querySelector('#{name}').scrollIntoView({{behavior: 'instant'}})")
+        page.wait_for_selector(f"nav a[aria-current][href='#{name}']")
+        assert current.count() == 1
+        top, box = page.locator(".top").bounding_box(), current.bounding_box()
+        assert top["y"] == 0 or name == "answer"
+        assert top["height"] < 64
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 360
+
+
+def test_numbers_of_the_chart_do_not_touch(chromium):
     """On a phone, with two bars a number, every text has some pixels for itself."""
-    shares = {n: (0.98 if n == 1 else 0.02 / (n_numbers - 1)) for n in range(1, n_numbers + 1)}
-    others = dict.fromkeys(shares, 1.0 / n_numbers)
     style = files("thali.report").joinpath("style.css").read_text(encoding="utf-8")
     page = chromium.new_page(viewport={"width": 390, "height": 800})
-    page.set_content(f'<style>{style}</style><div class="facts">{bars(shares, others)}</div>')
-    boxes = page.evaluate(
-        "[...document.querySelectorAll('svg text')].map(e => e.getBoundingClientRect())"
-        ".map(b => [b.left, b.right, b.top, b.bottom])"
-    )
+    for n_numbers in (1, 2, 3, 5, 8, 12):
+        rest = 0.02 / max(n_numbers - 1, 1)
+        shares = {n: (0.98 if n == 1 else rest) for n in range(1, n_numbers + 1)}
+        others = dict.fromkeys(shares, 1.0 / n_numbers)
+        page.set_content(f'<style>{style}</style><div class="facts">{bars(shares, others)}</div>')
+        boxes = page.evaluate(
+            "[...document.querySelectorAll('svg text')].map(e => e.getBoundingClientRect())"
+            ".map(b => [b.left, b.right, b.top, b.bottom])"
+        )
+        assert len(boxes) > n_numbers / 2
+        for i, (left, right, top, bottom) in enumerate(boxes):
+            for other in boxes[:i]:
+                beside = left >= other[1] + 2 or right <= other[0] - 2
+                assert beside or top >= other[3] or bottom <= other[2]
     page.close()
-    assert len(boxes) > n_numbers / 2
-    for i, (left, right, top, bottom) in enumerate(boxes):
-        for other in boxes[:i]:
-            beside = left >= other[1] + 2 or right <= other[0] - 2
-            assert beside or top >= other[3] or bottom <= other[2]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_colours_follow_the_system(odd, odd_page, visit, keep, scheme):
+def test_colours_follow_the_system(odd, odd_page, visit, keep):
     """Paper and table are dark in dark mode; text stands out from both."""
-    page = visit(odd_page, color_scheme=scheme)
-    body = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    text = page.evaluate("getComputedStyle(document.body).color")
-    light, dark = (np.mean([int(v) for v in re.findall(r"\d+", c)]) for c in (body, text))
-    if scheme == "dark":
-        light, dark = dark, light
-    assert (light > 200, dark < 60) == (True, True)
+    page = visit(odd_page)
     zero = np.argwhere(odd[1][np.ix_(*seriate(odd[0]))] == 0)[0]
-    assert pixels(page, (23, 37))[tuple(zero)].tolist() == colour(page, "paper")
-    keep(page, scheme)
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        body = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        text = page.evaluate("getComputedStyle(document.body).color")
+        light, dark = (np.mean([int(v) for v in re.findall(r"\d+", c)]) for c in (body, text))
+        if scheme == "dark":
+            light, dark = dark, light
+        assert (light > 200, dark < 60) == (True, True)
+        assert pixels(page, (23, 37))[tuple(zero)].tolist() == colour(page, "paper")
+        keep(page, scheme)
 
 
 def test_print_is_light_and_leaves_the_page_as_it_was(odd_page, visit):
@@ -325,15 +341,3 @@ def test_blocks_are_drawn_and_told(odd, tmp_path, monkeypatch, visit):
         assert f": {int(100 * share + 0.5)}% ones, " in told
         rows = [posterior.row_names[0][order[0][i]] for i in shown.row_edges[2:4] - [0, 1]]
         assert told.startswith(f"{rows[0]} … {rows[1]}{BY}")
-
-
-def test_tensor_is_drawn_and_told(build, tmp_path, visit):
-    """A tensor's columns are told by the rows of both other modes."""
-    data = thali.simulate((7, 5, 9), 3, spurious=0.05, seed=2)
-    page = visit(write(build(data.tensor, data.factors), tmp_path / "tensor.html"))
-    page.locator("#grouped").set_checked(False)
-    for row, first, second in ((0, 0, 0), (6, 4, 8), (3, 2, 5)):
-        page.mouse.move(*centre(page, row, 9 * first + second))
-        told = page.locator("#readout").inner_text()
-        value = int(data.tensor[row, first, second])
-        assert told.startswith(f"row {row}{BY}{first} · {second}: observed {value}, ")

@@ -22,8 +22,6 @@ from thali.report.charts import bars, thinned
 from thali.report.effects import effects_section
 from thali.report.facts import BY, PAGE, details, facts, headline
 from thali.report.sections import answer as answer_section
-from thali.report.sections import chains
-from thali.sampler import Attempted, Tried
 from thali.views import blocks, levels, seriate
 
 HOSTILE = "</script><script>window.hit = 1</script>"
@@ -85,7 +83,7 @@ def test_names_are_text(odd_page):
     """What looks like markup in a name or the title is shown, not obeyed."""
     text = odd_page.read_text(encoding="utf-8")
     page = Reader(text)
-    assert text.count("</script>") == 2  # of the data and of the page
+    assert text.count("</script>") == 3  # of names, of the data and of the page
     assert page.texts["h1"] == page.texts["title"] == "Ränder & <i>"
     shown = "".join(text for tag, text in page.texts.items() if tag != "script")
     assert "größe & <b>fett</b>" in shown
@@ -100,31 +98,33 @@ def test_payload_gives_the_data_back(odd, odd_page):
     n_rows, n_columns = told["shape"]
     assert (told["kind"], n_rows, n_columns) == ("bits", *data.shape)
     wrong, unknown = lines(told["wrong"], n_columns), lines(told["unknown"], n_columns)
-    users, codes = lines(told["users"], n_rows), lines(told["codes"], n_columns)
-    covered = users.T @ codes
-    shown = np.where(unknown, np.nan, covered ^ wrong)
     rows, columns = (
         np.frombuffer(inflated(told[f"{name}_order"]), "<u4") for name in ("row", "column")
     )
+    users, codes = (lines(mode["bits"], mode["size"]) for mode in told["factors"])
+    covered = users[:, rows].T @ codes[:, columns]
+    shown = np.where(unknown, np.nan, covered ^ wrong)
     np.testing.assert_array_equal(shown, data[np.ix_(rows, columns)])
     expected = seriate(posterior)
     np.testing.assert_array_equal(rows, expected[0])
     np.testing.assert_array_equal(columns, expected[1])
-    names = json.loads(inflated(told["names"]))
+    names = (json.loads(inflated(mode["names"])) for mode in told["factors"])
     assert tuple(map(tuple, names)) == posterior.row_names
 
 
 def test_tensor_is_unfolded(build, tmp_path):
-    """The columns of a tensor are the pairs of the rows of its other modes, and named so."""
+    """The columns of a tensor are the pairs of the rows of its other modes."""
     data = thali.simulate((7, 5, 9), 3, spurious=0.05, seed=2)
     told = payload_of(write(build(data.tensor, data.factors), tmp_path / "t.html"))
     columns = np.frombuffer(inflated(told["column_order"]), "<u4")
     rows = np.frombuffer(inflated(told["row_order"]), "<u4")
-    wrong, codes = lines(told["wrong"], 45), lines(told["codes"], 45)
-    shown = (lines(told["users"], 7).T @ codes) ^ wrong
+    factors = [lines(mode["bits"], mode["size"]) for mode in told["factors"]]
+    codes = (factors[1][:, :, None] & factors[2][:, None, :]).reshape(-1, 45)
+    shown = (factors[0][:, rows].T @ codes[:, columns]) ^ lines(told["wrong"], 45)
     # The longest mode is innermost; here it is the last.
+    assert told["column_modes"] == [1, 2]
     np.testing.assert_array_equal(shown, data.tensor.reshape(7, 45)[np.ix_(rows, columns)])
-    assert json.loads(inflated(told["names"]))[1][10] == "1 · 1"
+    assert [mode["key"] for mode in told["factors"]] == ["row", "column", "layer"]
 
 
 @pytest.mark.parametrize("limit", ["MOST_ENTRIES", "MOST_BYTES"])
@@ -142,8 +142,8 @@ def test_large_tables_are_shown_by_blocks(odd, tmp_path, monkeypatch, limit):
     given = np.frombuffer(inflated(told["given"]["unknown"]), np.uint8).reshape(4, 6)
     first = np.isnan(data[: shown.row_edges[1], : shown.column_edges[1]]).mean()
     assert abs(given[0, 0] / 255 - first) <= 0.5 / 255
-    names = json.loads(inflated(told["given"]["names"]))
-    assert names[0][0] == f"réihe-0 … réihe-{shown.row_edges[1] - 1}"
+    names = json.loads(inflated(told["given"]["names"][0]))
+    assert names[0] == f"réihe-0 … réihe-{shown.row_edges[1] - 1}"
     assert f"4{BY}6 blocks" in page.read_text(encoding="utf-8")
 
 
@@ -199,55 +199,6 @@ def test_one_rate_is_told_once(noise, tmp_path):
     assert f"<dt>Flipped entries</dt><dd>{rate['mean']:.2%}<small>of all entries" in text
     assert ("of all entries; 90% of the draws lie between" in text) == (noise == "equal")
     assert "<dt>Spurious ones" not in text
-
-
-def test_starts_are_on_the_page(build):
-    """What each chain reached before its first sweep, in a line per kind of stage."""
-    data = thali.simulate((12, 9), 2, seed=1)
-    posterior = build(data.tensor, data.factors)
-    assert "What the chains began with" not in chains(posterior)
-    posterior._chains[0].start = (
-        Attempted("grown", 3, -1259.13),
-        Attempted("grown", 2, -1300.0),
-        Attempted("pooled", 2, -1246.1),
-        Attempted("regrown", 4, -1246.0),
-        Attempted("regrown", 4, -1246.0),
-    )
-    table = chains(posterior).split("What the chains began with")[1].split("</table>")[0]
-    lines = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in table.split("<tr>")[1:]]
-    assert lines == [
-        ["chain", "stage", "components", "log evidence"],
-        ["1", "best of 2 starts", "3", "-1,259.1"],
-        ["1", "all together", "2", "-1,246.1"],
-        ["1", "after 2 rounds of removing and regrowing", "4", "-1,246.0"],
-    ]
-
-
-def test_starts_on_trial_are_on_the_page(build):
-    """With effects: what was tried on hidden entries, and last what was chosen."""
-    data = thali.simulate((12, 9), 2, seed=1)
-    posterior = build(data.tensor, data.factors)
-    posterior._chains[0].start = (
-        Attempted("grown", 2, -1300.0, "fitted"),
-        Attempted("grown", 3, -1259.13, "flat"),
-        Attempted("tried", 0, -1400.0, "none", Tried(-0.5, 0.001, 0.002, 300)),
-        Attempted("tried", 2, -1300.0, "fitted", Tried(-0.41, 0.09, 0.01, 300)),
-        Attempted("tried", 3, -1259.13, "flat", Tried(-0.4, 0.1, 0.01, 300)),
-        Attempted("chosen", 2, -1300.0, "fitted", Tried(-0.41, 0.09, 0.01, 300)),
-    )
-    told, table = chains(posterior).split("What the chains began with")
-    assert "A higher log score is better" in told
-    table = table.split("</table>")[0]
-    lines = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in table.split("<tr>")[1:]]
-    assert lines == [
-        ["chain", "stage", "components", "log evidence", "log score", "gain"],
-        ["1", "effects first: best of 1 start", "2", "-1,300.0", "", ""],
-        ["1", "components first: best of 1 start", "3", "-1,259.1", "", ""],
-        ["1", "no component: on trial", "0", "-1,400.0", "-0.5000", "+0.0010 ± 0.0020"],
-        ["1", "components first: on trial", "3", "-1,259.1", "-0.4000", "+0.1000 ± 0.0100"],
-        ["1", "effects first: on trial, and chosen", "2", "-1,300.0", "-0.4100",
-         "+0.0900 ± 0.0100"],
-    ]  # fmt: skip
 
 
 def test_effects_are_on_the_page(tmp_path):
@@ -309,7 +260,7 @@ def test_verdict_is_on_the_page(build, tmp_path):
     assert "Go on to 400 draws per chain." in told
     assert "resume(" not in text
     assert "draws that cannot be trusted yet" in told
-    assert "<b>Certainty</b> is the mean probability of everything that the point estimate" in text
+    assert "<dd>The mean probability of everything that the point estimate puts" in text
 
 
 def test_densities_have_words(build):
@@ -341,8 +292,9 @@ def test_modes_are_called_by_their_names(build, tmp_path):
     plain = build(tensor.tensor, tensor.factors, n_draws=5)
     text = write(plain, tmp_path / "tensor.html").read_text(encoding="utf-8")
     assert f"4 rows{BY}3 columns{BY}5 layers: " in text
+    shown = text.split("<script")[0]
     for name in ("mode_1", "density mode", "co membership", "n components"):
-        assert name not in text
+        assert name not in shown
     assert "<th scope=row>density of layers</th>" in text
 
 
@@ -361,9 +313,9 @@ def test_many_components_are_folded(build, tmp_path):
     """Beyond nine, cards are behind a fold; all are there, the largest first."""
     data = thali.simulate((60, 70), 14, spurious=0.02, seed=5)
     text = write(build(data.tensor, data.factors), tmp_path / "many.html").read_text("utf-8")
-    seen, folded = text.split('<details class="more"><summary>5 smaller components</summary>')
+    seen, folded = text.split('<details class="more"><summary>5 more components</summary>')
     assert (seen.count('<article class="card"'), folded.count('<article class="card"')) == (9, 5)
-    sizes = [int(a) * int(b) for a, b in re.findall(rf"(\d+) rows{BY}(\d+) columns</p>", text)]
+    sizes = [int(a) * int(b) for a, b in re.findall(rf"(\d+) rows{BY}(\d+) columns,", text)]
     assert len(sizes) == 14
     assert sizes == sorted(sizes, reverse=True)
 

@@ -92,15 +92,18 @@ def test_acceptance_is_that_of_the_sweeps_since_the_draw_before(tmp_path):
     schedule = Schedule(warmup=12, starts=0)  # without components at first, so that some accept
     stored = thali.sample(DATA, **SHORT, schedule=schedule, out=tmp_path / "run", threads=1)
     target = Target.prepare(DATA, schedule=schedule, threads=1)
-    totals = dict.fromkeys(MOVES, (0, 0))
+    everything = dict.fromkeys(MOVES, (0, 0))
     for number in range(2):
+        totals = dict.fromkeys(MOVES, (0, 0))
         sweeps = [info.moves for _, info in chain(chain_key(5, number), target, 30)][12:]
         for draw in range(9):
             both = sweeps[2 * draw : 2 * draw + 2]
             expected = {n: tuple(np.sum([moves[n] for moves in both], axis=0)) for n in MOVES}
             assert dict(thali.load(tmp_path / "run").draw(number, draw).moves) == expected
             totals = {n: tuple(np.add(totals[n], expected[n])) for n in MOVES}
-    assert stored.acceptance == {n: pair for n, pair in totals.items() if pair[0]}
+        assert stored.acceptance_by_chain[number] == {n: p for n, p in totals.items() if p[0]}
+        everything = {n: tuple(np.add(everything[n], totals[n])) for n in MOVES}
+    assert stored.acceptance == {n: pair for n, pair in everything.items() if pair[0]}
     assert sum(accepted for _, accepted in stored.acceptance.values()) > 0
 
 
@@ -120,6 +123,7 @@ def test_runs_that_counted_no_moves_are_read_and_continued(tmp_path):
             folder / "state.npz", {k: v for k, v in arrays.items() if not k.startswith("move")}
         )
     assert thali.load(tmp_path / "run").acceptance == {}
+    assert thali.load(tmp_path / "run").acceptance_by_chain == ({}, {})
     more = thali.resume(tmp_path / "run", draws=11)
     assert more.acceptance["split_merge"][0] == 2 * 2 * 2 * 5  # chains, draws, sweeps, tries
 

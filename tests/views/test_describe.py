@@ -64,6 +64,16 @@ def lift_by_hand(posterior, factors, mode, component):
     return np.array(shares)
 
 
+def whole_lift_by_hand(posterior, factors, component):
+    """Share of ones in the block of a component, over that of its columns elsewhere."""
+    data = unfold_back(posterior.tensor.unfoldings[0].ones, posterior.shape)
+    members = [np.flatnonzero(factor[:, component]) for factor in factors]
+    block = data[np.ix_(*members)]
+    columns = data.take(members[1], axis=1)
+    ones, size = columns.sum() - block.sum(), columns.size - block.size
+    return (block.sum() + 0.5) / (block.size + 1) / ((ones + 0.5) / (size + 1))
+
+
 def test_cards_against_plain_loops(posterior):
     """Counts are those of the point estimate, probabilities those of all draws."""
     factors, alignment = estimate(posterior), posterior.align()
@@ -88,6 +98,7 @@ def test_cards_against_plain_loops(posterior):
             names = [str(row) if mode == 0 else f"{mode}.{row}" for row, _ in top]
             assert [m["name"] for m in card["top"][mode]] == names
         assert card["sure"] == pytest.approx(min(sure))
+        assert card["lift"] == pytest.approx(whole_lift_by_hand(posterior, factors, k))
 
 
 def test_neighbours_are_all_that_share_a_row(posterior):

@@ -23,7 +23,7 @@ from thali.plots.canvas import (
 from thali.plots.labels import Labels, draw_strip
 from thali.sentences import numbered
 from thali.views.aligned import names, word
-from thali.views.lift import lifts, ranked
+from thali.views.lift import in_and_out, ranked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -155,7 +155,8 @@ def components(
     p = shown.probabilities[mode]
     if n_top is not None:
         n_top = count("n_top", n_top, least=1)
-        rows = _among_the_top(rows, p, lifts(posterior.tensor, shown.factors, mode), n_top)
+        lift = in_and_out(posterior.tensor, shown.factors, mode).lift
+        rows = _among_the_top(rows, p, lift, n_top)
     height = height_for(len(rows), are_named=len(rows) <= MOST_NAMES)
     ax = one_axes(ax, (2.9 + 0.34 * shown.n_components, height + 1.0))
     if shown.n_components == 0:

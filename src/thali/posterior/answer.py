@@ -86,7 +86,7 @@ def answer(
             of columns that no component has, by name of the mode.
         ``by_chain``
             For each chain its number ``chain`` (from 1, as on all faces), and ``n_components``,
-            ``log_joint`` and ``coverage`` of its own draws.
+            ``log_joint``, ``coverage`` and ``moves`` of its own draws.
         ``in_all_chains``
             If the chains disagree, the numbers (from 1) of the ``components`` of the point
             estimate that all chains have, ``of`` how many; otherwise None, as for very large
@@ -157,10 +157,7 @@ def answer(
         "in_all_chains": _in_all_chains(posterior, verdict),
         "r_hat": {str(name): _finite(value) for name, value in table["r_hat"].items()},
         "ess": {str(name): _finite(value) for name, value in table["ess_bulk"].items()},
-        "moves": {
-            name: {"tried": tried, "accepted": accepted}
-            for name, (tried, accepted) in posterior.acceptance.items()
-        },
+        "moves": _moves(posterior.acceptance),
         "starts": [[_stage(part) for part in history] for history in posterior.starts],
         "same_rows": same_rows(posterior),
         "agree": verdict is None,
@@ -217,9 +214,19 @@ def _by_chain(
             "coverage": _coverage(
                 {name: values[at] for name, values in quantities.items()}, posterior.mode_names
             ),
+            "moves": _moves(moves),
         }
-        for at, chain in enumerate(posterior.chain_indices)
+        for at, (chain, moves) in enumerate(
+            zip(posterior.chain_indices, posterior.acceptance_by_chain, strict=True)
+        )
     ]
+
+
+def _moves(acceptance: Mapping[str, tuple[int, int]]) -> dict[str, dict[str, int]]:
+    return {
+        name: {"tried": tried, "accepted": accepted}
+        for name, (tried, accepted) in acceptance.items()
+    }
 
 
 def _in_all_chains(posterior: Posterior, verdict: Verdict | None) -> dict[str, Any] | None:

@@ -173,9 +173,12 @@ class Draws:
         Moves that were never tried are left out. Empty for runs of earlier versions, which did
         not count moves.
         """
-        totals = self._scalars.moves.sum(axis=(0, 1)).tolist()
-        both = zip(MOVES, totals, strict=True)
-        return {name: (tries, accepted) for name, (tries, accepted) in both if tries}
+        return _accepted(self._scalars.moves.sum(axis=(0, 1)))
+
+    @property
+    def acceptance_by_chain(self) -> tuple[dict[str, tuple[int, int]], ...]:
+        """The same as :attr:`acceptance`, for every chain by itself."""
+        return tuple(map(_accepted, self._scalars.moves.sum(axis=1)))
 
     @property
     def starts(self) -> tuple[tuple[Attempted, ...], ...]:
@@ -249,3 +252,9 @@ class Draws:
                 "there are no draws yet",
                 remedy=("go on with ", Resume(), " until the warm-up is over"),
             )
+
+
+def _accepted(counts: NDArray[np.int64]) -> dict[str, tuple[int, int]]:
+    """Name the moves that were tried; `counts` has their tries and acceptances, in order."""
+    both = zip(MOVES, counts.tolist(), strict=True)
+    return {name: (tries, accepted) for name, (tries, accepted) in both if tries}

@@ -38,6 +38,11 @@ def component_names(posterior: Found) -> list[str]:
     return [f"component_{numbered(number)}" for number in numbers]
 
 
+def mode_labels(arity: int) -> list[str]:
+    """Return the word by which the tables of every mode are called, also as files."""
+    return ["rows", "columns"] if arity == 2 else [f"mode_{mode}" for mode in range(arity)]
+
+
 def tables(posterior: Posterior) -> dict[str, pd.DataFrame]:
     """Return tables of the components of the point estimate and their probabilities, by name.
 
@@ -77,8 +82,7 @@ def tables(posterior: Posterior) -> dict[str, pd.DataFrame]:
     estimate = posterior.point_estimate()
     alignment = posterior.align()
     components = pd.Index(component_names(posterior), name="component")
-    arity = len(posterior.shape)
-    modes = ["rows", "columns"] if arity == 2 else [f"mode_{mode}" for mode in range(arity)]
+    modes = mode_labels(len(posterior.shape))
     found: dict[str, pd.DataFrame] = {}
     sizes: dict[str, object] = {}
     for mode, label in enumerate(modes):

@@ -32,17 +32,23 @@ def visible(text: str) -> str:
 
 
 def in_spreadsheet(value: Any) -> Any:
-    """Return a value so that no spreadsheet program takes it for a formula.
+    r"""Return a value so that no spreadsheet program takes it for a formula.
 
     A text that could be one gets an apostrophe before it, which such programs do not show.
+    Carriage returns become line feeds: before Python 3.13, CSV writers did not put them in
+    quotes, so that what follows would begin a line, and could be a formula.
 
     Examples
     --------
     >>> in_spreadsheet("=1+1"), in_spreadsheet("duck"), in_spreadsheet(-1)
     ("'=1+1", 'duck', -1)
+    >>> in_spreadsheet("a\r=1+1")
+    'a\n=1+1'
     """
-    is_formula = isinstance(value, str) and value.startswith(_FORMULAS)
-    return f"'{value}" if is_formula else value
+    if not isinstance(value, str):
+        return value
+    text = value.replace("\r\n", "\n").replace("\r", "\n")
+    return f"'{text}" if text.startswith(_FORMULAS) else text
 
 
 def with_visible_names(posterior: Posterior) -> Posterior:

@@ -1,4 +1,4 @@
-// The table as packed bits: decompresses them, puts them in either order and counts them.
+// The table as packed bits: decompressed, put in either order, and counted.
 "use strict";
 const bits = (() => {
   const POP = new Uint8Array(256);
@@ -32,8 +32,55 @@ const bits = (() => {
     return out;
   }
 
+  /** The order that undoes another. */
+  function inverse(order) {
+    const back = new Uint32Array(order.length);
+    for (let at = 0; at < order.length; at++) back[order[at]] = at;
+    return back;
+  }
+
+  /** The columns of every component: a column combines a row of each of the given modes. */
+  function product(modes) {
+    return modes.reduce((outer, inner) => {
+      const size = outer.size * inner.size, stride = lineOf(size), n = outer.nComponents;
+      const plane = new Uint8Array(n * stride);
+      for (let c = 0; c < n; c++) {
+        for (let i = 0; i < size; i++) {
+          const both = bit(outer.plane, c * outer.stride, Math.floor(i / inner.size)) &
+            bit(inner.plane, c * inner.stride, i % inner.size);
+          plane[c * stride + (i >> 3)] |= both << (i & 7);
+        }
+      }
+      return {size, stride, plane, nComponents: n};
+    });
+  }
+
+  /** One side of the table: which row of which mode is at a place, and what it is called. */
+  function axisOf(modes, order) {
+    const rowsAt = (place) => {
+      let rest = order ? order[place] : place;
+      return modes.map((_, k) => modes.length - 1 - k).map((k) => {
+        const row = rest % modes[k].size;
+        rest = Math.floor(rest / modes[k].size);
+        return row;
+      }).reverse();
+    };
+    const nPlaces = modes.reduce((n, mode) => n * mode.size, 1);
+    return {
+      hasNames: modes.length > 1 || modes[0].list !== null,
+      nameOf: (place) => rowsAt(place).map((row, k) => modes[k].nameOf(row)).join(" · "),
+      /** All places at which a row of a mode is shown. */
+      placesOf(mode, row) {
+        const k = modes.indexOf(mode), places = [];
+        if (k >= 0 && modes.length === 1) return [order ? order.indexOf(row) : row];
+        for (let at = 0; k >= 0 && at < nPlaces; at++) if (rowsAt(at)[k] === row) places.push(at);
+        return places;
+      },
+    };
+  }
+
   /** Compute the table in one order of rows and columns from the errors and the components. */
-  function assemble(rows, columns, wrong, unknown, users, codes, names) {
+  function assemble(rows, columns, wrong, unknown, users, codes, axes) {
     const stride = lineOf(columns), rowStride = lineOf(rows);
     const nComponents = rowStride ? users.length / rowStride : 0;
     const covered = new Uint8Array(rows * stride);
@@ -54,7 +101,7 @@ const bits = (() => {
       if (unknown) ones[k] &= ~unknown[k];
     }
     const add = (bits, row, edges, sums) => addBits(bits, row * stride, edges, sums);
-    return {rows, columns, stride, rowStride, nComponents, users, codes, names, add,
+    return {rows, columns, stride, rowStride, nComponents, users, codes, axes, add,
             ones, covered, spurious, dropped, unknown};
   }
 
@@ -87,26 +134,23 @@ const bits = (() => {
   const namesOf = async (blob) => JSON.parse(new TextDecoder().decode(await inflate(blob)));
 
   /** Read a table of entries; the order of the data is computed when it is first shown. */
-  async function loadBits(payload) {
-    const [nRows, nColumns] = payload.shape;
-    const parts = ["wrong", "unknown", "users", "codes", "row_order", "column_order"];
+  async function loadBits(payload, modes) {
+    const [nRows, nColumns] = payload.shape, stride = lineOf(nColumns);
+    const parts = ["wrong", "unknown", "row_order", "column_order"];
     const bytes = await Promise.all(parts.map((p) => (payload[p] ? inflate(payload[p]) : null)));
-    const [wrong, unknown, users, codes] = bytes;
-    const orders = bytes.slice(4).map((b) => new Uint32Array(b.buffer));
-    const names = await namesOf(payload.names);
-    const shown = names.map((list, mode) => ({list, order: orders[mode]}));
-    const grouped = assemble(nRows, nColumns, wrong, unknown, users, codes, shown);
+    const [wrong, unknown] = bytes;
+    const orders = bytes.slice(2).map((b) => new Uint32Array(b.buffer));
+    const sides = [[modes[0]], payload.column_modes.map((mode) => modes[mode])];
+    const users = modes[0].plane, codes = product(sides[1]).plane;
+    const all = Uint32Array.from({length: modes[0].nComponents}, (_, c) => c);
+    const grouped = assemble(nRows, nColumns, wrong, unknown,
+      scatter(users, modes[0].stride, all, inverse(orders[0])),
+      scatter(codes, stride, all, inverse(orders[1])),
+      sides.map((side, axis) => axisOf(side, orders[axis])));
     let given = null;
-    function inOrderOfData() {
-      const [rowTo, columnTo] = orders, stride = lineOf(nColumns);
-      const all = Uint32Array.from({length: grouped.nComponents}, (_, c) => c);
-      return assemble(nRows, nColumns,
-        scatter(wrong, stride, rowTo, columnTo),
-        unknown && scatter(unknown, stride, rowTo, columnTo),
-        scatter(users, lineOf(nRows), all, rowTo),
-        scatter(codes, stride, all, columnTo),
-        names.map((list) => ({list, order: null})));
-    }
+    const inOrderOfData = () => assemble(nRows, nColumns,
+      scatter(wrong, stride, ...orders), unknown && scatter(unknown, stride, ...orders),
+      users, codes, sides.map((side) => axisOf(side, null)));
     return {grouped: () => grouped, given: () => (given ??= inOrderOfData())};
   }
 
@@ -120,13 +164,16 @@ const bits = (() => {
       for (const name of ["ones", "covered", "spurious", "dropped", "unknown"]) {
         table[name] = part[name] ? await inflate(part[name]) : null;
       }
-      table.names = (await namesOf(part.names)).map((list) => ({list, order: null}));
+      const names = await Promise.all(part.names.map(namesOf));
+      table.axes = names.map((list) => (
+        {hasNames: true, nameOf: (place) => list[place], placesOf: () => []}));
       table.add = (shares, row, edges, sums) => addShares(shares, row * nColumns, edges, sums);
       tables[order] = () => table;
     }
     return tables;
   }
 
-  const load = (payload) => (payload.kind === "bits" ? loadBits(payload) : loadShares(payload));
-  return {bit, add: addBits, load};
+  const load = (payload, modes) =>
+    (payload.kind === "bits" ? loadBits(payload, modes) : loadShares(payload));
+  return {bit, add: addBits, inflate, lineOf, namesOf, load};
 })();

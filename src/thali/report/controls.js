@@ -1,9 +1,8 @@
 // The controls of the table: pointer, wheel, keys and buttons move the view and mark components.
 "use strict";
-(async () => {
-  const root = document.getElementById("view");
-  const view = root && await openView(root);
-  if (!view) return;
+
+/** Let readers move a view; returns a function that shows a row of a mode, or none. */
+function control(root, view, description) {
   const {state, nRows, nColumns, canvas} = view, {range, place} = state;
   const LARGEST_CELL = 48; // pixels of a cell at the strongest zoom
 
@@ -57,7 +56,7 @@
     range.y = Math.max(row + 1 - range.ny, Math.min(row, range.y));
     range.x = Math.max(column + 1 - range.nx, Math.min(column, range.x));
     settle();
-    view.describe();
+    description.show();
   }
 
   // --- pointer, wheel and keys -------------------------------------------------------------
@@ -77,7 +76,8 @@
     if (!isInside) return;
     state.cursor = {row, column};
     view.redrawCursor();
-    view.describe();
+    const box = canvas.getBoundingClientRect();
+    description.show({x: event.clientX - box.left, y: event.clientY - box.top});
   }
 
   const pointers = new Map();
@@ -90,6 +90,7 @@
   canvas.addEventListener("pointermove", (event) => {
     const before = pointers.get(event.pointerId);
     if (!before) return point(event);
+    description.hide(); // it would stay behind
     if (pointers.size === 1) {
       range.x -= ((event.clientX - before.clientX) / place.width) * range.nx;
       range.y -= ((event.clientY - before.clientY) / place.height) * range.ny;
@@ -107,10 +108,13 @@
   }
   canvas.addEventListener("pointerleave", (event) => {
     pointers.delete(event.pointerId);
-    if (event.pointerType !== "mouse" || document.activeElement === canvas) return;
+    if (event.pointerType !== "mouse") return;
+    description.hide();
+    if (document.activeElement === canvas) return;
     state.cursor = null;
-    view.drawCursor();
+    view.redrawCursor();
   });
+  canvas.addEventListener("blur", description.hide);
 
   // The wheel zooms only once the table has the focus; otherwise readers could not scroll past it.
   canvas.addEventListener("wheel", (event) => {
@@ -128,7 +132,9 @@
     else if (event.key === "+" || event.key === "=") zoomAtCursor(1.5);
     else if (event.key === "-") zoomAtCursor(1 / 1.5);
     else if (event.key === "0" || event.key === "Home") fit();
+    else if (event.key === "Escape") description.hide();
     else return;
+    if (state.cursor && event.key !== "Escape") description.show(); // its cell may have moved
     event.preventDefault();
   });
 
@@ -136,18 +142,19 @@
 
   const actions = {in: () => zoom(1.5), out: () => zoom(1 / 1.5), fit};
   for (const button of root.querySelectorAll("button[data-act]")) {
-    button.addEventListener("click", () => actions[button.dataset.act]());
+    button.addEventListener("click", () => { description.hide(); actions[button.dataset.act](); });
   }
   for (const input of view.layerInputs) {
     input.addEventListener("change", () => {
       root.dataset.layer = input.value;
       view.redraw();
-      view.describe();
+      description.hide();
     });
   }
   view.grouped.addEventListener("change", () => {
     state.cursor = null;
-    view.redraw();
+    description.hide();
+    find(state.found);
   });
   const markButtons = [...document.querySelectorAll("button[data-component]")];
   for (const button of markButtons) {
@@ -162,8 +169,9 @@
   }
   const onResize = () => { if (view.layOut()) settle(); }; // also called when observing starts
   new ResizeObserver(onResize).observe(root.querySelector(".frame"));
+  onResize(); // what follows needs to know how large the table is
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", view.redraw);
-  const folded = [...document.querySelectorAll("details.more")];
+  const folded = [...document.querySelectorAll("main > section > details")];
   for (const [name, isPrint] of [["beforeprint", true], ["afterprint", false]]) {
     window.addEventListener(name, () => {
       view.drawForPrint(isPrint);
@@ -172,4 +180,14 @@
   }
 
   root.dataset.layer = view.layerInputs.find((input) => input.checked).value;
-})();
+
+  /** Mark what was looked for, {mode, row} or null; returns whether it is in the picture. */
+  function find(found) {
+    state.found = found;
+    const isThere = view.reveal();
+    settle();
+    return isThere;
+  }
+
+  return {find};
+}

@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from thali.posterior import Posterior
 
 
+_SCRIPTS = (
+    "naming.js", "bits.js", "factors.js", "paint.js", "view.js", "describe.js", "controls.js",
+    "downloads.js", "links.js", "search.js", "cards.js", "contents.js", "main.js",
+)  # fmt: skip
+"""Files of the script, in the order in which they run: names need the page as it came."""
+
+
 def write(posterior: Posterior, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
     """Write a page about a posterior: one HTML file to open, print and share.
 
@@ -98,14 +105,14 @@ def page(posterior: Posterior, title: str | None = None) -> str:
         version=escape(thali.__version__),
         title=escape(title or f"Components of a table of {size}"),
         style=_part("style.css"),
-        script="".join(map(_part, ("bits.js", "paint.js", "view.js", "controls.js"))),
+        script="".join(map(_part, _SCRIPTS)),
         data=escape(sections.data_words(posterior, known)),
         headline=escape(headline(known)),
         answer=sections.answer(posterior, known),
         legend=sections.legend(has_unknown=known.n_known < known.n_entries),
         canvas_label=escape(f"The table of {size} entries"),
         table_words=escape(sections.table_words(posterior, known, shown["kind"], shown["shape"])),
-        components=sections.components(posterior, known),
+        components=sections.components(posterior, known, has_factors=shown["factors"] is not None),
         effects=effects_section(posterior, known),
         effects_link=effects_link(posterior),
         chains=sections.chains(posterior),

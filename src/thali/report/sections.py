@@ -13,9 +13,10 @@ from thali.posterior.beyond import NOTHING
 from thali.posterior.diagnostics import MAX_R_HAT, MIN_ESS_PER_CHAIN, in_words
 from thali.posterior.remarks import same_rows, same_rows_in_words
 from thali.report.by_chain import by_chain_html
-from thali.report.cards import cards_html, tile
+from thali.report.cards import cards_html, tile, tools_html
 from thali.report.charts import bars, trace
 from thali.report.facts import BY, agreement, details, percent
+from thali.report.moves import moves_html
 from thali.report.reproduce import command, python_call
 from thali.report.starts import number as _number
 from thali.report.starts import starts_html
@@ -32,6 +33,20 @@ _LEGEND = (
     ("spurious", "residual", "spurious one: no component covers it"),
     ("dropped", "residual", "dropped one: a zero that a component covers"),
     ("paper", "residual", "explained"),
+)
+
+
+_GUIDE = (
+    '<details class="guide"><summary>How to read these numbers</summary><dl>'
+    "<dt>Probability</dt><dd>The share of all draws in which a name belongs to the component.</dd>"
+    "<dt>Lift of a name</dt><dd>How many times as frequent ones are within the component as "
+    "elsewhere. Names are ranked by probability and then by lift.</dd>"
+    "<dt>Certainty</dt><dd>The mean probability of everything that the point estimate puts into "
+    "the component, of rows or of columns, whichever is smaller.</dd>"
+    "<dt>Lift of a component</dt><dd>The share of ones among the entries that it covers, over the "
+    "share of ones of the same columns in all other rows.</dd>"
+    "<dt>Number</dt><dd>Components are counted from 1; arrays in Python begin at 0.</dd>"
+    "</dl></details>"
 )
 
 
@@ -125,30 +140,35 @@ def legend(*, has_unknown: bool) -> str:
     )
 
 
-def components(posterior: Posterior, known: Facts) -> str:
-    """Describe the components."""
+def components(posterior: Posterior, known: Facts, *, has_factors: bool) -> str:
+    """Describe the components.
+
+    Parameters
+    ----------
+    posterior, known
+        A posterior and what it says.
+    has_factors
+        Whether the page contains the factors, so that it can offer them as files.
+    """
     n_unmatched = posterior.align().unmatched.mean()
     lead = (
         "The point estimate has "
         f"{n_of(posterior.point_estimate().factors[0].n_components, 'component')}, listed from "
-        "the largest to the smallest. The number beside a name is the share of all draws in which "
-        "it belongs to the component: its posterior probability. The number after it is its lift: "
-        "how many times as frequent ones are within the component as elsewhere. Names are ranked "
-        "by probability and then by lift. <b>Certainty</b> is the mean probability of everything "
-        "that the point estimate puts into the component, of rows or of columns, whichever is "
-        "smaller. Components are counted from 1; arrays in Python begin at 0."
+        "the largest to the smallest. The numbers beside a name are its probability and its lift."
     )
     if known.verdict is not None:
         lead += (
-            " Here they are only shares of draws that cannot be trusted yet: see the top of the "
-            "page."
+            " Here probabilities are only shares of draws that cannot be trusted yet: see the top "
+            "of the page."
         )
     if n_unmatched >= 0.5:
         lead += (
             f" On average, a draw has {n_unmatched:.1f} further components that match none of "
             "these."
         )
-    return f'<p class="lead">{lead}</p>{cards_html(posterior, mode_words(posterior.mode_names))}'
+    words = mode_words(posterior.mode_names)
+    tools = tools_html(words, has_factors=has_factors)
+    return f'<p class="lead">{lead}</p>{_GUIDE}{cards_html(posterior, words, tools)}'
 
 
 # --- chains ----------------------------------------------------------------------------------
@@ -189,7 +209,7 @@ def chains(posterior: Posterior) -> str:
         "</caption><thead><tr>"
         "<th scope=col>quantity</th><th scope=col>mean</th><th scope=col>sd</th>"
         "<th scope=col>R-hat</th><th scope=col>ESS, bulk</th><th scope=col>ESS, tails</th></tr>"
-        f"</thead><tbody>{rows}</tbody></table></div>{starts_html(posterior)}{_moves(posterior)}"
+        f"</thead><tbody>{rows}</tbody></table></div>{starts_html(posterior)}{moves_html(posterior)}"
         f"{_same_rows(posterior)}"
     )
 
@@ -198,27 +218,6 @@ def _same_rows(posterior: Posterior) -> str:
     """Remark that some components have the same rows."""
     remark = same_rows_in_words(same_rows(posterior), "<code>--density own</code>")
     return f'<p class="help">{remark}</p>' if remark else ""
-
-
-def _moves(posterior: Posterior) -> str:
-    """Show how often each move of whole components was accepted."""
-    acceptance = posterior.acceptance
-    if not acceptance:
-        return ""
-    rows = "".join(
-        f"<tr><th scope=row>{escape(name)}</th><td>{tried:,}</td><td>{accepted:,}</td>"
-        f"<td>{percent(accepted / tried)}</td></tr>"
-        for name, (tried, accepted) in acceptance.items()
-    )
-    return (
-        '<p class="help">Besides updating single entries, the sampler proposes to split, merge, '
-        "add and delete whole components. If the number of components is certain, most proposals "
-        "are rejected.</p>"
-        '<div class="scroll" tabindex="0" role="region" aria-label="Moves"><table>'
-        "<caption>Moves of whole components, all chains together</caption><thead><tr>"
-        "<th scope=col>move</th><th scope=col>proposed</th><th scope=col>accepted</th>"
-        f"<th scope=col>share</th></tr></thead><tbody>{rows}</tbody></table></div>"
-    )
 
 
 def _is_few(posterior: Posterior, ess: float) -> bool:

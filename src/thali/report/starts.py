@@ -49,11 +49,13 @@ def starts_html(posterior: Posterior) -> str:
     )
     more = "<th scope=col>log score</th><th scope=col>gain</th>" if is_tried else ""
     return (
+        '<details class="starts"><summary>How the chains started</summary>'
         f'<p class="help">{_HELP}{_TRIED if is_tried else ""}{_LAST}</p>'
         '<div class="scroll" tabindex="0" role="region" aria-label="Starts"><table>'
         "<caption>What the chains began with</caption><thead><tr>"
         "<th scope=col>chain</th><th scope=col class=left>stage</th><th scope=col>components</th>"
         f"<th scope=col>log evidence</th>{more}</tr></thead><tbody>{rows}</tbody></table></div>"
+        "</details>"
     )
 
 

@@ -1,15 +1,12 @@
 """The data behind the table of the page: packed bits, or means over blocks for large tables.
 
 The data are the reconstruction by the components, except at the errors. The page therefore gets
-the components and the errors, which are few and compress well, and computes the data from them.
+the factors and the errors, which are few and compress well, and computes the data from them.
 """
 
 from __future__ import annotations
 
-import json
 import zlib
-from base64 import b64encode
-from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +15,13 @@ import numpy as np
 from thali.bits import inner_mode, khatri_rao
 from thali.bits.codes import outer_modes
 from thali.bits.words import n_words, unpack
+from thali.report.factors import packed_factors
+from thali.report.packing import deflated, deflated_names, packed, text
 from thali.sentences import mode_words
 from thali.views import blocks, components, seriate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
@@ -49,12 +48,18 @@ def table(posterior: Posterior) -> dict[str, Any]:
     """Return the values from which the page draws the table, ready for JSON.
 
     A tensor of more than two modes is shown unfolded: its columns are all combinations of the rows
-    of the modes after the first. Large tables are shown as means over blocks.
+    of the modes after the first. Large tables are shown as means over blocks. The ``factors`` are
+    None if even these, or the names of the rows, are too large for a page.
     """
-    shown = _bits(posterior) if prod(posterior.shape) <= MOST_ENTRIES else None
+    factors = packed_factors(posterior, MOST_BYTES)
+    shown = None
+    if factors is not None and prod(posterior.shape) <= MOST_ENTRIES:
+        shown = _bits(posterior, MOST_BYTES - factors.n_bytes)
     return {
         **(_shares(posterior) if shown is None else shown),
         "size": [posterior.shape[0], prod(posterior.shape[1:])],
+        "column_modes": _column_modes(posterior),
+        "factors": None if factors is None else factors.modes,
     }
 
 
@@ -67,8 +72,8 @@ def axis_words(posterior: Posterior) -> tuple[str, str]:
 # --- entry by entry --------------------------------------------------------------------------
 
 
-def _bits(posterior: Posterior) -> dict[str, Any] | None:
-    """Return errors and components as packed bits in the grouped order; None if too large."""
+def _bits(posterior: Posterior, most: int) -> dict[str, Any] | None:
+    """Return the errors as packed bits in the grouped order; None if they take too many bytes."""
     factors = components(posterior).factors
     rows, columns = _orders(posterior)
     first = posterior.tensor.unfoldings[0]
@@ -86,33 +91,22 @@ def _bits(posterior: Posterior) -> dict[str, Any] | None:
             for component, code in enumerate(codes):
                 covered[users[chunk, component]] |= code
             differs = first.ones[chunk] ^ covered
-            yield _packed(dense(differs if first.known is None else differs & first.known[chunk]))
+            yield packed(dense(differs if first.known is None else differs & first.known[chunk]))
 
-    packed = {
-        "wrong": wrong(),
-        "users": [_packed(users[rows].T)],
-        "codes": [_packed(dense(codes))],
-    }
+    planes = {"wrong": wrong()}
     if first.known is not None:
         known = first.known
-        packed["unknown"] = (_packed(~dense(known[chunk])) for chunk in _chunks(rows, step))
+        planes["unknown"] = (packed(~dense(known[chunk])) for chunk in _chunks(rows, step))
     fields: dict[str, Any] = {"kind": "bits", "shape": [len(rows), len(columns)]}
-    left = MOST_BYTES
-    for name, parts in packed.items():
-        blob = _deflate(parts, left)
+    for name, parts in planes.items():
+        blob = deflated(parts, most)
         if blob is None:
             return None
-        left -= len(blob)
-        fields[name] = _text(blob)
+        most -= len(blob)
+        fields[name] = text(blob)
     for name, order in (("row_order", rows), ("column_order", columns)):
-        fields[name] = _text(zlib.compress(order.astype("<u4").tobytes()))
-    return fields | {"names": _names(_labels(posterior)), "modes": list(axis_words(posterior))}
-
-
-def _packed(dense: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    """Pack each line into whole words of four bytes, as the script in the page expects."""
-    octets = np.packbits(dense, axis=1, bitorder="little")
-    return np.pad(octets, ((0, 0), (0, -octets.shape[1] % 4)))
+        fields[name] = text(zlib.compress(order.astype("<u4").tobytes()))
+    return fields | {"modes": list(axis_words(posterior))}
 
 
 def _unfolded(words: Words, shape: tuple[int, ...]) -> NDArray[np.bool_]:
@@ -137,17 +131,6 @@ def _orders(posterior: Posterior) -> tuple[Index, Index]:
     return orders[0][0], flat
 
 
-def _labels(posterior: Posterior) -> list[list[str] | None]:
-    """Return the names of rows and columns in the order of the data; None if they have none."""
-    modes = _column_modes(posterior)
-    own = posterior.row_names
-    rows = None if own[0] is None else list(own[0])
-    if len(modes) == 1:
-        return [rows, None if own[1] is None else list(own[1])]
-    parts = [own[mode] or tuple(map(str, range(posterior.shape[mode]))) for mode in modes]
-    return [rows, [" · ".join(names) for names in product(*parts)]]
-
-
 # --- block by block --------------------------------------------------------------------------
 
 
@@ -168,12 +151,12 @@ def _shares(posterior: Posterior) -> dict[str, Any]:
         if posterior.tensor.unfoldings[0].known is not None:
             layers["unknown"] = 1.0 - shown.known
         fields[name] = {
-            key: _text(zlib.compress(np.rint(255 * values).astype(np.uint8).tobytes()))
+            key: text(zlib.compress(np.rint(255 * values).astype(np.uint8).tobytes()))
             for key, values in layers.items()
         }
         edges = (shown.row_edges, shown.column_edges)
         spans = [_spans(posterior, mode, orders[mode], edges[mode]) for mode in (0, 1)]
-        fields[name]["names"] = _names(spans)
+        fields[name]["names"] = [text(deflated_names(part)) for part in spans]
         fields["shape"] = [len(edge) - 1 for edge in edges]
     fields["modes"] = mode_words(posterior.mode_names)[:2]
     return fields
@@ -192,29 +175,6 @@ def _spans(posterior: Posterior, mode: int, order: Index, edges: Index) -> list[
     ]
 
 
-# --- text ------------------------------------------------------------------------------------
-
-
 def _chunks(rows: Index, step: int) -> Iterator[Index]:
     for start in range(0, len(rows), step):
         yield rows[start : start + step]
-
-
-def _deflate(parts: Iterable[NDArray[np.uint8]], most: int) -> bytes | None:
-    """Compress arrays one after another; return None once more than `most` bytes result."""
-    packer = zlib.compressobj()
-    blob = bytearray()
-    for part in parts:
-        blob += packer.compress(np.ascontiguousarray(part).data)
-        if len(blob) > most:
-            return None
-    blob += packer.flush()
-    return None if len(blob) > most else bytes(blob)
-
-
-def _names(names: Sequence[Sequence[str] | None]) -> str:
-    return _text(zlib.compress(json.dumps(names, ensure_ascii=False).encode("utf-8", "replace")))
-
-
-def _text(blob: bytes) -> str:
-    return b64encode(blob).decode("ascii")

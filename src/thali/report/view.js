@@ -1,4 +1,4 @@
-// The table on a canvas: draws the part in view, exact at every zoom, and describes entries.
+// The table on a canvas: draws the part in view, exact at every zoom.
 "use strict";
 
 /**
@@ -6,22 +6,22 @@
  * Returns the state of the view, which controls change, and the functions that show it; null if
  * the browser cannot read the table.
  */
-async function openView(root) {
+async function openView(root, payload, modes) {
   const LABEL = 11, GAP = 12; // pixels: font size of names, and least distance between two names
   const canvas = root.querySelector("canvas");
   const context = canvas.getContext("2d");
   const readout = document.getElementById("readout");
   const layerInputs = [...root.querySelectorAll("input[name=layer]")];
   const grouped = document.getElementById("grouped");
-  const payload = JSON.parse(document.getElementById("payload").textContent);
   const [nRows, nColumns] = payload.shape;
   const isBits = payload.kind === "bits";
 
   let tables;
   try {
-    tables = await bits.load(payload);
+    tables = await bits.load(payload, modes);
   } catch (error) {
     const reason = error.message;
+    readout.classList.remove("unseen");
     readout.textContent = `This browser cannot show the table (${reason}); use a newer one.`;
     root.dataset.state = "failed";
     return null;
@@ -29,24 +29,31 @@ async function openView(root) {
 
   const range = {x: 0, y: 0, nx: nColumns, ny: nRows}; // cells in view: the first, and how many
   const place = {left: 0, top: 0, width: 0, height: 0, whole: 0, ratio: 1}; // pixels on the canvas
-  const state = {range, place, cursor: null, marked: -1}; // cursor: {row, column} or null
+  // cursor: {row, column} or null; found: {mode, row} or null, a row of a mode that was looked for
+  const state = {range, place, cursor: null, marked: -1, found: null};
   let image = null, colours = {}, isPrinted = false, isWaiting = false;
 
   const isWhole = () => range.nx >= nColumns && range.ny >= nRows;
   const current = () => tables[grouped.checked ? "grouped" : "given"]();
 
-  function nameOf(table, mode, shown) {
-    const {list, order} = table.names[mode];
-    const original = order ? order[shown] : shown;
-    return list ? list[original] : String(original);
+  // Searching for the places of a found row takes time, and pictures are drawn often.
+  let places = {found: null, table: null, axes: [[], []]};
+  function foundIn(table) {
+    if (places.found !== state.found || places.table !== table) {
+      const {found} = state;
+      const axes = table.axes.map((axis) => (found ? axis.placesOf(found.mode, found.row) : []));
+      places = {found, table, axes};
+    }
+    return places.axes;
   }
 
   // --- layout and colours ------------------------------------------------------------------
 
   function widest(table, mode, most) {
     context.font = `${LABEL}px system-ui, sans-serif`;
-    const {list} = table.names[mode];
-    const sample = list ? list.slice(0, 400) : [String(mode ? nColumns : nRows)];
+    const axis = table.axes[mode], n = mode ? nColumns : nRows;
+    const sample = axis.hasNames
+      ? Array.from({length: Math.min(n, 400)}, (_, at) => axis.nameOf(at)) : [String(n)];
     const need = sample.reduce((n, name) => Math.max(n, context.measureText(name).width), 0);
     return Math.min(most, Math.ceil(need)) + 8;
   }
@@ -134,33 +141,47 @@ async function openView(root) {
     context.font = `${LABEL}px system-ui, sans-serif`;
     context.fillStyle = css("muted");
     context.textBaseline = "middle";
-    eachLabelled(range.y, range.ny, nRows, place.height, table.names[0].list, (row, at) => {
+    const [rows, columns] = table.axes, [foundRows, foundColumns] = foundIn(table);
+    const row = (at, y) => {
       context.textAlign = "right";
-      const name = clip(nameOf(table, 0, row), place.left - 8);
-      context.fillText(name, place.left - 5, place.top + at);
-    });
-    eachLabelled(range.x, range.nx, nColumns, place.width, table.names[1].list, (column, at) => {
+      context.fillText(clip(rows.nameOf(at), place.left - 8), place.left - 5, place.top + y);
+    };
+    const column = (at, x) => {
       context.save();
-      context.translate(place.left + at, place.top - 5);
+      context.translate(place.left + x, place.top - 5);
       context.rotate(-Math.PI / 2);
       context.textAlign = "left";
-      context.fillText(clip(nameOf(table, 1, column), place.top - 8), 0, 0);
+      context.fillText(clip(columns.nameOf(at), place.top - 8), 0, 0);
       context.restore();
-    });
+    };
+    eachLabelled(range.y, range.ny, nRows, place.height, rows.hasNames, foundRows, row);
+    eachLabelled(range.x, range.nx, nColumns, place.width, columns.hasNames, foundColumns, column);
   }
 
-  /** Call `act` for each labelled cell: for all cells, or for every k-th if labels would touch. */
-  function eachLabelled(start, span, n, size, hasNames, act) {
+  /**
+   * Call `act` for each labelled cell: for all cells, or for every k-th if labels would touch.
+   * A single found cell is always labelled, in bold, and others make room for it.
+   */
+  function eachLabelled(start, span, n, size, hasNames, found, act) {
     const cell = size / span;
     let step = Math.max(1, Math.ceil(GAP / cell));
     if (!hasNames && step > 1) { // numbers: steps of 1, 2 or 5 times a power of ten
       const ten = 10 ** Math.floor(Math.log10(step));
       step = [1, 2, 5, 10].map((f) => f * ten).find((s) => s >= step);
     }
+    const middle = (i) => (i + 0.5 - start) * cell;
+    const isInside = (i) => i >= 0 && middle(i) >= 0 && middle(i) <= size;
+    const bold = found.length === 1 && isInside(found[0]) ? found[0] : null;
     for (let i = Math.ceil(start / step - 0.5) * step; i < Math.min(n, start + span); i += step) {
-      const at = (i + 0.5 - start) * cell;
-      if (i >= 0 && at >= 0 && at <= size) act(i, at);
+      const isFree = bold === null || Math.abs(i - bold) * cell >= GAP;
+      if (isInside(i) && isFree) act(i, middle(i));
     }
+    if (bold === null) return;
+    context.save();
+    context.font = `bold ${LABEL}px system-ui, sans-serif`;
+    context.fillStyle = css("text");
+    act(bold, middle(bold));
+    context.restore();
   }
 
   /** Shorten a name to a width in pixels. */
@@ -176,12 +197,34 @@ async function openView(root) {
     const {ratio} = place, {cursor} = state;
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.putImageData(image, Math.round(place.left * ratio), Math.round(place.top * ratio));
-    if (!cursor) return;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.save();
     context.beginPath();
     context.rect(place.left, place.top, place.width, place.height);
     context.clip();
+    drawFound();
+    if (cursor) drawCell(cursor);
+    context.restore();
+  }
+
+  /** Draw a frame around every line that was looked for. */
+  function drawFound() {
+    const [rows, columns] = foundIn(current());
+    const w = place.width / range.nx, h = place.height / range.ny;
+    context.strokeStyle = css("mark");
+    context.lineWidth = 2;
+    for (const at of rows) {
+      const y = place.top + (at - range.y) * h;
+      context.strokeRect(place.left + 1, y, place.width - 2, Math.max(h, 2));
+    }
+    for (const at of columns) {
+      const x = place.left + (at - range.x) * w;
+      context.strokeRect(x, place.top + 1, Math.max(w, 2), place.height - 2);
+    }
+  }
+
+  /** Draw the cell below the cursor, and shade its row and column. */
+  function drawCell(cursor) {
     const w = place.width / range.nx, h = place.height / range.ny;
     const x = place.left + (cursor.column - range.x) * w;
     const y = place.top + (cursor.row - range.y) * h;
@@ -193,7 +236,6 @@ async function openView(root) {
     context.strokeStyle = css("mark");
     context.lineWidth = 2;
     context.strokeRect(x - 1, y - 1, Math.max(w, 4) + 1, Math.max(h, 4) + 1);
-    context.restore();
   }
 
   /** Draw a cursor that moved, unless everything is about to be drawn. */
@@ -201,46 +243,16 @@ async function openView(root) {
     if (!isWaiting) drawCursor();
   }
 
-  // --- describing --------------------------------------------------------------------------
-
-  /** Describe the entry below the cursor in the line below the table. */
-  function describe() {
-    if (!state.cursor) return;
-    const table = current(), {row, column} = state.cursor;
-    const parts = [row, column].map((at, mode) => {
-      const bold = document.createElement("b");
-      bold.textContent = nameOf(table, mode, at);
-      return [table.names[mode].list ? "" : `${payload.modes[mode]} `, bold];
-    });
-    const text = isBits ? describeEntry(table, row, column) : describeBlock(table, row, column);
-    readout.replaceChildren(...parts[0], " × ", ...parts[1], ": ", text);
+  /** Bring the first place of what was looked for into view; returns whether there is one. */
+  function reveal() {
+    const [rows, columns] = foundIn(current());
+    const isIn = (at, start, span) => at >= start && at + 1 <= start + span;
+    const into = (at, start, span) => (isIn(at, start, span) ? start : at - span / 2);
+    if (rows.length) range.y = into(rows[0], range.y, range.ny);
+    if (columns.length) range.x = into(columns[0], range.x, range.nx);
+    return rows.length + columns.length > 0;
   }
 
-  function describeEntry(table, row, column) {
-    const at = row * table.stride;
-    const isUnknown = table.unknown && bits.bit(table.unknown, at, column);
-    const value = isUnknown ? "unknown" : `observed ${bits.bit(table.ones, at, column)}`;
-    const by = [];
-    for (let c = 0; c < table.nComponents; c++) {
-      const hasRow = bits.bit(table.users, c * table.rowStride, row);
-      if (hasRow && bits.bit(table.codes, c * table.stride, column)) by.push(c + 1); // as on all faces
-    }
-    const covered = bits.bit(table.covered, at, column);
-    const label = by.length > 1 ? "components" : "component";
-    const rate = covered ? 1 - payload.dropped : payload.spurious;
-    const cause = by.length ? ` by ${label} ${by.join(", ")}` : "";
-    return `${value}, reconstructed as ${covered}${cause} ` +
-      `(probability of observing a one here: ${rate.toFixed(3)})`;
-  }
-
-  function describeBlock(table, row, column) {
-    const at = row * nColumns + column;
-    const share = (name) => `${Math.round((table[name][at] / 255) * 100)}%`;
-    const unknown = table.unknown ? `, ${share("unknown")} unknown` : "";
-    return `${share("ones")} ones, ${share("covered")} reconstructed, ` +
-      `${share("spurious")} spurious, ${share("dropped")} dropped${unknown}`;
-  }
-
-  return {state, nRows, nColumns, canvas, layerInputs, grouped, isWhole, layOut, redraw,
-          redrawCursor, drawCursor, drawForPrint, describe};
+  return {payload, state, nRows, nColumns, canvas, readout, layerInputs, grouped, current, isWhole,
+          layOut, redraw, redrawCursor, drawCursor, drawForPrint, reveal};
 }

@@ -10,7 +10,7 @@ from thali.bits.words import overlaps
 from thali.checks import count
 from thali.sentences import numbered
 from thali.views.aligned import components, likely, names
-from thali.views.lift import lifts, ranked
+from thali.views.lift import in_and_out, ranked
 from thali.views.order import check_mode
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ class Card(TypedDict):
     users: int  # number of rows of the first mode that have it
     columns: int  # number of rows of the second mode that belong to it
     counts: list[int]  # number of its rows in every mode
+    lift: float  # how much more frequent ones are within it than in its columns elsewhere
     top: list[list[Member]]  # for every mode its rows by probability, and then by lift
     matched: float  # share of draws that contain a matching component
     similarity: float  # mean similarity to the matching components, from 0 to 1
@@ -122,13 +123,15 @@ def cards(posterior: Posterior, n_top: int = 10) -> list[Card]:
     count("n_top", n_top)
     shown = components(posterior)
     common = overlap(posterior)
-    # A tensor's codes of one mode are large, and of no use if nothing is named.
-    of_modes = [
-        lifts(posterior.tensor, shown.factors, mode) if n_top and shown.n_components else None
-        for mode in range(len(posterior.shape))
+    if not shown.n_components:
+        return []
+    counted = [
+        in_and_out(posterior.tensor, shown.factors, mode) for mode in range(len(posterior.shape))
     ]
+    of_modes = [counts.lift for counts in counted]
+    wholes = counted[1].whole(shown.factors[1]).lift
     return [
-        _card(posterior, shown, common, component, n_top, of_modes)
+        _card(posterior, shown, common, component, n_top, of_modes, float(wholes[component]))
         for component in range(shown.n_components)
     ]
 
@@ -190,7 +193,8 @@ def _card(
     common: Overlap,
     component: int,
     n_top: int,
-    of_modes: list[NDArray[np.float64] | None],
+    of_modes: list[NDArray[np.float64]],
+    lift: float,
 ) -> Card:
     counts = [int(table[component, component]) for table in common.shared]
     return Card(
@@ -199,10 +203,9 @@ def _card(
         users=counts[0],
         columns=counts[1],
         counts=counts,
+        lift=lift,
         top=[
-            []
-            if of_mode is None
-            else _top(posterior, mode, table[:, component], of_mode[:, component], n_top)
+            _top(posterior, mode, table[:, component], of_mode[:, component], n_top)
             for mode, (table, of_mode) in enumerate(
                 zip(shown.probabilities, of_modes, strict=True)
             )

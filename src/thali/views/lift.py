@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,18 +20,45 @@ _HALF = 0.5
 """Added to counts of ones and of zeros, so that a share among few entries is not 0 or 1."""
 
 
-def lifts(tensor: PackedTensor, factors: Sequence[Factor], mode: int) -> NDArray[np.float64]:
-    """Return the lift of every row of a mode in every component, ``(n_rows, n_components)``.
+class InAndOut(NamedTuple):
+    """Counts of entries within every component and elsewhere, for every row of a mode.
+
+    All fields are arrays ``(n_rows, n_components)``, or ``(n_components,)`` for whole components.
+    """
+
+    ones: NDArray[np.float64]  # ones among the entries that the component would cover
+    known: NDArray[np.float64]  # known entries among these
+    other_ones: NDArray[np.float64]  # ones elsewhere in the row
+    other_known: NDArray[np.float64]  # known entries elsewhere in the row
+
+    @property
+    def lift(self) -> NDArray[np.float64]:
+        """How many times as frequent ones are within a component as elsewhere.
+
+        Shares are ``(ones + 1/2) / (known + 1)``, so that lifts are finite, and larger if they
+        rest on more entries.
+        """
+        inside = (self.ones + _HALF) / (self.known + 2 * _HALF)
+        outside = (self.other_ones + _HALF) / (self.other_known + 2 * _HALF)
+        return np.asarray(inside / outside, np.float64)
+
+    def whole(self, factor: Factor) -> InAndOut:
+        """Add up the rows of the mode that belong to each component.
+
+        The lift is then that of the component: the share of ones among the entries that it
+        covers, divided by the share of ones of the same columns in all other rows.
+        """
+        has = factor.dense()
+        return InAndOut(*((part * has).sum(axis=0) for part in self))
+
+
+def in_and_out(tensor: PackedTensor, factors: Sequence[Factor], mode: int) -> InAndOut:
+    """Count ones and known entries within every component and elsewhere, by row of a mode.
 
     The lift of a column is the share of ones among the rows that have the component, divided by
     the share of ones among all other rows; only known entries count. A column that everybody has
     gets a lift of about 1, one that only the users of the component have a large one. Likewise
     for the rows of any mode of a tensor, whose entries are divided by the other modes.
-
-    Notes
-    -----
-    Shares are ``(ones + 1/2) / (known + 1)``, so that lifts are finite, and larger if they rest on
-    more entries.
 
     Examples
     --------
@@ -42,8 +69,9 @@ def lifts(tensor: PackedTensor, factors: Sequence[Factor], mode: int) -> NDArray
     >>> table = np.hstack([users, np.ones((8, 1), bool)])  # the second column is in all rows
     >>> tensor = PackedTensor.from_tensor(BinaryTensor.from_any(table))
     >>> factors = Factor.from_dense(users), Factor.from_dense(np.ones((2, 1), bool))
-    >>> lifts(tensor, factors, 1).round(1).ravel().tolist()
-    [9.0, 1.0]
+    >>> counts = in_and_out(tensor, factors, 1)
+    >>> counts.lift.round(1).ravel().tolist(), counts.whole(factors[1]).lift.round(1).tolist()
+    ([9.0, 1.0], [1.9])
     """
     codes = khatri_rao(factors, mode).words
     ones, known = tensor.unfoldings[mode]
@@ -56,9 +84,7 @@ def lifts(tensor: PackedTensor, factors: Sequence[Factor], mode: int) -> NDArray
     else:
         n_inside = overlaps(known, codes).astype(np.float64)
         n_all = count_ones(known).astype(np.float64)[:, None]
-    share_inside = (inside + _HALF) / (n_inside + 2 * _HALF)
-    share_outside = (all_ones - inside + _HALF) / (n_all - n_inside + 2 * _HALF)
-    return np.asarray(share_inside / share_outside, np.float64)
+    return InAndOut(inside, n_inside, all_ones - inside, n_all - n_inside)
 
 
 def ranked(probabilities: NDArray[np.float64], lift: NDArray[np.float64]) -> NDArray[np.int64]:
