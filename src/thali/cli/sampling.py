@@ -241,12 +241,6 @@ def _refuse_impossible(
     """Raise an error if options do not go together, before anything is sampled."""
     if components is not None:
         return
-    if len(tensor.shape) > 2:
-        msg = (
-            f"a tensor of {len(tensor.shape)} modes was given without --components; the number "
-            "of components is inferred for matrices only; give --components N."
-        )
-        raise click.UsageError(msg)
     refuse_own_serial(density, schedule)
     _refuse_serial_gpu(engine, schedule)
 
