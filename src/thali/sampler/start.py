@@ -132,14 +132,15 @@ def _of_tensor(key: np.uint64, target: Target) -> Iterator[Starting]:
         yield now
     state = as_boxes(now.state, target, lines)
     if any(len(some) < n for some, n in zip(lines, target.shape, strict=True)):
-        sizes = state.factors[0].sizes()
+        sizes = np.maximum(state.factors[0].sizes(), 0.5)
         odds = np.log(sizes) - np.log(len(lines[0]) + 1.0 - sizes)
         for number in range(_PASSES):
             stream = Stream(key, np.uint64(1 + number))
             state = update_memberships(stream, state, target, odds)
             for mode in range(1, len(target.shape)):
                 state = update_mode(stream, state, target, mode)
-        state = state.take(state.factors[0].sizes() > 0)
+        if not target.model.is_finite:
+            state = state.take(state.factors[0].sizes() > 0)
     yield now._replace(state=target.recount(state), stage="")
 
 

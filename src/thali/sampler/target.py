@@ -146,7 +146,8 @@ class Target(NamedTuple):
     @property
     def is_grown(self) -> bool:
         """Whether the components that a chain starts from are grown on the data."""
-        return self.priors.buffet is not None and self.schedule.starts > 0
+        is_possible = self.priors.buffet is not None or len(self.shape) > 2
+        return is_possible and self.schedule.starts > 0
 
     @property
     def n_first(self) -> int:

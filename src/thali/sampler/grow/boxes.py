@@ -66,7 +66,7 @@ def unfolded(target: Target, lines: list[Index]) -> Target:
     known = np.broadcast_to(is_there, ones.shape) if known is None else known & is_there
     first = Unfolding(ones, np.ascontiguousarray(known))
     matrix = PackedTensor.from_unfolding((shape[0], WORD * ones.shape[1]), first)
-    model = replace(target.model, density=Beta())
+    model = replace(target.model, n_components=None, density=Beta())
     return Target(engine.load(matrix), model, model.priors(2), target.schedule)
 
 
@@ -94,25 +94,34 @@ def as_boxes(state: State, target: Target, lines: list[Index]) -> State:
             found[0].append(users[:, component])
             for mode, line in zip([*outer, inner], box, strict=True):
                 found[mode].append(line)
-    factors, densities = [], [np.array(0.0)]
+    kept = _largest(found, target.model.n_components)
+    n_components = target.model.n_components or len(kept)
+    factors, densities = [], []
     for mode, (chosen, n) in enumerate(zip(lines, target.shape, strict=True)):
-        dense = np.zeros((n, len(found[mode])), np.bool_)
-        if found[mode]:
-            dense[chosen] = np.stack(found[mode], axis=1)
+        dense = np.zeros((n, n_components), np.bool_)
+        for component, which in enumerate(kept):
+            dense[chosen, component] = found[mode][which]
         factors.append(Factor.from_dense(dense))
-        if mode:
-            share = (dense[chosen].sum() + 1.0) / (dense[chosen].size + 4.0)
-            densities.append(_fixed_or(target, mode, share))
+        share = (dense[chosen].sum() + 1.0) / (dense[chosen].size + 4.0)
+        densities.append(_fixed_or(target, mode, share))
     return state._replace(
         factors=tuple(factors), densities=tuple(densities), sweep=0, covered=(0, 0)
     )
 
 
+def _largest(found: list[Lines], n_components: int | None) -> list[int]:
+    """Return which boxes to keep: all, or the largest if the number of components is given."""
+    sizes = np.prod([[line.sum() for line in of_mode] for of_mode in found], axis=0)
+    return np.argsort(-sizes, kind="stable")[:n_components].tolist() if len(sizes) else []
+
+
 def _fixed_or(target: Target, mode: int, share: float) -> NDArray[np.float64]:
     """Return the density of a mode: as given, or the share of ones if it is learned."""
     prior = target.priors.densities[mode]
-    assert prior is not None
-    return np.array(share) if isinstance(prior, Beta) else prior.initial(0)
+    if prior is None:  # the mode has the buffet
+        return np.array(0.0)
+    n_components = target.model.n_components or 0
+    return np.array(share) if isinstance(prior, Beta) else prior.initial(n_components)
 
 
 def find_boxes(code: NDArray[np.bool_]) -> Iterator[Lines]:
