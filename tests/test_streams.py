@@ -141,6 +141,7 @@ INDICES = {
     sites.OwnComponentIndex: {},
     sites.ToggleIndex: {"DECISION": 3},
     sites.SeededIndex: {"DECISION": 3},
+    sites.BoxIndex: {"DECISION": 3},
     sites.LevelIndex: {},
 }
 """How many numbers those indices stand for that stand for several."""

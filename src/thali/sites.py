@@ -82,6 +82,13 @@ class Site(IntEnum):
     SEEDED_ROWS = 55
     SEEDED_CODES = 56
 
+    BOX = 57  # tensors, birth or death around a seed entry: proposal and acceptance
+    BOX_ROWS = 58  # by mode: the lines of the component
+    BOX_CODES = 59
+    OWN_BOX = 60  # the same three uses for a component of a single row
+    OWN_BOX_ROWS = 61
+    OWN_BOX_CODES = 62
+
 
 class BirthDeathIndex(IntEnum):
     """Indices at ``Site.BIRTH_DEATH``, for every row."""
@@ -186,6 +193,16 @@ class SeededIndex(IntEnum):
     VICTIM = 3  # death
     DENSITY = 4
     DECISION = 5  # three numbers: a block of columns, the decision by it, and by all columns
+
+
+class BoxIndex(IntEnum):
+    """Indices at ``Site.BOX`` and ``Site.OWN_BOX``."""
+
+    IS_BIRTH = 0
+    ROW = 1  # row of the seed
+    ENTRY = 2  # which entry of this row is the seed
+    VICTIM = 3  # death
+    DECISION = 4  # three numbers: a block of lines, the decision by it, and by all lines
 
 
 class LevelIndex(IntEnum):

@@ -91,11 +91,6 @@ WRONG_USAGE = [
     ("fit notes.text --out new", "or give --kind KIND."),
     ("fit empty.csv --out new", "empty.csv: it is empty; check that it was written."),
     ("fit notes.text --out new", "files ending in '.text' were not expected"),
-    (
-        "fit tensor.npy --out new",
-        "a tensor of 3 modes was given without --components; the number of components is inferred "
-        "for matrices only; give --components N",
-    ),
     ("fit table.csv --out kept.run", "is never overwritten; if it is a run, `thali resume "),
     ("fit table.csv --out table.csv", "table.csv exists already and is never overwritten"),
     ("fit table.csv --out table.csv/new", "could not be made (Not a directory)"),

@@ -180,9 +180,10 @@ def test_buffet_with_more_components_than_a_word(kind, engine):
         ((120, 90), Model(alpha=BROAD, density=PerComponent(1.0, 2.0, n_values=4))),
         ((90, 70), Model(3, noise="effects")), ((300, 90), Model(noise=Effects(jumps=True))),
         ((120, 90), Model(noise="effects", density=PerComponent(1.0, 2.0, n_values=4))),
+        ((40, 12, 70), Model(alpha=BROAD)),
     ],
     ids=["finite", "buffet", "many rows", "own densities", "finite, effects", "buffet, effects",
-         "own densities, effects"],
+         "own densities, effects", "tensor"],
 )  # fmt: skip
 def test_chain_does_not_depend_on_the_engine(shape, model, has_unknown, engine):
     """Many sweeps with all moves: the GPU engine draws what the CPU engine draws."""
@@ -211,13 +212,17 @@ def noise_of(state):
 
 @pytest.mark.parametrize(
     ("model", "kind"),
-    [(Model(6), "parallel"), (Model(alpha=BROAD), "parallel"), (Model(alpha=BROAD), "serial")],
-    ids=["finite", "parallel", "serial"],
-)
+    [
+        (Model(6), "parallel"), (Model(alpha=BROAD), "parallel"), (Model(alpha=BROAD), "serial"),
+        (Model(alpha=BROAD), "tensor"),
+    ],
+    ids=["finite", "parallel", "serial", "tensor"],
+)  # fmt: skip
 def test_chain_does_not_depend_on_threads_forms_or_interruptions(model, kind, monkeypatch):
     """Six sweeps are three and three, on any number of threads and in either form."""
     monkeypatch.setattr("thali.engines.host._MIN_WORK", 0)
-    values, _, _ = make((300, 90), 4, seed=9, has_unknown=False)
+    shape, kind = ((60, 9, 40), "parallel") if kind == "tensor" else ((300, 90), kind)
+    values, _, _ = make(shape, 4, seed=9, has_unknown=False)
     key = chain_key(11)
     schedule = Schedule(kind, warmup=3, hold=2)
     whole = Target.prepare(values, model, schedule, CpuEngine(1, "horizontal"))
@@ -235,8 +240,12 @@ def test_chain_does_not_depend_on_threads_forms_or_interruptions(model, kind, mo
 
 def test_covered_counts_follow_the_factors():
     """The counts carried along equal those counted from the data, sweep after sweep."""
-    values, known, _ = make((600, 40), 4, seed=4, has_unknown=True)
-    for model in (Model(5), Model(alpha=BROAD)):
+    for shape, model in (
+        ((600, 40), Model(5)),
+        ((600, 40), Model(alpha=BROAD)),
+        ((60, 9, 20), Model(alpha=BROAD)),
+    ):
+        values, known, _ = make(shape, 4, seed=4, has_unknown=True)
         target = Target.prepare(as_input(values, known), model, Schedule(warmup=5))
         for state, _ in chain(chain_key(2), target, 8):
             assert target.recount(state).covered == state.covered

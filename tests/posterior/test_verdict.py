@@ -8,10 +8,16 @@ import numpy as np
 import pytest
 from scipy.stats import f
 
+from thali.bits import Factor, PackedTensor
 from thali.cli.messages import CommandFace
-from thali.posterior import verdict
+from thali.data import BinaryTensor
+from thali.model import Model, Noise
+from thali.posterior import Posterior, verdict
 from thali.posterior.diagnostics import MAX_R_HAT, MIN_ESS_PER_CHAIN, diagnose
 from thali.posterior.verdict import Disagreement, TooCorrelated, TooFewDraws
+from thali.sampler import Schedule, State
+from thali.trace import Draw, MemoryStore, Settings
+from thali.trace.run import Names
 
 CHAINS, DRAWS, WARMUP = 4, 200, 100
 
@@ -219,3 +225,31 @@ def test_independent_draws_are_hardly_ever_flagged():
     chance = f.sf(1 + (MAX_R_HAT**2 - 1) * DRAWS / 2, 7, 8 * (DRAWS // 2 - 1))
     assert chance * 200 * 7 * 2 < 1e-8
     assert [seed for seed in range(200) if judge(good(seed)) is not None] == []
+
+
+@pytest.mark.parametrize("is_lost", [(True, False), (True, True), (False, False)])
+def test_chains_whose_components_cover_nothing(is_lost):
+    """They are named, whatever R-hat says; a chain that covers something is not."""
+    tensor = BinaryTensor.from_any(np.ones((3, 4, 5), bool))
+    settings = Settings(tensor.shape, Model(1), Schedule(), 1, 2, 30)
+    chains = []
+    for lost in is_lost:
+        store = MemoryStore(settings)
+        lines = tuple(np.full((n, 1), not lost or mode) for mode, n in enumerate(tensor.shape))
+        factors = tuple(Factor.from_dense(line.astype(bool)) for line in lines)
+        covered = (0, 0) if lost else (60, 0)
+        for sweep in range(30):
+            densities = tuple(np.array(0.5) for _ in factors)
+            state = State(factors, Noise(0.1, 0.1), 0.0, densities, covered, sweep)
+            store.draws.append(Draw(state, -10.0, -5.0))
+        chains.append(store)
+    names = Names(tensor.mode_names, tensor.row_names)
+    posterior = Posterior(settings, PackedTensor.from_tensor(tensor), names, chains)
+    found = posterior.verdict()
+    numbers = [number for number, lost in enumerate(is_lost, 1) if lost]
+    if not numbers:
+        assert found is None
+        return
+    assert found.plain()["kind"] == "empty"
+    assert found.plain()["chains"] == numbers
+    assert str(found).startswith("In chains 1 and 2," if len(numbers) > 1 else "In chain 1,")

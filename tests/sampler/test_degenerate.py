@@ -107,12 +107,17 @@ def test_bad_schedule(settings, message):
         Schedule(**settings)
 
 
-def test_buffet_on_a_tensor_names_the_reason():
-    """Births on tensors have no closed form: not implemented, said plainly."""
-    with pytest.raises(
-        NotImplementedError, match=r"3 modes with an inferred number.*n_components"
-    ):
-        Target.prepare(np.zeros((2, 3, 4), int))
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"schedule": "serial"}, "use schedule='parallel'"),
+        ({"model": Model(density=PerComponent())}, "one density per mode"),
+    ],
+)
+def test_what_a_tensor_cannot_have_yet(given, message):
+    """With an inferred number of components: rows in blocks, and one density per mode."""
+    with pytest.raises(NotImplementedError, match=message):
+        Target.prepare(np.eye(3)[None] == 1, **given)
 
 
 def test_own_densities_in_series_name_the_alternative():

@@ -19,6 +19,7 @@ CHAINS = {
     "parallel": ((40, 70), Model(alpha=BROAD), "parallel"),
     "serial": ((40, 70), Model(alpha=BROAD), "serial"),
     "serial-integrated": ((40, 70), Model(alpha=BROAD), "serial-integrated"),
+    "tensor": ((12, 9, 70), Model(alpha=BROAD), "parallel"),
     "own densities": ((40, 70), Model(alpha=BROAD, density=PerComponent()), "parallel"),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -71,6 +72,11 @@ def khatri_rao(factors: Sequence[Factor], skip: int) -> Factor:
     """
     if len(factors) == 2:
         return factors[1 - skip]
+    return _combine(tuple(factors), skip)
+
+
+@lru_cache(maxsize=6)  # tries of moves that are rejected ask for the same codes again
+def _combine(factors: tuple[Factor, ...], skip: int) -> Factor:
     shape = [factor.n_rows for factor in factors]
     inner = factors[inner_mode(shape, skip)].words
     outer = np.ones((inner.shape[0], 1), np.bool_)

@@ -22,7 +22,6 @@ from thali.sentences import n_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from thali.data import BinaryTensor
     from thali.posterior import Posterior
 
 _THREADS = click.option(
@@ -185,7 +184,7 @@ def fit(
         data, binarize=binarize, missing=missing, transpose=transpose, sep=sep, array=array,
         sheet=sheet, layer=layer, kind=kind, threads=settings["threads"],
     )  # fmt: skip
-    _refuse_impossible(tensor, components, **settings)
+    _refuse_impossible(components, **settings)
     size = " x ".join(map(str, tensor.shape))
     known = f"{tensor.n_known} known, {tensor.n_ones} of them one"
     chains = n_of(settings["chains"], "chain")
@@ -230,7 +229,6 @@ def resume(run: Path, *, quiet: bool, **settings: Any) -> None:
 
 
 def _refuse_impossible(
-    tensor: BinaryTensor,
     components: int | None,
     *,
     schedule: str,
@@ -241,12 +239,6 @@ def _refuse_impossible(
     """Raise an error if options do not go together, before anything is sampled."""
     if components is not None:
         return
-    if len(tensor.shape) > 2:
-        msg = (
-            f"a tensor of {len(tensor.shape)} modes was given without --components; the number "
-            "of components is inferred for matrices only; give --components N."
-        )
-        raise click.UsageError(msg)
     refuse_own_serial(density, schedule)
     _refuse_serial_gpu(engine, schedule)
 

@@ -66,12 +66,15 @@ def same_rows(posterior: Posterior) -> float | None:
     """Return the mean number of components that have the rows, two or more, of another.
 
     None if every component has a density of its own, or if the number of components was given, so
-    that some may have the same rows because there are more than the data need.
+    that some may have the same rows because there are more than the data need; and for tensors,
+    where two boxes of the same rows are not one.
     """
     model = posterior.settings.model
     given = model.density
-    if model.is_finite or any(
-        isinstance(part, PerComponent) for part in np.atleast_1d(np.array(given, object))
+    if (
+        len(posterior.shape) > 2
+        or model.is_finite
+        or any(isinstance(part, PerComponent) for part in np.atleast_1d(np.array(given, object)))
     ):
         return None
     numbers = []

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from thali.posterior.draws import Draws
 from thali.sentences import numbered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    import numpy as np
     import pandas as pd
     from numpy.typing import NDArray
 
@@ -115,8 +116,13 @@ class Trust(Draws):
 
     def _judged(self, table: pd.DataFrame) -> Verdict | None:
         """Return the verdict, given what :meth:`summary` returned."""
-        from thali.posterior.verdict import judge  # noqa: PLC0415
+        from thali.posterior.verdict import Empty, judge  # noqa: PLC0415
 
+        has_cover = self.covered.any(axis=(1, 2))
+        is_empty = ~has_cover & (self.n_components > 0).all(axis=1) & (self.n_draws > 0)
+        if is_empty.any():
+            which = tuple(numbered(self.chain_indices[i]) for i in np.flatnonzero(is_empty))
+            return Empty(self.n_chains, self.n_draws, which)
         is_part = self.n_chains < self.settings.chains
         return judge(
             table,

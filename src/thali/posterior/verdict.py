@@ -97,6 +97,39 @@ class TooFewDraws(Verdict):
 
 
 @dataclass(frozen=True)
+class Empty(Verdict):
+    """Some chains have components, and none of them covers an entry in any draw.
+
+    Parameters
+    ----------
+    n_chains, n_draws
+        Number of chains, and of draws per chain.
+    chains
+        Numbers of these chains, as users count them.
+    """
+
+    kind = "empty"
+    chains: tuple[int, ...]
+
+    @property
+    def advised_draws(self) -> None:
+        """More draws are not advised."""
+
+    def plain(self) -> dict[str, Any]:
+        """Return the same as every verdict, and the chains."""
+        return super().plain() | {"chains": list(self.chains)}
+
+    def sentence(self, face: Face = PYTHON, words: Mapping[str, str] | None = None) -> str:  # noqa: ARG002
+        """Explain what is wrong and what to do, in the same words on every face."""
+        which = f"chain{'s' * (len(self.chains) > 1)} {listed([str(c) for c in self.chains])}"
+        return (
+            f"In {which}, no component covers any entry: the factors explain nothing. Either the "
+            "data have no such components, or the chain lost them; let the number of components "
+            "be inferred, or try another seed."
+        )
+
+
+@dataclass(frozen=True)
 class Disagreement(Verdict):
     """Chains differ from each other, or change over time, by more than chance.
 

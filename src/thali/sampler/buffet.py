@@ -57,10 +57,14 @@ def sweep_blocks(stream: Stream, state: State, target: Target) -> State:
     inside the block, stay as they are.
     """
     n_rows = target.shape[0]
-    (prior,) = target.priors.densities[1:]
-    tables = None if isinstance(prior, PerComponent) else _tables(state, target)
     # The partition must not depend on the state.
     blocks = target.engine.partition(stream, min(target.schedule.blocks, n_rows))
+    if len(target.shape) > 2:
+        for number, rows in enumerate(blocks):
+            state = _update_shared(stream, state, target, number, rows)
+        return state
+    (prior,) = target.priors.densities[1:]
+    tables = None if isinstance(prior, PerComponent) else _tables(state, target)
     if tables is not None:
         done = target.engine.scan_blocks(stream, blocks, state.factors, tables)
         if done is not None:
@@ -83,6 +87,22 @@ def _update_integrated(
     job = _work_order(stream, state, number, rows, block, tables.weights)
     users, births = target.engine.update_with_births(job, state.factors[0], tables)
     return _with_births(state.with_factor(0, users), births), births.covered
+
+
+def _update_shared(stream: Stream, state: State, target: Target, number: int, rows: Any) -> State:
+    """Update the entries of components with a user outside the block, and hold all others.
+
+    The codes of a tensor's components cannot be summed out; components are born and die by moves
+    (:mod:`thali.sampler.moves.boxes`).
+    """
+    if state.n_components == 0:
+        return state
+    state, block = _ordered(stream, state, target, number, rows, is_integrated=False)
+    job = _work_order(stream, state, number, rows, block, state.noise.weights().fixed())
+    users, gained = target.engine.update(job, state.factors[0])
+    tp, fp = state.covered
+    covered = tp + gained[0], fp + gained[1]
+    return state.with_factor(0, users)._replace(covered=covered)
 
 
 def _update_with_own_densities(

@@ -21,12 +21,13 @@ import numpy as np
 
 from thali.bits import Factor
 from thali.model import Effects, Levels
+from thali.sampler.grow.boxes import as_boxes, choose_lines, unfolded
 from thali.sampler.grow.growth import Growth
 from thali.sampler.grow.search import grow, improve, is_same, judged, pool
 from thali.sampler.grow.sides import log_evidence
 from thali.sampler.grow.trial import Trial, Tried, choose, hide, on_trial, rates_alone
 from thali.sampler.levels import draw_levels
-from thali.sampler.step import update_memberships
+from thali.sampler.step import update_memberships, update_mode
 from thali.sites import Site
 from thali.streams import Stream, start_key
 
@@ -103,6 +104,9 @@ def start(key: np.uint64, target: Target) -> Iterator[Starting]:
     """
     if not target.is_grown:
         return
+    if len(target.shape) > 2:
+        yield from _of_tensor(start_key(key), target)
+        return
     n_rows, n_first, rows = target.shape[0], target.n_first, None
     own = start_key(key)
     if n_first < n_rows:
@@ -119,6 +123,25 @@ def start(key: np.uint64, target: Target) -> Iterator[Starting]:
         return
     for whole in _for_all(own, state, target):
         yield now._replace(state=whole, stage="all rows")
+
+
+def _of_tensor(key: np.uint64, target: Target) -> Iterator[Starting]:
+    """Grow components of the matrix to which a tensor unfolds, and take their codes apart."""
+    lines = choose_lines(Stream(key, np.uint64(0)), target.shape)
+    for now in _search(key, unfolded(target, lines)):
+        yield now
+    state = as_boxes(now.state, target, lines)
+    if any(len(some) < n for some, n in zip(lines, target.shape, strict=True)):
+        sizes = np.maximum(state.factors[0].sizes(), 0.5)
+        odds = np.log(sizes) - np.log(len(lines[0]) + 1.0 - sizes)
+        for number in range(_PASSES):
+            stream = Stream(key, np.uint64(1 + number))
+            state = update_memberships(stream, state, target, odds)
+            for mode in range(1, len(target.shape)):
+                state = update_mode(stream, state, target, mode)
+        if not target.model.is_finite:
+            state = state.take(state.factors[0].sizes() > 0)
+    yield now._replace(state=target.recount(state), stage="")
 
 
 def _search(key: np.uint64, host: Target) -> Iterator[Starting]:

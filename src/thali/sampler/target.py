@@ -82,17 +82,24 @@ class Target(NamedTuple):
             tensor = PackedTensor.from_tensor(labelled, threads)
         arity = len(tensor.shape)
         priors = model.priors(arity)
-        if not model.is_finite and arity > 2:
-            msg = (
-                f"a tensor of {arity} modes with an inferred number of components was given; "
-                "this is implemented for matrices only, because births have no closed form "
-                "beyond; give n_components, or unfold the tensor to a matrix."
-            )
-            raise NotImplementedError(msg)
         if isinstance(priors.noise, Effects) and arity > 2:
             msg = (
                 f"a tensor of {arity} modes with row and column effects was given; they are "
                 "implemented for matrices only; choose another noise, or unfold the tensor."
+            )
+            raise NotImplementedError(msg)
+        is_buffet = not model.is_finite and arity > 2
+        if is_buffet and schedule.kind != "parallel":
+            msg = (
+                f"schedule={schedule.kind!r} was given for a tensor of {arity} modes; its rows "
+                "are updated in blocks only; use schedule='parallel'."
+            )
+            raise NotImplementedError(msg)
+        if is_buffet and any(isinstance(prior, PerComponent) for prior in priors.densities):
+            msg = (
+                f"a density per component was given for a tensor of {arity} modes whose number "
+                "of components is inferred; this is implemented for matrices only; choose one "
+                "density per mode."
             )
             raise NotImplementedError(msg)
         is_serial = not model.is_finite and schedule.kind != "parallel"
@@ -139,7 +146,8 @@ class Target(NamedTuple):
     @property
     def is_grown(self) -> bool:
         """Whether the components that a chain starts from are grown on the data."""
-        return self.priors.buffet is not None and self.schedule.starts > 0
+        is_possible = self.priors.buffet is not None or len(self.shape) > 2
+        return is_possible and self.schedule.starts > 0
 
     @property
     def n_first(self) -> int:

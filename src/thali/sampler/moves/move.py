@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
+from thali.bits import khatri_rao
+from thali.bits.codes import inner_mode
 from thali.engines.base import Cover
 from thali.model import PerComponent
 from thali.model.marginals import Marginal
@@ -83,16 +85,18 @@ class SumOut(Move):
         depend on the state.
         """
         stream, number, state, target = attempt
-        users, codes = state.factors
+        mode = summed_mode(target.shape)
+        codes = state.factors[mode]
         n_columns = codes.n_rows
         weights = state.noise.rounded_weights()
         is_rest = np.ones(state.n_components, np.bool_)
         is_rest[proposal.concerned] = False
-        cover = Cover(users, codes, is_rest)  # with the roles of rows and columns exchanged
+        # With the roles of rows and columns exchanged.
+        cover = Cover(khatri_rao(state.factors, mode), codes, is_rest)
         old, new = self._densities(attempt, proposal)
 
         def marginals(start: int, stop: int) -> tuple[Marginal, Marginal]:
-            gains = gains_by_set(target, weights, 1, (start, stop), cover, proposal.classes)
+            gains = gains_by_set(target, weights, mode, (start, stop), cover, proposal.classes)
             return Marginal(gains, proposal.before, old), Marginal(gains, proposal.after, new)
 
         to_block, by_block, by_all = proposal.uniforms
@@ -107,7 +111,7 @@ class SumOut(Move):
         if not log(by_all) < proposal.log_ratio + after.gain(before) - part:
             return None
         bits = after.draw(stream.uniforms(self.codes, n_columns, row=int(number)))
-        lines = (*proposal.lines, bits)
+        lines = (*proposal.lines[:mode], bits, *proposal.lines[mode:])
         if len(old) == len(new):
             return state.put(proposal.concerned, lines)
         return state.take(is_rest).append(lines, new)
@@ -120,8 +124,8 @@ class SumOut(Move):
         Components that stay come first and keep their densities. The density of a new component
         is drawn from its prior (a grid of equal weights), which therefore cancels.
         """
-        stream, number, state, _ = attempt
-        (density,) = state.densities[1:]
+        stream, number, state, target = attempt
+        density = state.densities[summed_mode(target.shape)]
         n_before, n_after = len(proposal.before), len(proposal.after)
         if density.ndim == 0:
             common = float(density)
@@ -133,6 +137,11 @@ class SumOut(Move):
         site, index = self.density
         uniform = stream.uniforms(site, index + 1, row=int(number))[index]
         return old, np.append(old, new_density(attempt, uniform))
+
+
+def summed_mode(shape: tuple[int, ...]) -> int:
+    """Return the mode whose lines are summed out: the columns, or the longest mode beside rows."""
+    return inner_mode(shape, 0)
 
 
 @lru_cache(maxsize=64)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thali.sampler.moves.anchored import ANCHORED
+from thali.sampler.moves.boxes import BOX, OWN_BOX
 from thali.sampler.moves.compound import COMPOUND
 from thali.sampler.moves.exchange import EXCHANGE
 from thali.sampler.moves.guided import GUIDED
@@ -14,6 +15,7 @@ from thali.sampler.moves.move import Attempt
 from thali.sampler.moves.own_component import OWN_COMPONENT
 from thali.sampler.moves.residual import REPLACEMENT, RESIDUAL
 from thali.sampler.moves.seeded import SEEDED
+from thali.sampler.moves.split_boxes import SPLIT_BOXES
 from thali.sampler.moves.split_merge import SPLIT_MERGE
 from thali.sampler.moves.toggle import TOGGLE
 from thali.sampler.schedule import MOVES
@@ -46,10 +48,14 @@ FINITE: dict[str, Move] = {move.name: move for move in (EXCHANGE, REPLACEMENT, T
 """Moves for a fixed number of components."""
 
 
+TENSORS: dict[str, Move] = {move.name: move for move in (SPLIT_BOXES, OWN_BOX, BOX)}
+"""Moves for an inferred number of components of a tensor, by which they are born and die."""
+
+
 def moves_of(state: State, target: Target) -> dict[str, Move]:
     """Return the moves that are possible for this model."""
-    if len(state.factors) > 2:  # the codes of tensors cannot be summed out column by column
-        return {}
+    if len(state.factors) > 2:
+        return {} if target.priors.buffet is None else TENSORS
     if target.priors.buffet is None:
         return FINITE
     if any(

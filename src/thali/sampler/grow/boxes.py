@@ -1,0 +1,179 @@
+"""Components of a tensor, from those that are grown on its unfolding to a matrix.
+
+Unfolded along its rows, a tensor is a matrix whose columns are the combinations of lines of all
+other modes. A component of the tensor is one of the matrix, with the same users, whose code is a
+box. So components are grown as for a matrix, and their codes are then taken apart into boxes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import reduce
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from thali.bits import Factor, PackedTensor, Unfolding
+from thali.bits.codes import inner_mode, outer_modes
+from thali.bits.tensor import unfold_back
+from thali.bits.words import WORD, pack
+from thali.model import Beta
+from thali.sampler.target import Target
+from thali.sites import Site, site_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from thali.bits import Index, Words
+    from thali.sampler.state import State
+    from thali.streams import Stream
+
+    Lines = list[NDArray[np.bool_]]
+
+_LARGE = 1 << 22
+"""Entries on which components are grown at most: of a larger tensor, some lines of each mode."""
+
+_SMALLEST = 0.1
+"""Share of the entries of a code that a further box must have."""
+
+_MOST, _ROUNDS = 4, 10
+"""How many boxes a code is taken apart into at most, and how often each of them is improved."""
+
+
+def choose_lines(stream: Stream, shape: tuple[int, ...]) -> list[Index]:
+    """Choose the lines of every mode on which components are grown: all of them, if possible."""
+    share = min(1.0, (_LARGE / prod(shape)) ** (1.0 / len(shape)))
+    lines = []
+    for mode, n in enumerate(shape):
+        n_chosen = n if share == 1.0 else max(min(n, WORD), int(share * n))
+        order = stream.permutation(site_of(Site.FIRST_ROWS, mode), n)
+        lines.append(np.sort(order[:n_chosen]))
+    return lines
+
+
+def unfolded(target: Target, lines: list[Index]) -> Target:
+    """Return a target like another whose data are some lines of a tensor, as a matrix."""
+    engine = target.on_host(lines[0]).engine
+    ones, known = engine.tensor.unfoldings[0]  # type: ignore[attr-defined]
+    shape = tuple(map(len, lines))
+    if shape != target.shape:
+        ones, known = (_chosen(part, target.shape, lines) for part in (ones, known))
+    inner = shape[inner_mode(shape, 0)]
+    is_there = np.tile(pack(np.ones((1, inner), np.bool_))[0], prod(shape) // shape[0] // inner)
+    known = np.broadcast_to(is_there, ones.shape) if known is None else known & is_there
+    first = Unfolding(ones, np.ascontiguousarray(known))
+    matrix = PackedTensor.from_unfolding((shape[0], WORD * ones.shape[1]), first)
+    model = replace(target.model, n_components=None, density=Beta())
+    return Target(engine.load(matrix), model, model.priors(2), target.schedule)
+
+
+def _chosen(words: Words | None, shape: tuple[int, ...], lines: list[Index]) -> Words | None:
+    """Return some lines of the modes beside rows, packed as an unfolding."""
+    if words is None:
+        return None
+    dense = unfold_back(words, (len(words), *shape[1:]))
+    dense = dense[np.ix_(np.arange(len(words)), *lines[1:])]
+    inner, outer = inner_mode(dense.shape, 0), outer_modes(dense.shape, 0)
+    packed: Words = pack(dense.transpose(0, *outer, inner)).reshape(len(words), -1)
+    return packed
+
+
+def as_boxes(state: State, target: Target, lines: list[Index]) -> State:
+    """Return a state of a tensor, given one of the matrix that some of its lines make."""
+    shape = tuple(map(len, lines))
+    outer, inner = outer_modes(shape, 0), inner_mode(shape, 0)
+    users = state.factors[0].dense()
+    width = -(-shape[inner] // WORD) * WORD
+    codes = state.factors[1].dense().T.reshape(-1, *(shape[mode] for mode in outer), width)
+    found: list[Lines] = [[] for _ in shape]
+    for component, code in enumerate(codes):
+        for box in find_boxes(code[..., : shape[inner]]):
+            found[0].append(users[:, component])
+            for mode, line in zip([*outer, inner], box, strict=True):
+                found[mode].append(line)
+    kept = _largest(found, target.model.n_components)
+    n_components = target.model.n_components or len(kept)
+    factors, densities = [], []
+    for mode, (chosen, n) in enumerate(zip(lines, target.shape, strict=True)):
+        dense = np.zeros((n, n_components), np.bool_)
+        for component, which in enumerate(kept):
+            dense[chosen, component] = found[mode][which]
+        factors.append(Factor.from_dense(dense))
+        share = (dense[chosen].sum() + 1.0) / (dense[chosen].size + 4.0)
+        densities.append(_fixed_or(target, mode, share))
+    return state._replace(
+        factors=tuple(factors), densities=tuple(densities), sweep=0, covered=(0, 0)
+    )
+
+
+def _largest(found: list[Lines], n_components: int | None) -> list[int]:
+    """Return which boxes to keep: all, or the largest if the number of components is given."""
+    sizes = np.prod([[line.sum() for line in of_mode] for of_mode in found], axis=0)
+    return np.argsort(-sizes, kind="stable")[:n_components].tolist() if len(sizes) else []
+
+
+def _fixed_or(target: Target, mode: int, share: float) -> NDArray[np.float64]:
+    """Return the density of a mode: as given, or the share of ones if it is learned."""
+    prior = target.priors.densities[mode]
+    if prior is None:  # the mode has the buffet
+        return np.array(0.0)
+    n_components = target.model.n_components or 0
+    return np.array(share) if isinstance(prior, Beta) else prior.initial(n_components)
+
+
+def find_boxes(code: NDArray[np.bool_]) -> Iterator[Lines]:
+    """Take a set of entries apart into boxes, the clearest first; yield their lines by mode.
+
+    Examples
+    --------
+    >>> code = np.zeros((4, 5), bool)
+    >>> code[:2, :3] = code[2:, 2:] = True
+    >>> for rows, columns in find_boxes(code):
+    ...     print(np.flatnonzero(rows), np.flatnonzero(columns))
+    [0 1] [0 1 2]
+    [2 3] [2 3 4]
+    """
+    n_all = int(code.sum())
+    value = np.where(code, 1.0, -1.0)
+    for _ in range(_MOST):
+        left = value > 0.0
+        if left.sum() <= _SMALLEST * n_all:
+            return
+        lines = _grow_box(value, _centre(left))
+        box = reduce(np.logical_and.outer, lines)
+        if (left & box).sum() <= _SMALLEST * n_all:
+            return
+        yield lines
+        value[box & left] = 0.0  # entries that are explained count neither for nor against others
+
+
+def _centre(left: NDArray[np.bool_]) -> tuple[int, ...]:
+    """Return an entry whose lines have many others."""
+    seed: list[int] = []
+    for _ in range(left.ndim):
+        counts = left.sum(axis=tuple(range(1, left.ndim)))
+        seed.append(int(counts.argmax()))
+        left = left[seed[-1]]
+    return tuple(seed)
+
+
+def _grow_box(value: NDArray[np.float64], seed: tuple[int, ...]) -> Lines:
+    """Improve the lines of one mode after another, beginning with those that cross a seed."""
+    lines: Lines = []
+    for mode in range(value.ndim):
+        cross = value[tuple(slice(None) if m == mode else at for m, at in enumerate(seed))]
+        lines.append(cross > 0.0)
+    for _ in range(_ROUNDS):
+        before = [line.copy() for line in lines]
+        for mode in range(value.ndim):
+            gain = value
+            for other in reversed(range(value.ndim)):
+                if other != mode:
+                    gain = np.tensordot(gain, lines[other].astype(float), axes=(other, 0))
+            lines[mode] = gain > 0.0
+        if all(np.array_equal(a, b) for a, b in zip(before, lines, strict=True)):
+            break
+    return lines
