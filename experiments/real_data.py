@@ -164,9 +164,9 @@ of a table drawn from the fitted rates of rows and columns, which has none.
 
 Chains agree on **{n_agree} of {len(tables)}** tables. thali predicts better than rows and columns
 on **{better["rows and columns"]}**, than the best low-rank logistic model on
-**{better["low rank"]}**, than NMF of like rank on {better["NMF"]}, and than two error rates on
+**{better["low rank"]}**, than NMF of similar rank on {better["NMF"]}, and than two error rates on
 {better["two rates"]}. No component is found in **{n_none} of {len(nulls)}** nulls. The point
-estimate is worse than all zeros on {n_worse} tables.
+estimate has more errors than a table of zeros on {n_worse} tables.
 
 {table(head, rows)}"""
 

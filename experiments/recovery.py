@@ -279,9 +279,9 @@ def write(chosen, runs, failures, unidentifiable):
         chosen.out.with_suffix(".md"),
         f"""# Is the true number of components found?
 
-Data of {SHAPE[0]} by {SHAPE[1]} entries, half of them ones before bit flips; {chosen.seeds} data
-sets for every number of components and share of flips; one chain of {WARMUP + DRAWS} sweeps, the
-first {WARMUP} of which do not count: the experiment of section 3.1 of Rukat & Yau (2018).
+This is the experiment of section 3.1 of Rukat & Yau (2018): {SHAPE[0]} by {SHAPE[1]} entries, half of
+them ones before bit flips; {chosen.seeds} data sets for every number of components and share of flips;
+one chain of {WARMUP + DRAWS} sweeps, of which the first {WARMUP} are warm-up.
 *As printed* is their Algorithm 1 with its mistakes; *without moves* samples the right posterior,
 row by row and bit by bit (`serial-integrated`); *thali* is `thali.sample` with
 `noise="{chosen.noise}"`, which learns {NOISES[chosen.noise]} and the density of the codes, and
