@@ -355,17 +355,20 @@ tables below hold these cells as others have processed them, or other cells.
 
 How to read the tables:
 
-- *ARI* and *NMI* compare the types with Ward's clusters; there are as many clusters as types. *Neighbours*
-  is the share of cells most of whose {n} nearest cells are of the same type. The methods that we
-  compare with treat unknown entries as zeros.
+- *ARI* and *NMI* compare the types with Ward's clusters; there are as many clusters as types.
+  *Neighbours* is the share of cells most of whose {n} nearest cells are of the same type. The
+  methods that we compare with treat unknown entries as zeros.
 - A component of a single cell says that this cell is unlike the others. Pictures, scores and
   lists have the components that at least two cells have in a typical draw.
-- *Matched* is the share of draws that have the component, and *similarity* how similar it is there.
-- *Depth*: if one of two cells of a type has the component and the other does not, how often is it the
-  one with more reads? A value of 0.5 says that the component has nothing to do with depth; near 0 or 1,
-  depth may be all that it explains. It is empty for fewer than {pairs} pairs.
+- *Matched* is the share of draws that have the component, and *similarity* how similar it is
+  there.
+- *Depth*: if one of two cells of a type has the component and the other does not, how often is
+  it the one with more reads? A value of 0.5 says that the component has nothing to do with
+  depth; near 0 or 1, depth may be all that it explains. It is empty for fewer than {pairs}
+  pairs.
 - *Genes that set it apart* are in the component with probability above {sure} and in the fewest
-  other components; among those, the genes that are detected more often in its cells than elsewhere.
+  other components; among those, the genes that are detected more often in its cells than
+  elsewhere.
 """
 
 
