@@ -44,7 +44,7 @@ def _fingerprint() -> str:
     """Return a digest of all that cells can depend on beside their own text."""
     digest = hashlib.sha256()
     examples = (path for path in (ROOT / "examples").iterdir() if path.is_file())
-    for path in sorted([*SOURCE.rglob("*.py"), *examples]):
+    for path in sorted([*SOURCE.rglob("*.py"), DOCS / "gallery_card.py", *examples]):
         digest.update(path.relative_to(ROOT).as_posix().encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 
