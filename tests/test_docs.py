@@ -213,7 +213,7 @@ def test_pages_are_in_the_table_of_contents():
 def test_python_of_pages_that_are_no_notebooks_runs(name, said, monkeypatch, capsys):
     """With fewer sweeps than by default."""
     sample = thali.sample
-    few = {"warmup": 10, "draws": 20, "chains": 2, "progress": False}
+    few = {"warmup": 5, "draws": 10, "chains": 1, "progress": False}
     monkeypatch.setattr(thali, "sample", lambda *data, **given: sample(*data, **given | few))
     (example,) = blocks(ROOT / "docs" / f"{name}.md", "python")
     with warnings.catch_warnings():
