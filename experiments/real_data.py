@@ -83,8 +83,6 @@ def sampled(data, values, hidden, labels, settings):
     chance[hidden] = posterior.predict_entries(np.argwhere(hidden))
     similar = [similarities(posterior, chain) for chain in (0, 1)]
     estimate = posterior.point_estimate()
-    users, codes = (factor.dense() for factor in estimate.factors)
-    covered = (users.astype(np.float32) @ codes.T.astype(np.float32)) > 0
     seen = ~np.isnan(data)
     found = {
         "components": posterior.n_components.mean(axis=1).round(1).tolist(),
@@ -92,7 +90,8 @@ def sampled(data, values, hidden, labels, settings):
         "agree": told["agree"],
         "R-hat": max((v for v in told["r_hat"].values() if v is not None), default=None),
         "score": log_score(chance, values, hidden),
-        "wrong": int((covered != values)[seen].sum()),
+        "wrong": round(estimate.error * seen.sum()),
+        "wrong product": estimate.confusion.fp + estimate.confusion.fn,
         "seconds": round(seconds, 1),
     }
     if similar[0] is not None:
@@ -157,7 +156,9 @@ def tell(runs):
     }
     n_agree = sum(run["agree"] for run in tables)
     n_none = sum(run["mode"] == 0 for run in nulls.values())
-    n_worse = sum(run["wrong"] > run["zeros"] for run in tables)
+    n_worse, n_worse_product = (
+        sum(run[name] > run["zeros"] for run in tables) for name in ("wrong", "wrong product")
+    )
     return f"""Of every table, {HIDDEN:.0%} of the known entries are hidden; scores are mean log
 probabilities of these entries (higher is better). *Null* is the most probable number of components
 of a table drawn from the fitted rates of rows and columns, which has none.
@@ -165,8 +166,10 @@ of a table drawn from the fitted rates of rows and columns, which has none.
 Chains agree on **{n_agree} of {len(tables)}** tables. thali predicts better than rows and columns
 on **{better["rows and columns"]}**, than the best low-rank logistic model on
 **{better["low rank"]}**, than NMF of similar rank on {better["NMF"]}, and than two error rates on
-{better["two rates"]}. No component is found in **{n_none} of {len(nulls)}** nulls. The point
-estimate has more errors than a table of zeros on {n_worse} tables.
+{better["two rates"]}. No component is found in **{n_none} of {len(nulls)}** nulls. What the
+point estimate makes likely has more errors than a table of zeros on **{n_worse}** tables. Its
+product alone has more on {n_worse_product}: components there make ones more probable, but not
+likely.
 
 {table(head, rows)}"""
 

@@ -19,6 +19,7 @@ from thali.posterior.batches import (
     unfolded_width,
 )
 from thali.posterior.coverage import count_covers, sum_counts
+from thali.posterior.most_likely import n_misread
 from thali.threads import n_threads, parallel_for
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ class PointEstimate(NamedTuple):
     draw: int  # position among all draws, chain after chain
     expected_loss: float
     factors: tuple[Factor, ...]
-    confusion: Confusion  # of the known entries
-    error: float  # share of known entries that it predicts wrongly
+    confusion: Confusion  # known entries by whether a component covers them, and what they read
+    error: float  # share of known entries that read other than it makes likely
 
 
 def point_estimate(
@@ -87,6 +88,10 @@ def point_estimate(
     Let P be the fraction of draws that cover an entry, and f whether this draw does. The loss is
     the sum over entries of ``missed * P * (1 - f) + false * (1 - P) * f``. It is computed from
     counts in exact arithmetic, so ties are the same on every machine.
+
+    A component may make ones likelier without making them likely, such as genes that are seen in
+    one of three cells that express them. ``confusion`` is about cover: it has such entries among
+    its covered zeros. ``error`` is about what the draw predicts for each entry, given its noise.
 
     Examples
     --------
@@ -141,7 +146,7 @@ def point_estimate(
     draw = int(np.flatnonzero(is_candidate)[best])
     state = next(islice(draws, draw, None)).state
     confusion = tensor.confusion(*state.covered)  # counted when it was drawn
-    error = (confusion.fp + confusion.fn) / tensor.n_known
+    error = n_misread(state, tensor, confusion) / tensor.n_known
     return PointEstimate(draw, float(losses[best] / n_draws), state.factors, confusion, error)
 
 
