@@ -44,7 +44,7 @@ def _fingerprint() -> str:
     """Return a digest of all that cells can depend on beside their own text."""
     digest = hashlib.sha256()
     examples = (path for path in (ROOT / "examples").iterdir() if path.is_file())
-    for path in sorted([*SOURCE.rglob("*.py"), *examples]):
+    for path in sorted([*SOURCE.rglob("*.py"), DOCS / "gallery_card.py", *examples]):
         digest.update(path.relative_to(ROOT).as_posix().encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -86,7 +86,12 @@ def setup(app: Any) -> None:
 html_theme = "pydata_sphinx_theme"
 html_title = "thali"
 html_copy_source = False
+html_static_path = ["_static"]
+html_css_files = ["thali.css"]
+templates_path = ["_templates"]
+html_sidebars = {"**": ["contents.html"]}  # all pages by section; so the header needs no links
 html_theme_options = {
+    "navbar_center": [],
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
     "show_toc_level": 2,

@@ -141,9 +141,10 @@ def tell_controls(runs, out):  # noqa: ARG001
     ]  # fmt: skip
     return f"""## Controls
 
-Data on which a chain that starts from nothing makes far too many components, sampled on two
-threads, otherwise as by default (of many components, only the start of one chain is followed). The
-evidence is the log joint density of data and users, with the codes summed out, of the last draw of
-each of four chains. Times are the longest; runs side by side (`--jobs`) slow each other down.
+On these data, a chain that begins without components makes far too many. They are sampled with
+the default settings on two threads (for 300 components, only the start of one chain is run). The
+evidence is the log joint density of data and users, with the codes summed out, of the last draw
+of each of four chains. Times are those of the slowest run; runs side by side (`--jobs`) slow
+each other down.
 
 {table(head, rows)}"""

@@ -100,19 +100,20 @@ def compile_kernels():
 
 # --- the table -------------------------------------------------------------------------------
 
-HEAD = """# Wrong entries at a fixed number of components
+HEAD = """# Errors at a fixed number of components
 
-Number of wrong known entries, lower is better; unknown entries count neither way. Made by
-`experiments/published.py`, with {budget:g} seconds of one core a row. *Draw* is the best draw of
-the finite model by error, *estimate* its point estimate, *polished* the local search from that
-draw, or from a greedy start if that has fewer. Methods without false positives (undercovers)
-solve a narrower problem; they stand apart. The rank is that of *polished* among all methods of a
+The figures are numbers of known entries that contradict the components. Lower is better; unknown
+entries are not counted. They were made by `experiments/published.py`, with {budget:g} seconds of
+one core per row. *Draw* is the draw of the finite model with the fewest errors, *estimate* its
+point estimate, and *polished* the result of a local search from that draw, or from a greedy
+start if that has fewer errors. Methods without false positives (undercovers) solve a narrower
+problem and have a column of their own. The rank is that of *polished* among all methods of a
 row, ours included.
 
-Where we are behind: with many components a minute is some dozens of swaps for each, and more time
-helps (with 15 seconds we were behind in 15 rows). With few, one run of annealing ends elsewhere
-than the next: a shorter one found 419 in `cg_heart` at k = 10. `uci_wine` at k = 90 ended at 1183
-in every run: there the search lacks a step.
+Where we are behind: with many components, a minute is enough for some dozens of swaps per
+component, and more time helps (with 15 seconds, we were behind in 15 rows). With few components,
+runs of annealing end in different places: a shorter run found 419 in `cg_heart` at k = 10.
+`uci_wine` at k = 90 ended at 1183 in every run: there the search lacks a step.
 
 """
 
@@ -154,7 +155,7 @@ def summarize(rows, published):
             text.append(
                 f"- Behind in `{row['file']}` at k = {row['k']}: {row['polished']} against "
                 f"{error} ({name}, {methods[name][0]}), after {row['swaps'] / row['k']:.0f} "
-                "swaps a component."
+                "swaps per component."
             )
     return "\n".join(text)
 

@@ -279,15 +279,15 @@ def write(chosen, runs, failures, unidentifiable):
         chosen.out.with_suffix(".md"),
         f"""# Is the true number of components found?
 
-Data of {SHAPE[0]} by {SHAPE[1]} entries, half of them ones before bit flips; {chosen.seeds} data
-sets for every number of components and share of flips; one chain of {WARMUP + DRAWS} sweeps, the
-first {WARMUP} of which do not count: the experiment of section 3.1 of Rukat & Yau (2018).
+This is the experiment of section 3.1 of Rukat & Yau (2018): {SHAPE[0]} by {SHAPE[1]} entries,
+half of them ones before bit flips; {chosen.seeds} data sets for every number of components and
+share of flips; one chain of {WARMUP + DRAWS} sweeps, of which the first {WARMUP} are warm-up.
 *As printed* is their Algorithm 1 with its mistakes; *without moves* samples the right posterior,
 row by row and bit by bit (`serial-integrated`); *thali* is `thali.sample` with
 `noise="{chosen.noise}"`, which learns {NOISES[chosen.noise]} and the density of the codes, and
 *thali, shared* its number of components that at least two rows use
-(`n_components_table(least_users=2)`); *broad alpha* is `alpha=Gamma(1.0, 1.0)`, under which a few
-components more or less are nearly as probable a priori. All but *as printed* have the same
+(`n_components_table(least_users=2)`); *broad alpha* is `alpha=Gamma(1.0, 1.0)`, under which a
+few components more or less are nearly as probable a priori. All but *as printed* have the same
 noise.""",
         how_it_was_run(),
         f"![Inferred against true numbers]({figure.name})",

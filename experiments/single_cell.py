@@ -355,17 +355,20 @@ tables below hold these cells as others have processed them, or other cells.
 
 How to read the tables:
 
-- *ARI* and *NMI* compare the types with Ward's clusters, as many as there are types. *Neighbours*
-  is the share of cells most of whose {n} nearest cells are of their own type. The methods we
-  compare with take unknown entries for zeros.
+- *ARI* and *NMI* compare the types with Ward's clusters; there are as many clusters as types.
+  *Neighbours* is the share of cells most of whose {n} nearest cells are of the same type. The
+  methods that we compare with treat unknown entries as zeros.
 - A component of a single cell says that this cell is unlike the others. Pictures, scores and
-  lists have the components that two cells or more have in a typical draw.
-- *Matched* is the share of draws that have the component, *similarity* how alike it is there.
-- *Depth*: of two cells of one type, one of which has the component, how often is it the one with
-  more reads? 0.5 if the component has nothing to do with depth; near 0 or 1 it may be all depth.
-  Empty for fewer than {pairs} pairs.
-- *Genes that set it apart* are in the component with probability above {sure}, and in the fewest
-  others; among those, detected more often in its cells than elsewhere.
+  lists have the components that at least two cells have in a typical draw.
+- *Matched* is the share of draws that have the component, and *similarity* how similar it is
+  there.
+- *Depth*: if one of two cells of a type has the component and the other does not, how often is
+  it the one with more reads? A value of 0.5 says that the component has nothing to do with
+  depth; near 0 or 1, depth may be all that it explains. It is empty for fewer than {pairs}
+  pairs.
+- *Genes that set it apart* are in the component with probability above {sure} and in the fewest
+  other components; among those, the genes that are detected more often in its cells than
+  elsewhere.
 """
 
 
@@ -388,7 +391,7 @@ def section(name, result):
 
 {chosen["chains"]} chain(s) of {chosen["warmup"]} sweeps of warm-up and {chosen["draws"]} draws;
 seed {chosen["seed"]}, `noise="{chosen["noise"]}"`, density of components: {chosen["density"]}.
-{result["seconds"]:.0f} s in all, {1000 * result["seconds"] / n_sweeps:.0f} ms a sweep
+{result["seconds"]:.0f} s in all, {1000 * result["seconds"] / n_sweeps:.0f} ms per sweep
 ({result["machine"]}).
 
 ```{{image}} single_cell/{name}.png
@@ -401,7 +404,7 @@ seed {chosen["seed"]}, `noise="{chosen["noise"]}"`, density of components: {chos
 
 {table(*result["summary"])}
 
-The components get {result["error"]:.1%} of the entries wrong. Data simulated from the posterior,
+{result["error"]:.1%} of the entries contradict the components. Data simulated from the posterior,
 compared with the data:
 
 {table(*result["check"])}

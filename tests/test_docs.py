@@ -8,6 +8,8 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
+import warnings
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,7 @@ DOCUMENTS = [
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "docs" / "results").glob("*.md")),
 ]
+SECTIONS = ["Start", "How-to", "Understand", "Reference", "Results"]
 COMMAND = re.compile(r"`?(\./dev [^`\n]+)")
 
 
@@ -195,11 +198,59 @@ def test_notebooks_are_repeatable_and_quiet(path):
 def test_pages_are_in_the_table_of_contents():
     """The first page leads to all others, and the build knows no other pages."""
     index = (ROOT / "docs" / "index.md").read_text()
-    toctree = re.search(r"```\{toctree\}\n(.*?)```", index, re.DOTALL).group(1).split()[1:]
+    trees = re.findall(r"```\{toctree\}\n:caption: (.*?)\n:hidden:\n(.*?)```", index, re.DOTALL)
+    assert [section for section, _ in trees] == SECTIONS
+    listed = [page for _, tree in trees for page in tree.split()]
     folder = ROOT / "docs"
     paths = [*folder.glob("*.md"), *folder.glob("results/*.md")]
     pages = {path.relative_to(folder).with_suffix("").as_posix() for path in paths} - {"index"}
-    assert set(toctree) == pages
+    assert sorted(listed) == sorted(pages)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("index", "component_1"), ("install", "animals"), ("reproducing", "True\n")]
+)
+def test_python_of_pages_that_are_no_notebooks_runs(name, said, monkeypatch, capsys):
+    """With fewer sweeps than by default."""
+    sample = thali.sample
+    few = {"warmup": 5, "draws": 10, "chains": 1, "progress": False}
+    monkeypatch.setattr(thali, "sample", lambda *data, **given: sample(*data, **given | few))
+    (example,) = blocks(ROOT / "docs" / f"{name}.md", "python")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", thali.errors.NotConverged)
+        exec(example, {})
+    assert said in capsys.readouterr().out
+
+
+def test_the_page_of_promises_names_tests_that_exist():
+    """A promise is worth what holds it: each test is in the file that the page says."""
+    text = (ROOT / "docs" / "promises.md").read_text()
+    named = 0
+    for names, path in re.findall(r"((?:`test_\w+`(?:, )?)+) in `(tests/[\w/]+\.py)`", text):
+        known = (ROOT / path).read_text()
+        for name in re.findall(r"test_\w+", names):
+            assert f"def {name}(" in known, f"{path}: {name}"
+            named += 1
+    assert named == len(re.findall(r"`test_\w+`", text)) > 15
+
+
+def test_the_page_of_promises_has_the_lower_bounds():
+    """Its table is that of the package, and so is the Python it names."""
+    text = (ROOT / "docs" / "promises.md").read_text()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    table = re.search(r"\| library \| at least \|\n\|[-|]+\n(.*?)\n\n", text, re.DOTALL).group(1)
+    told = [">=".join(re.findall(r"[\w.-]+", line)) for line in table.splitlines()]
+    assert told == project["dependencies"]
+    assert f"Python {project['requires-python'].removeprefix('>=')} " in text
+
+
+def test_the_page_on_installation_names_the_extras():
+    """Each that the package has, and no other."""
+    text = (ROOT / "docs" / "install.md").read_text()
+    table = text.split("| extra |")[1].split("\n\n")[0]
+    named = re.findall(r"`(\w+)`", " ".join(line.split("|")[1] for line in table.splitlines()[2:]))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert sorted(named) == sorted(project["optional-dependencies"])
 
 
 def test_links_between_documents_exist():

@@ -45,16 +45,31 @@ def test_data_sets_are_those_of_the_files():
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("name", ["roles", "kitchen", "cells"])
+@pytest.mark.parametrize("name", ["roles", "kitchen", "cells", "survey"])
 def test_the_truth_fits_the_data(name):
     """Ones are far more frequent where the planted components are than elsewhere."""
-    data, has, holds, _ = getattr(thali.datasets, name)()
+    data, has, holds, story = getattr(thali.datasets, name)()
     assert list(has.index) == list(data.index)
     assert list(holds.columns) == list(data.columns)
     is_covered = (has.to_numpy().astype(int) @ holds.to_numpy().astype(int)) > 0
-    is_one = data.to_numpy() > 0
-    assert is_one[is_covered].mean() > 0.8
-    assert is_one[~is_covered].mean() < 0.15
+    is_known, is_one = data.notna().to_numpy(), data.to_numpy() > 0
+    assert is_one[is_covered & is_known].mean() > 0.8
+    assert is_one[~is_covered & is_known].mean() < 0.16
+    assert story.endswith(".")
+
+
+def test_people_and_questions_of_the_survey_differ():
+    """As its story says: four questions are common outside of interests, answers are missing."""
+    data, has, holds, _ = thali.datasets.survey()
+    is_covered = (has.to_numpy().astype(int) @ holds.to_numpy().astype(int)) > 0
+    outside = data.mask(is_covered)
+    common = outside.mean()[holds.sum() == 0]
+    assert len(common) == 4
+    assert common.min() > 0.5 > 2 * outside.mean().drop(common.index).max()
+    # Binomial with 6,240 trials: mean 374, standard deviation 18.8; 4 of these either way.
+    assert abs(data.isna().to_numpy().sum() - 0.06 * data.size) < 4 * np.sqrt(data.size * 0.0564)
+    # Equal people would have shares that differ as those of 30 questions do by chance.
+    assert outside.drop(columns=common.index).mean(axis=1).std() > 1.3 * np.sqrt(0.07 * 0.93 / 28)
 
 
 def truth_of_roles():

@@ -47,7 +47,7 @@ def test_averages_over_chains():
     lines = in_words(answer(posterior))
     assert len(lines) == 7
     assert lines[2] == (
-        "The components raise the log score of hidden entries by 0.0800 nats an entry (standard "
+        "The components raise the log score of hidden entries by 0.0800 nats per entry (standard "
         f"error 0.0350) beyond row and column rates: {0.08 * n_known:,.0f} nats for all known "
         "entries."
     )
@@ -58,7 +58,7 @@ def test_what_may_be_chance_is_no_gain():
     words = beyond_in_words(Beyond(True, 0.04, 0.02, 40.0, 5.0, 600).plain())
     assert words == (
         "Beyond row and column rates, the components predict hidden entries no better than "
-        "chance allows: +0.0400 nats an entry (standard error 0.0200)."
+        "chance allows: +0.0400 nats per entry (standard error 0.0200)."
     )
     assert "raise" in beyond_in_words(Beyond(True, 0.041, 0.02, 40.0, 5.0, 600).plain())
 

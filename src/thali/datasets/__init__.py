@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Dataset", "animals", "cells", "kitchen", "roles"]
+__all__ = ["Dataset", "animals", "cells", "kitchen", "roles", "survey"]
 
 
 class Dataset(NamedTuple):
@@ -106,4 +106,24 @@ def cells() -> Dataset:
         "Simulated counts of genes with real names. A blood cell runs the gene programme of its "
         "type; a quarter of all cells divide, and a quarter answer to interferon, whatever their "
         "type. 15% of the genes that are on are missed, and 2% of the others are read by mistake.",
+    )
+
+
+def survey() -> Dataset:
+    """Return answers of 160 made-up people to 39 questions on spare time, with 6 interests.
+
+    Examples
+    --------
+    >>> import thali
+    >>> survey = thali.datasets.survey()
+    >>> survey.data.shape, int(survey.data.isna().sum().sum())
+    ((160, 39), 376)
+    """
+    from thali.datasets.leisure import make  # noqa: PLC0415 - needs pandas
+
+    return Dataset(
+        *make(),
+        "What people did in a year, by their own account. Somebody with an interest has done most "
+        "of what belongs to it. Some people say yes more easily than others, four things are done "
+        "by most people whatever their interests, and 6% of the answers are missing.",
     )

@@ -70,7 +70,7 @@ def beyond_in_words(found: dict[str, Any] | None) -> str | None:
     Examples
     --------
     >>> print(beyond_in_words(Beyond(True, 0.0431, 0.0052, 1207.4, 1180.2, 700).plain()))
-    The components raise the log score of hidden entries by 0.0431 nats an entry (standard error \
+    The components raise the log score of hidden entries by 0.0431 nats per entry (standard error \
 0.0052) beyond row and column rates: 1,207 nats for all known entries.
     """
     if found is None:
@@ -81,10 +81,10 @@ def beyond_in_words(found: dict[str, Any] | None) -> str | None:
     if gain <= _SURE * error:
         return (
             "Beyond row and column rates, the components predict hidden entries no better than "
-            f"chance allows: {gain:+.4f} nats an entry (standard error {error:.4f})."
+            f"chance allows: {gain:+.4f} nats per entry (standard error {error:.4f})."
         )
     return (
-        f"The components raise the log score of hidden entries by {gain:.4f} nats an entry "
+        f"The components raise the log score of hidden entries by {gain:.4f} nats per entry "
         f"(standard error {error:.4f}) beyond row and column rates: {total:,.0f} nats for all "
         "known entries."
     )
