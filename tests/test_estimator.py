@@ -428,7 +428,7 @@ def test_bad_rows_are_refused(unknown, fitted):
     with pytest.raises(ValueError, match="all entries of X are unknown; a score needs at least"):
         fitted.score(np.full((2, 80), np.nan))
     wide = np.zeros((2, fitted.n_components_ + 1))
-    with pytest.raises(ValueError, match="columns; it needs one for each of the 3 components"):
+    with pytest.raises(ValueError, match="Z has 4 columns; it needs 3, one for each component"):
         fitted.inverse_transform(wide)
     for bad in (-0.1, 1.1, np.nan):
         with pytest.raises(ValueError, match="Z holds values outside of 0 to 1; memberships"):

@@ -15,6 +15,7 @@ from thali.data.binary import own_names
 from thali.defaults import CHAINS, DRAWS, WARMUP
 from thali.estimator_rows import new_rows, noise_of, prior_odds, read_rows, seed_of
 from thali.posterior.new_rows import log_scores, memberships, predictive
+from thali.sentences import n_of
 
 if TYPE_CHECKING:
     import os
@@ -251,8 +252,8 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         has = check_array(Z, dtype=np.float64, ensure_min_features=0, ensure_all_finite=False)
         if has.shape[1] != self.n_components_:
             msg = (
-                f"Z has {has.shape[1]} columns; it needs one for each of the "
-                f"{self.n_components_} components, as `transform` returns it."
+                f"Z has {n_of(has.shape[1], 'column')}; it needs {self.n_components_}, one for "
+                "each component, as `transform` returns it."
             )
             raise ValueError(msg)
         if not ((has >= 0.0) & (has <= 1.0)).all():

@@ -205,7 +205,8 @@ def test_too_few_draws_are_said_to_be_too_few():
     """They are no reason to trust anything."""
     for n_draws in (1, 3, 10, MIN_ESS_PER_CHAIN - 1):
         text = judge(good(shape=(2, n_draws)))
-        assert text.startswith(f"{n_draws} draws per chain are too few to judge whether")
+        draws = "1 draw per chain is" if n_draws == 1 else f"{n_draws} draws per chain are"
+        assert text.startswith(f"{draws} too few to judge whether")
         assert "at least 25 are needed" in text
 
 

@@ -300,7 +300,8 @@ def _answer(
         kept = "not kept; use --out RUN to keep them."
         if run is not None:
             kept = f"kept in {run}; `{command('resume', run)}` continues."
-        tell(f"stopped early: {found['draws']} of {found['asked']} draws per chain are {kept}")
+        asked = n_of(found["asked"], "draw")
+        tell(f"stopped early: {found['draws']} of {asked} per chain are {kept}")
         sys.exit(FAILED)
 
 

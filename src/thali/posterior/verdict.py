@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from thali.posterior.diagnostics import MAX_R_HAT, MIN_ESS_PER_CHAIN, in_words
-from thali.sentences import PYTHON, OneChain, Setting, TakeDraws, capitalized, listed, say
+from thali.sentences import PYTHON, OneChain, Setting, TakeDraws, capitalized, listed, n_of, say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -89,9 +89,10 @@ class TooFewDraws(Verdict):
 
     def sentence(self, face: Face = PYTHON, words: Mapping[str, str] | None = None) -> str:  # noqa: ARG002
         """Explain what is wrong and what to do."""
+        are = "is" if self.n_draws == 1 else "are"
         return (
-            f"{self.n_draws} draws per chain are too few to judge whether the chains agree (at "
-            f"least {MIN_ESS_PER_CHAIN} are needed, some hundreds are sensible). "
+            f"{n_of(self.n_draws, 'draw')} per chain {are} too few to judge whether the chains "
+            f"agree (at least {MIN_ESS_PER_CHAIN} are needed, some hundreds are sensible). "
             f"{self._more(face)}."
         )
 
@@ -250,9 +251,10 @@ class TooCorrelated(Verdict):
     def sentence(self, face: Face = PYTHON, words: Mapping[str, str] | None = None) -> str:
         """Explain what is wrong and what to do."""
         return (
-            f"The {self.n_chains * self.n_draws} draws are worth only {self._fewest:.0f} "
-            f"independent ones for {_called(self.quantities[0], words)}, where {self.wanted} are "
-            f"wanted ({MIN_ESS_PER_CHAIN} per chain): averages, and the comparison of the chains "
+            f"The {self.n_chains * self.n_draws} draws are worth only "
+            f"{n_of(round(self._fewest), 'independent one')} for "
+            f"{_called(self.quantities[0], words)}, where {self.wanted} are wanted "
+            f"({MIN_ESS_PER_CHAIN} per chain): averages, and the comparison of the chains "
             f"itself, are uncertain. {self._more(face)}: about {self.times} times as many are "
             "needed."
         )
