@@ -66,7 +66,8 @@ def test_main_command_of_the_readme_answers(tmp_path, monkeypatch):
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     page = arguments[arguments.index("--report") + 1]
     (tmp_path / page).write_text("of an earlier try")  # the command can be repeated
-    result = CliRunner().invoke(thali.cli.main, [*arguments, "--warmup", "20", "--draws", "20"])
+    brief = ("--warmup", "20", "--draws", "20", "--chains", "2")
+    result = CliRunner().invoke(thali.cli.main, [*arguments, *brief])
     assert result.exit_code == 0, result.output
     assert "120 x 60 entries, all known: most " in result.output
     assert f"{page} is written" in result.output

@@ -79,6 +79,15 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     feature_names_in_ : ndarray of str
         Names of the columns, if the data have names.
 
+    Notes
+    -----
+    Numbers other than 0 and 1 are refused (ValueError) unless ``binarize`` says what they mean:
+    a forgotten threshold would give an answer about other data. The checks of scikit-learn fit
+    arrays of real numbers, so with ``binarize=None`` the estimator's tags keep them from running:
+    ``check_estimator(BooleanFactorization())`` checks next to nothing, and says so in a warning.
+    ``check_estimator(BooleanFactorization(binarize=0.0))`` runs and passes all checks. The tests
+    of thali run them with ``binarize=None``, too, on binary data.
+
     Examples
     --------
     >>> import thali
@@ -274,9 +283,10 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
-        # Without a threshold, X must hold zeros and ones: no array of real numbers will do. This
-        # tag is how scikit-learn's checks, which make such arrays, are told not to.
+        # Without a threshold, X must hold zeros and ones. There is no tag for that, and
+        # scikit-learn's checks make arrays of real numbers, so they are told to make none.
         tags.input_tags.two_d_array = self.binarize is not None
+        tags.input_tags.positive_only = self.binarize is None
         return tags
 
 

@@ -260,6 +260,17 @@ class TooCorrelated(Verdict):
         )
 
 
+def too_few(n_chains: int, n_draws: int) -> TooFewDraws | None:
+    """Return a verdict if there are too few draws to judge anything else, otherwise None.
+
+    Parameters
+    ----------
+    n_chains, n_draws
+        Number of chains, and of draws per chain.
+    """
+    return TooFewDraws(n_chains, n_draws) if n_draws < MIN_ESS_PER_CHAIN else None
+
+
 def judge(
     table: pd.DataFrame,
     n_components: NDArray[Any],
@@ -299,8 +310,9 @@ def judge(
     >>> print(str(verdict)[:90])
     The 2 chains disagree, with each other or over time, about the number of components (means
     """
-    if n_draws < MIN_ESS_PER_CHAIN:
-        return TooFewDraws(n_chains, n_draws)
+    few = too_few(n_chains, n_draws)
+    if few is not None:
+        return few
     differing = table["r_hat"][table["r_hat"] > MAX_R_HAT].sort_values(ascending=False)
     if len(differing):
         names = sorted(map(str, differing.index), key=lambda name: name != "n_components")
