@@ -7,7 +7,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from thali.sentences import PYTHON, Setting, n_of, say
+from thali.sentences import PYTHON, Setting, say
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -175,7 +175,8 @@ class StoppedEarly:
     asked: int  # per chain
 
     def __str__(self) -> str:
-        return f"stopped early, after {self.n_draws} of {n_of(self.asked, 'draw')} per chain."
+        draws = "draw" if self.asked == 1 else "draws"
+        return f"stopped early, after {self.n_draws} of {self.asked} {draws} per chain."
 
 
 def not_written(error: OSError, what: str, remedy: Phrase) -> NotWritten:

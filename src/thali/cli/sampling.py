@@ -300,8 +300,9 @@ def _answer(
         kept = "not kept; use --out RUN to keep them."
         if run is not None:
             kept = f"kept in {run}; `{command('resume', run)}` continues."
-        asked = n_of(found["asked"], "draw")
-        tell(f"stopped early: {found['draws']} of {asked} per chain are {kept}")
+        draws = "draw" if found["asked"] == 1 else "draws"
+        told = f"{found['draws']} of {found['asked']} {draws} per chain are {kept}"
+        tell(f"stopped early: {told}")
         sys.exit(FAILED)
 
 
