@@ -77,8 +77,8 @@ def apart_in_words(found: dict[str, Any]) -> str | None:
         number, score = chain["n_components"]["mode"], f"{chain['log_joint']['mean']:,.1f}"
         told = f"{number} ({score})"
         if not parts:
-            told = f"has {_components(number)} (log joint {score})"
-        parts.append(f"chain {chain['chain']} {told}")
+            told = f"{_components(number)} (log joint {score})"
+        parts.append(f"chain {chain['chain']} has {told}")
     told = f"The {found['chains']} chains {which}: {listed(parts)}."
     return f"{told} {shared_in_words(found)}".rstrip()
 
