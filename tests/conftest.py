@@ -17,7 +17,7 @@ import pytest
 from support.compile_once import compile_once
 
 LONG_STARTS = (
-    "engines", "examples", "experiments", "model", "sampler", "statistics", "test_command_docs.py",
+    "engines", "model", "report", "sampler", "statistics", "test_command_docs.py",
     "test_docs.py", "test_effects.py", "test_examples.py", "test_experiments.py",
     "test_starts.py",
 )  # fmt: skip
