@@ -8,7 +8,42 @@ import signal
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+import dataclasses
+import sys
+from pathlib import Path
+
+import pytest
+
 from support.compile_once import compile_once
+
+LONG_STARTS = (
+    "engines", "model", "report", "sampler", "statistics", "test_command_docs.py",
+    "test_docs.py", "test_effects.py", "test_examples.py", "test_experiments.py",
+    "test_starts.py",
+)  # fmt: skip
+"""Folders and files whose chains start as they do by default."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _brief(request):
+    """Spare tests of something else what starts and processes cost.
+
+    A chain grows components in one start, not in four with six rounds each, and no further
+    process runs chains: there is a worker for every core already. What tests start as a process of
+    their own is as always.
+    """
+    from thali import workers
+    from thali.sampler import Schedule
+
+    where = request.path.relative_to(Path(__file__).parent).parts
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(workers, "MANY_SWEEPS", sys.maxsize)
+        if not set(where) & set(LONG_STARTS):
+            short = {"starts": 1, "regrow": 0}
+            fields = [f for f in dataclasses.fields(Schedule) if f.init]
+            defaults = tuple(short.get(field.name, field.default) for field in fields)
+            patch.setattr(Schedule.__init__, "__defaults__", defaults)
+        yield
 
 
 def pytest_addoption(parser):

@@ -27,15 +27,32 @@ from thali.estimator import BooleanFactorization
 from thali.estimator_rows import read_rows
 from thali.model import FixedRates, Noise, PerComponent
 from thali.model.simulate import boolean_product
+from thali.sampler import Schedule
 
 pytestmark = pytest.mark.filterwarnings("ignore::thali.errors.NotConverged")
 
 short = partial(
     BooleanFactorization, noise="unequal", chains=2, warmup=60, draws=20, random_state=0
 )
-CHECKED = BooleanFactorization(
-    noise="unequal", binarize=0.0, chains=2, warmup=10, draws=10, random_state=0
-)
+QUICK = {
+    "noise": "unequal", "chains": 2, "warmup": 4, "draws": 4, "random_state": 0,
+    "schedule": Schedule(starts=0),
+}  # fmt: skip
+CHECKED = BooleanFactorization(binarize=0.0, **QUICK)
+
+
+class Strict(BooleanFactorization):
+    """Only zeros and ones, and tags that do not keep scikit-learn's checks from running.
+
+    They take an estimator with ``predict_proba`` for a classifier, so it has none.
+    """
+
+    predict_proba = property()
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = True
+        return tags
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +68,17 @@ def unknown():
 @pytest.fixture(scope="module")
 def fitted(unknown):
     return short().fit(unknown.tensor)
+
+
+brief = partial(BooleanFactorization, **QUICK)
+"""Where only equality matters: other data would change the first sweeps already."""
+
+
+@pytest.fixture(scope="module")
+def briefly_fitted(unknown):
+    model = brief().fit(unknown.tensor)
+    assert model.n_components_ > 0
+    return model
 
 
 def same(one, other):
@@ -70,6 +98,24 @@ def test_scikit_learn(estimator, check):
     check(estimator)
 
 
+@pytest.fixture
+def binary_data(monkeypatch):
+    """Let scikit-learn's checks make zeros and ones, where they would make other numbers."""
+    make = estimator_checks._enforce_estimator_tags_X
+
+    def binary(estimator, X, X_test=None, **options):
+        made = make(estimator, X, X_test=X_test, **options)
+        return (made > np.mean(made)).astype(made.dtype) if X_test is None else made
+
+    monkeypatch.setattr(estimator_checks, "_enforce_estimator_tags_X", binary)
+
+
+@parametrize_with_checks([Strict(**QUICK)])
+def test_scikit_learn_with_binary_data(estimator, check, binary_data):
+    """So it does without a threshold, if only the data of the checks are binary."""
+    check(estimator)
+
+
 def checks_of(model):
     checks = estimator_checks_generator(model)
     return sorted(getattr(check, "func", check).__name__ for _, check in checks)
@@ -81,6 +127,8 @@ def test_the_suite_is_whole():
     print(len(names), *names, sep="\n")  # noqa: T201 - pytest -rP shows them
     assert names == checks_of(MaxAbsScaler())  # sparse and missing values, no sample weights
     assert len(names) > 40
+    assert set(names) <= set(checks_of(Strict()))
+    assert set(checks_of(Strict())) - set(names) == {"check_fit_non_negative"}
 
 
 @pytest.mark.parametrize(
@@ -287,17 +335,17 @@ def kinds(tensor):
 
 
 @pytest.mark.parametrize("name", kinds(np.eye(3)))
-def test_every_kind_of_input_is_the_same(name, unknown, fitted):
+def test_every_kind_of_input_is_the_same(name, unknown, fitted, briefly_fitted):
     """Masked, sparse, nullable and plain input learn and predict the same."""
     other = kinds(unknown.tensor)[name]
     np.testing.assert_array_equal(fitted.transform(other), fitted.transform(unknown.tensor))
     assert fitted.score(other) == fitted.score(unknown.tensor)
-    same(short().fit(other), fitted)
+    same(brief().fit(other), briefly_fitted)
 
 
 def test_booleans_and_integers(data):
     """Types that cannot hold NaN are read too."""
-    model = short(chains=1, warmup=20, draws=5)
+    model = brief()
     expected = clone(model).fit_transform(data.tensor)
     for form in (np.int8, np.uint64, np.float32):
         np.testing.assert_array_equal(
@@ -306,7 +354,7 @@ def test_booleans_and_integers(data):
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array, sparse.csc_array])
-def test_binarize_is_a_threshold(make, unknown, fitted):
+def test_binarize_is_a_threshold(make, unknown, briefly_fitted):
     """Above is one, the rest zero; missing stays missing."""
     rng = np.random.default_rng(0)
     tensor = unknown.tensor
@@ -316,7 +364,7 @@ def test_binarize_is_a_threshold(make, unknown, fitted):
     values[1, tensor[1] == 0] = -3.0
     given = make(values)
     before = given.copy()
-    same(short(binarize=0.5).fit(given), fitted)
+    same(brief(binarize=0.5).fit(given), briefly_fitted)
     np.testing.assert_array_equal(
         *((m if isinstance(m, np.ndarray) else m.toarray()) for m in (given, before))
     )
@@ -357,35 +405,35 @@ def test_names_are_kept(unknown):
 # --- among other tools ------------------------------------------------------------------------
 
 
-def test_pipeline(unknown, fitted):
+def test_pipeline(unknown, briefly_fitted):
     """It stands after a step that makes zeros and ones, and before another."""
     steps = make_pipeline(
-        FunctionTransformer(lambda x: x - 1.0), short(binarize=-0.5), FunctionTransformer(np.exp)
+        FunctionTransformer(lambda x: x - 1.0), brief(binarize=-0.5), FunctionTransformer(np.exp)
     )
-    expected = np.exp(fitted.transform(unknown.tensor))
+    expected = np.exp(briefly_fitted.transform(unknown.tensor))
     np.testing.assert_array_equal(steps.fit_transform(unknown.tensor), expected)
 
 
-def test_clone_and_pickle(unknown, fitted):
+def test_clone_and_pickle(unknown, briefly_fitted):
     """A clone is unfitted and learns the same; a pickle is fitted."""
-    copy = clone(fitted)
-    assert copy.get_params() == fitted.get_params()
+    copy = clone(briefly_fitted)
+    assert copy.get_params() == briefly_fitted.get_params()
     with pytest.raises(NotFittedError):
         copy.transform(unknown.tensor)
-    same(copy.fit(unknown.tensor), fitted)
-    loaded = pickle.loads(pickle.dumps(fitted))
-    same(loaded, fitted)
+    same(copy.fit(unknown.tensor), briefly_fitted)
+    loaded = pickle.loads(pickle.dumps(briefly_fitted))
+    same(loaded, briefly_fitted)
     np.testing.assert_array_equal(
-        loaded.transform(unknown.tensor), fitted.transform(unknown.tensor)
+        loaded.transform(unknown.tensor), briefly_fitted.transform(unknown.tensor)
     )
 
 
 @pytest.mark.parametrize("backend", ["loky", "threading"])
-def test_joblib(backend, unknown, fitted):
+def test_joblib(backend, unknown, briefly_fitted):
     """Other processes and threads learn the same."""
-    jobs = (joblib.delayed(short(threads=1).fit)(unknown.tensor) for _ in range(2))
+    jobs = (joblib.delayed(brief(threads=1).fit)(unknown.tensor) for _ in range(2))
     for model in joblib.Parallel(n_jobs=2, backend=backend)(jobs):
-        same(model, fitted)
+        same(model, briefly_fitted)
 
 
 # --- what is refused --------------------------------------------------------------------------
@@ -403,6 +451,7 @@ def test_bad_input_is_refused():
     refuse(strict, [[0.0, 0.5]], sentence)
     refuse(strict, sparse.csr_array([[0.0, 0.5]]), sentence)
     refuse(strict, np.ma.array([[0.5, 0.5]], mask=[[True, False]]), sentence)
+    refuse(strict, [[0.0, -0.5]], r"Negative values in data passed to .*; allowed are 0, 1 and")
     refuse(strict, [[0.0, np.inf]], "infinity")
     refuse(BooleanFactorization(binarize=0.0), [[0.0, np.inf]], "infinity")
     refuse(BooleanFactorization(binarize=0.0), sparse.csr_array([[0.0, np.inf]]), "infinity")
@@ -428,7 +477,7 @@ def test_bad_rows_are_refused(unknown, fitted):
     with pytest.raises(ValueError, match="all entries of X are unknown; a score needs at least"):
         fitted.score(np.full((2, 80), np.nan))
     wide = np.zeros((2, fitted.n_components_ + 1))
-    with pytest.raises(ValueError, match="columns; it needs one for each of the 3 components"):
+    with pytest.raises(ValueError, match="Z has 4 columns; it needs 3, one for each component"):
         fitted.inverse_transform(wide)
     for bad in (-0.1, 1.1, np.nan):
         with pytest.raises(ValueError, match="Z holds values outside of 0 to 1; memberships"):
@@ -448,12 +497,14 @@ def test_predict_proba_is_about_binary_entries():
     assert "use reconstruct() instead" in str(refusal.value.__cause__)
 
 
-def test_the_default_passes_the_suite_and_stays_strict():
+def test_the_default_is_strict_and_says_what_is_not_checked():
     """Real numbers are refused, and the tags tell scikit-learn's checks not to give any."""
     with pytest.warns(SkipTestWarning, match="requires input"):
         results = check_estimator(BooleanFactorization(), on_skip=None)
-    assert all(result["status"] == "passed" for result in results)
-    assert not get_tags(BooleanFactorization()).input_tags.two_d_array
-    assert get_tags(BooleanFactorization(binarize=0.0)).input_tags.two_d_array
+    assert [result["status"] for result in results] == ["passed"]  # that it can be cloned
+    tags, with_threshold = (get_tags(BooleanFactorization(binarize=b)) for b in (None, 0.0))
+    assert (tags.input_tags.two_d_array, tags.input_tags.positive_only) == (False, True)
+    assert with_threshold.input_tags.two_d_array
+    assert not with_threshold.input_tags.positive_only
     with pytest.raises(ValueError, match="binarize"):
         BooleanFactorization().fit(np.array([[0.0, 0.3], [1.0, 0.0]]))

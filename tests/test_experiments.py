@@ -14,8 +14,12 @@ FOLDER = Path(__file__).parents[1] / "experiments"
 
 @pytest.fixture
 def run(monkeypatch, capsys):
-    """Run a script as `python experiments/SCRIPT` would, in this process: nothing starts anew."""
+    """Run a script as `python experiments/SCRIPT` would, in this process: nothing starts anew.
+
+    Simulated data are smaller than in the experiments.
+    """
     monkeypatch.syspath_prepend(FOLDER)
+    monkeypatch.setattr("_runs.SHAPE", (60, 120))
 
     def run_script(script, *arguments):
         path = str(FOLDER / script)
@@ -99,7 +103,7 @@ def test_published(run, tmp_path):
     data = thali.simulate((30, 17), 3, spurious=0.05, seed=0).tensor
     store(tmp_path / "cg_zoo.npz", data)
     told = run(
-        "published.py", tmp_path, "--files", "cg_zoo", "cg_apb", "--seconds", 1, "--jobs", 1,
+        "published.py", tmp_path, "--files", "cg_zoo", "cg_apb", "--seconds", 0.2, "--jobs", 1,
         "--out", tmp_path,
     )  # fmt: skip
     assert "cg_apb.npz is not in" in told

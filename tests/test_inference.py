@@ -130,7 +130,8 @@ def test_before_the_first_sweep_progress_says_how_the_start_goes():
 
     No sweep is counted, and there is no log joint density yet.
     """
-    settings = Settings(DATA.shape, Model(), Schedule(warmup=2), seed=1, chains=1, draws=2)
+    schedule = Schedule(warmup=2, starts=4, regrow=6)
+    settings = Settings(DATA.shape, Model(), schedule, seed=1, chains=1, draws=2)
     store = MemoryStore(settings)
     target = Target.prepare(DATA, schedule=settings.schedule, threads=1)
     chain = RunningChain(0, target, settings, store)
@@ -286,7 +287,7 @@ def test_chains_that_disagree_are_told():
 
 def test_easy_data_give_no_warning():
     """Two clear components: nothing to say."""
-    posterior = thali.sample(DATA, noise="unequal", chains=4, warmup=300, draws=300, seed=1)
+    posterior = thali.sample(DATA, noise="unequal", chains=4, warmup=100, draws=200, seed=1)
     assert posterior.n_components_table().idxmax() == 2
     assert posterior.verdict() is None
 

@@ -23,10 +23,13 @@ with warnings.catch_warnings():
     anndata = pytest.importorskip("anndata")
 
 # AnnData 0.13 asks pandas 3 for an option that pandas has announced to drop.
-pytestmark = pytest.mark.filterwarnings("ignore:The 'future.infer_string' option is deprecated")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:The 'future.infer_string' option is deprecated"),
+    pytest.mark.filterwarnings("ignore::thali.errors.NotConverged"),  # some runs are short
+]
 
 DATA = thali.simulate((60, 80), 3, spurious=0.05, seed=1)
-SHORT = {"noise": "unequal", "chains": 2, "warmup": 150, "draws": 50, "seed": 1}
+SHORT = {"noise": "unequal", "chains": 2, "warmup": 50, "draws": 50, "seed": 1}
 
 
 def counts(seed=0):
@@ -189,7 +192,7 @@ def test_results_are_those_of_the_posterior(factorized, posterior):
     assert found["error"] == posterior.point_estimate().error
     assert (found["verdict"], found["version"]) == ("", thali.__version__)
     assert found["params"] == {
-        "layer": "counts", "binarize": 0.0, "seed": 1, "chains": 2, "warmup": 150, "draws": 50,
+        "layer": "counts", "binarize": 0.0, "seed": 1, "chains": 2, "warmup": 50, "draws": 50,
         "thin": 1, "use_raw": False,
     }  # fmt: skip
     assert Settings.from_json(json.loads(found["settings"])) == posterior.settings
@@ -447,7 +450,7 @@ BAD = {
     ),
     "short mask": (make, {"mask_var": np.ones(3, bool)}, ValueError, r"each of the 80 genes"),
     "empty mask": (
-        make, {"mask_var": np.zeros(80, bool)}, ValueError, r"60 cells and 0 genes to use",
+        make, {"mask_var": np.zeros(80, bool)}, ValueError, r"60 cells and 0 genes are left",
     ),
     "no cells": (no_cells, {}, ValueError, r"0 cells and 80 genes"),
     "key": (make, {"key_added": "a/b"}, ValueError, r"key_added='a/b' was given; allowed are"),

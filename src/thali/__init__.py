@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from thali.model.simulate import simulate
     from thali.posterior import Posterior
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __all__ = [
     "BinaryTensor",

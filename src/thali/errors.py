@@ -175,7 +175,8 @@ class StoppedEarly:
     asked: int  # per chain
 
     def __str__(self) -> str:
-        return f"stopped early, after {self.n_draws} of {self.asked} draws per chain."
+        draws = "draw" if self.asked == 1 else "draws"
+        return f"stopped early, after {self.n_draws} of {self.asked} {draws} per chain."
 
 
 def not_written(error: OSError, what: str, remedy: Phrase) -> NotWritten:

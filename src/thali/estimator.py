@@ -15,6 +15,7 @@ from thali.data.binary import own_names
 from thali.defaults import CHAINS, DRAWS, WARMUP
 from thali.estimator_rows import new_rows, noise_of, prior_odds, read_rows, seed_of
 from thali.posterior.new_rows import log_scores, memberships, predictive
+from thali.sentences import n_of
 
 if TYPE_CHECKING:
     import os
@@ -77,6 +78,15 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         Number of columns.
     feature_names_in_ : ndarray of str
         Names of the columns, if the data have names.
+
+    Notes
+    -----
+    Numbers other than 0 and 1 are refused (ValueError) unless ``binarize`` says what they mean:
+    a forgotten threshold would give an answer about other data. The checks of scikit-learn fit
+    arrays of real numbers, so with ``binarize=None`` the estimator's tags keep them from running:
+    ``check_estimator(BooleanFactorization())`` checks next to nothing, and says so in a warning.
+    ``check_estimator(BooleanFactorization(binarize=0.0))`` runs and passes all checks. The tests
+    of thali run them with ``binarize=None``, too, on binary data.
 
     Examples
     --------
@@ -251,8 +261,8 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         has = check_array(Z, dtype=np.float64, ensure_min_features=0, ensure_all_finite=False)
         if has.shape[1] != self.n_components_:
             msg = (
-                f"Z has {has.shape[1]} columns; it needs one for each of the "
-                f"{self.n_components_} components, as `transform` returns it."
+                f"Z has {n_of(has.shape[1], 'column')}; it needs {self.n_components_}, one for "
+                "each component, as `transform` returns it."
             )
             raise ValueError(msg)
         if not ((has >= 0.0) & (has <= 1.0)).all():
@@ -273,9 +283,10 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
-        # Without a threshold, X must hold zeros and ones: no array of real numbers will do. This
-        # tag is how scikit-learn's checks, which make such arrays, are told not to.
+        # Without a threshold, X must hold zeros and ones. There is no tag for that, and
+        # scikit-learn's checks make arrays of real numbers, so they are told to make none.
         tags.input_tags.two_d_array = self.binarize is not None
+        tags.input_tags.positive_only = self.binarize is None
         return tags
 
 

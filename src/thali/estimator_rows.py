@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import logit
-from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
+from sklearn.utils.validation import (
+    check_is_fitted,
+    check_non_negative,
+    check_random_state,
+    validate_data,
+)
 
 from thali.bits import Unfolding, pack
 from thali.data import BinaryTensor
@@ -51,6 +56,9 @@ def read_rows(estimator: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
     values = validate_data(
         estimator, unmask(X), reset=reset, accept_sparse="csr", ensure_all_finite="allow-nan"
     )
+    if estimator.binarize is None:  # in the words that scikit-learn's checks look for
+        allowed = "allowed are 0, 1 and NaN for unknown; give `binarize`, a number"
+        check_non_negative(values, f"{type(estimator).__name__}; {allowed}")
     return binarize(values, estimator.binarize)
 
 

@@ -18,7 +18,7 @@ from thali.model.simulate import Simulated
 from thali.posterior import Posterior
 from thali.progress import Reporter
 from thali.sampler.schedule import make_schedule
-from thali.sentences import AnyOf, Load, LoadPartially, Resume, was_given
+from thali.sentences import AnyOf, Load, LoadPartially, Resume, n_of, was_given
 from thali.sites import VERSION
 from thali.trace import MemoryStore, Run, Settings
 from thali.trace.compare import require_same
@@ -185,8 +185,9 @@ def load(path: str | os.PathLike[str], *, partial: bool = False) -> Posterior:
     stores = [run.chain(number) for number in range(run.settings.chains)]
     damage = next((s.damage for s in stores if s.damage), None)
     if damage and not partial:
+        intact = min(map(len, stores))
         raise TraceDamaged(
-            f"{damage} {min(map(len, stores))} draws per chain are intact",
+            f"{damage} {n_of(intact, 'draw')} per chain {'is' if intact == 1 else 'are'} intact",
             remedy=AnyOf(
                 (LoadPartially(), " reads these"),
                 (Resume(run.folder), " computes the others again"),
@@ -275,7 +276,7 @@ def resume(
             if draws < n_drawn:
                 raise InvalidValue(
                     was_given("draws", draws),
-                    f"{run.folder} has {n_drawn} draws per chain already",
+                    f"{run.folder} has {n_of(n_drawn, 'draw')} per chain already",
                     ("give at least as many, or read the run with ", Load(run.folder)),
                 )
             run = run.extend(draws)

@@ -69,6 +69,7 @@ def test_frozen_chains():
     posterior.__dict__["_scalars"] = posterior._scalars._replace(
         n_components=np.repeat([[1], [2]], 30, axis=1)
     )
+    del posterior.__dict__["_diagnosed"]
     found = answer(posterior, CommandFace(), {"n_components": "their number"})
     assert found["r_hat"]["n_components"] is None
     assert not found["agree"]

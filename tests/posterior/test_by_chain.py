@@ -41,7 +41,7 @@ def test_disagreement_comes_first(apart):
     scores = apart.log_joint.mean(axis=1)
     assert first.startswith(
         f"The 2 chains disagree: chain 1 has 4 components (log joint {scores[0]:,.1f}) and "
-        f"chain 2 3 ({scores[1]:,.1f}). "
+        f"chain 2 has 3 ({scores[1]:,.1f}). "
     )
     table = apart.found_by_chain()
     shared = [number for number in table.index if (table.loc[number] > 0.7).all()]

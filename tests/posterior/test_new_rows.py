@@ -90,9 +90,9 @@ def test_gibbs_agrees_with_enumeration():
 
     An average of 1000 conditional probabilities whose chain has an autocorrelation time of tau
     has a standard error of at most sqrt(tau / 1000) / 2: 0.03 for tau of 4. The root mean square
-    over all rows must be below that, and the largest of 2400 errors below five of them.
+    over all rows must be below that, and the largest of 720 errors below five of them.
     """
-    dense, components = make(200, 40, 12, seed=3, noise=Noise(0.1, 0.15))
+    dense, components = make(60, 40, 12, seed=3, noise=Noise(0.1, 0.15))
     rows = BinaryTensor.from_any(dense)
     exact = memberships(rows, components, method="enumeration")
     assert ((exact > 0.02) & (exact < 0.98)).mean() > 0.2

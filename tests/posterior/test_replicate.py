@@ -177,7 +177,7 @@ def test_modes_can_be_named():
         [draw_of(data.factors)], pack(data.tensor), n_replicates=2, mode_names=["cells", "genes"]
     )
     assert "sd of overlap, genes" in table.index
-    with pytest.raises(ValueError, match="1 mode_names were given for 2 modes; give one per mode"):
+    with pytest.raises(ValueError, match="mode_names has 1 name for 2 modes; give one per mode"):
         default_statistics(2, ["cells"])
 
 

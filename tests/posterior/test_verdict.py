@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from scipy.stats import f
 
+import thali
 from thali.bits import Factor, PackedTensor
 from thali.cli.messages import CommandFace
 from thali.data import BinaryTensor
+from thali.errors import NotConverged
 from thali.model import Model, Noise
 from thali.posterior import Posterior, verdict
 from thali.posterior.diagnostics import MAX_R_HAT, MIN_ESS_PER_CHAIN, diagnose
@@ -211,8 +213,28 @@ def test_too_few_draws_are_said_to_be_too_few():
     """They are no reason to trust anything."""
     for n_draws in (1, 3, 10, MIN_ESS_PER_CHAIN - 1):
         text = judge(good(shape=(2, n_draws)))
-        assert text.startswith(f"{n_draws} draws per chain are too few to judge whether")
+        draws = "1 draw per chain is" if n_draws == 1 else f"{n_draws} draws per chain are"
+        assert text.startswith(f"{draws} too few to judge whether")
         assert "at least 25 are needed" in text
+
+
+def test_too_few_draws_are_not_diagnosed(monkeypatch):
+    """Their number is all that the verdict needs; a table is made once, and nobody changes it."""
+    data = thali.simulate((6, 5), 1, seed=0).tensor
+    few = {"n_components": 1, "noise": "unequal", "chains": 2, "warmup": 2, "seed": 0}
+    n_tables = []
+
+    def counted(quantities):
+        n_tables.append(1)
+        return diagnose(quantities)
+
+    monkeypatch.setattr("thali.posterior.diagnostics.diagnose", counted)
+    with pytest.warns(NotConverged, match="too few to judge"):
+        posterior = thali.sample(data, **few, draws=3)
+    assert not n_tables
+    posterior.summary()["mean"] = 0.0
+    assert posterior.summary()["mean"].all()
+    assert len(n_tables) == 1
 
 
 def test_independent_draws_are_hardly_ever_flagged():

@@ -90,6 +90,6 @@ def test_finite_model_without_its_prior_is_rejected(monkeypatch):
     """The enumeration of the finite model notices a prior that was left out."""
     model = Model(2, FixedRates(0.1, 0.2), density=(0.4, 0.3))
     expected = exact.posterior_finite(X33, np.ones(X33.shape, bool), as_exact(model), 2, 0.4)
-    compare.assert_matches(None, run(X33, model, 8_000)[1], expected)
+    compare.assert_matches(None, run(X33, model, 4_000)[1], expected)
     mutants.forgotten_prior(monkeypatch.setattr)
-    compare.assert_rejected(walk(X33, model), expected, 8_000)
+    compare.assert_rejected(walk(X33, model), expected, 4_000)

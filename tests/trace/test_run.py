@@ -424,7 +424,7 @@ def test_a_full_disk_loses_nothing_that_was_written(tmp_path):
     code = (
         "import resource, sys, thali\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))\n"
-        "try:\n    thali.resume(sys.argv[1], draws=800)\n"
+        "try:\n    thali.resume(sys.argv[1], draws=200)\n"
         "except OSError as error:\n    print(error)\n"
     )
     run = subprocess.run(
@@ -448,7 +448,10 @@ def be_killed(folder):
     thali.sample(DATA, **KILLED, out=folder, checkpoint=1e-9, threads=2, progress=False)
 
 
-KILLED = {"noise": "unequal", "chains": 2, "warmup": 20, "draws": 60, "seed": 3}
+KILLED = {
+    "noise": "unequal", "chains": 2, "warmup": 20, "draws": 60, "seed": 3,
+    "schedule": Schedule(starts=1, regrow=0),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("n_kills", [5, pytest.param(25, marks=pytest.mark.slow)])

@@ -292,7 +292,9 @@ def _answer(
         kept = "not kept; use --out RUN to keep them."
         if run is not None:
             kept = f"kept in {run}; `{command('resume', run)}` continues."
-        tell(f"stopped early: {found['draws']} of {found['asked']} draws per chain are {kept}")
+        draws = "draw" if found["asked"] == 1 else "draws"
+        told = f"{found['draws']} of {found['asked']} {draws} per chain are {kept}"
+        tell(f"stopped early: {told}")
         sys.exit(FAILED)
 
 

@@ -12,6 +12,7 @@ import click
 import thali
 from thali.cli.messages import command, say
 from thali.cli.output import refuse_existing, whole_file
+from thali.sentences import n_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -151,7 +152,7 @@ def simulate(
     size = " x ".join(map(str, shape))
     run = out.with_suffix(".run")
     say(
-        f"{out}: {size} entries from {n_components} components.\n"
+        f"{out}: {size} entries from {n_of(n_components, 'component')}.\n"
         f"Next: {command('fit', out, '--out', run)}"
     )
 

@@ -9,6 +9,7 @@ from thali.checks import count, probability
 from thali.model.effects import Effects, effects_for
 from thali.model.noise import AsPublished, EqualRates, FixedRates, NoisePrior, UnequalRates
 from thali.model.priors import Beta, Buffet, DensityPrior, Fixed, Gamma, PerComponent
+from thali.sentences import n_of
 
 Density: TypeAlias = float | DensityPrior
 
@@ -86,8 +87,8 @@ class Model:
         given = self.density if isinstance(self.density, tuple) else (self.density,) * n
         if len(given) != n:
             msg = (
-                f"density has {len(given)} entries; this model of {arity} modes has {n} factors "
-                f"with a density; give {n}, or one for all."
+                f"density has {n_of(len(given), 'entry')}; this model of {arity} modes has "
+                f"{n_of(n, 'factor')} with a density; give {n}, or one for all."
             )
             raise ValueError(msg)
         densities = tuple(_density_prior(part) for part in given)

@@ -13,7 +13,7 @@ from thali.bits import Factor, khatri_rao
 from thali.bits.tensor import unfold_back
 from thali.checks import count, positive, probability
 from thali.errors import InvalidValue
-from thali.sentences import Setting, was_given
+from thali.sentences import Setting, n_of, was_given
 from thali.sites import Site, site_of
 from thali.streams import Stream, simulation_key
 
@@ -239,7 +239,8 @@ def _draw_factors(
         density = balanced_density(max(count("n_components", n_components), 1), len(shape))
     each = list(density) if isinstance(density, Iterable) else [density] * len(shape)
     if len(each) != len(shape):
-        msg = f"density has {len(each)} entries for {len(shape)} modes; give one per mode, or one."
+        entries = n_of(len(each), "entry")
+        msg = f"density has {entries} for {len(shape)} modes; give one per mode, or one."
         raise ValueError(msg)
     densities = [probability("density", value) for value in each]
     if n_components is None:

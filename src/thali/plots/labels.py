@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from thali.plots.canvas import COLOURS, UNKNOWN
+from thali.sentences import n_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,8 +41,8 @@ class Labels(NamedTuple):
         if not is_flat or len(labels) != n_rows:
             shape = getattr(labels, "shape", (len(labels),))
             msg = (
-                f"labels of shape {tuple(shape)} were given for {n_rows} rows; give one label "
-                "per row."
+                f"labels of shape {tuple(shape)} were given for {n_of(n_rows, 'row')}; give one "
+                "label per row."
             )
             raise ValueError(msg)
         try:

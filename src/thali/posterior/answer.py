@@ -128,7 +128,7 @@ def answer(
     """
     table = posterior.summary()
     settings = posterior.settings
-    verdict = posterior._judged(table)  # noqa: SLF001 - the summary is not computed twice
+    verdict = posterior.verdict()
     covers = coverage(posterior)
     n_known = posterior.tensor.n_known
     beyond = posterior.beyond_rates()

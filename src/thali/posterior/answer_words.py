@@ -77,8 +77,8 @@ def apart_in_words(found: dict[str, Any]) -> str | None:
         number, score = chain["n_components"]["mode"], f"{chain['log_joint']['mean']:,.1f}"
         told = f"{number} ({score})"
         if not parts:
-            told = f"has {_components(number)} (log joint {score})"
-        parts.append(f"chain {chain['chain']} {told}")
+            told = f"{_components(number)} (log joint {score})"
+        parts.append(f"chain {chain['chain']} has {told}")
     told = f"The {found['chains']} chains {which}: {listed(parts)}."
     return f"{told} {shared_in_words(found)}".rstrip()
 
@@ -105,26 +105,33 @@ def coverage_in_words(found: dict[str, Any]) -> str:
     explained = covers["ones_explained"]["mean"]
     ones = "There are no ones"
     if explained is not None:
-        ones = f"The components cover {explained:.1%} of the ones"
+        cover = "component covers" if _has_one(found) else "components cover"
+        ones = f"The {cover} {explained:.1%} of the ones"
     numbers = [covers["rows_without"], *covers["unused"].values()]
     parts = []
     for at, (number, word, n_rows) in enumerate(zip(numbers, words, found["shape"], strict=True)):
         n_without = round(number["mean"])
-        own = n_of(n_rows, word)
-        if n_without == 0:
-            parts.append(f"all {own} {'have' if at == 0 else 'belong to'} some component")
-        elif at == 0:
-            have = "has" if n_without == 1 else "have"
-            parts.append(f"{n_without:,} of {own} {have} no component")
+        which = f"{n_without:,} of {n_of(n_rows, word)}"
+        if n_rows == 1:
+            which = f"the only {word}"
+        elif n_without == 0:
+            which = f"all {n_of(n_rows, word)}"
+        is_one = n_without == 1 or n_rows == 1
+        if at == 0:
+            have = "has" if is_one else "have"
+            parts.append(f"{which} {have} {'no' if n_without else 'some'} component")
+        elif n_without:
+            parts.append(f"{which} {'is' if is_one else 'are'} in none")
         else:
-            parts.append(f"{n_without:,} of {own} {'is' if n_without == 1 else 'are'} in none")
+            parts.append(f"{which} {'belongs' if is_one else 'belong'} to some component")
     return f"{ones}; {listed(parts)}."
 
 
 def _how_many(found: dict[str, Any]) -> str:
     shape, known = found["shape"], found["observed"]
     are_known = "all known" if known == prod(shape) else f"{known} of them known"
-    data = f"{' x '.join(map(str, shape))} entries, {are_known}"
+    entries = "entry" if prod(shape) == 1 else "entries"
+    data = f"{' x '.join(map(str, shape))} {entries}, {are_known}"
     number = found["n_components"]
     if are_apart(found) and found["alpha"] is not None:
         share = number["pmf"][str(number["mode"])]
@@ -190,18 +197,22 @@ def _wrong(found: dict[str, Any]) -> str:
     outside, inside = (round(covers[name]["mean"]) for name in ("ones_outside", "zeros_inside"))
     low, high = (f"{end:.0f}" for end in wrong["interval"])
     spread = "" if low == high else f" (90% between {low} and {high})"
-    n_wrong = f"{wrong['mean']:.0f}"
+    n_wrong = round(wrong["mean"])
+    entries = f"{n_wrong} known {'entry' if n_wrong == 1 else 'entries'} ({wrong['share']:.2%})"
     if NOISE_KINDS[found["noise"]["kind"]].spreads:  # an entry outside need not be an error
-        entries = f"known entries ({wrong['share']:.2%})"
+        one, zero = ("is a one", "a zero") if n_wrong == 1 else ("are ones", "zeros")
+        every, some = ("the component", "it") if _has_one(found) else ("all components", "one")
         return (
-            f"{n_wrong} {entries} are ones outside all components ({outside}), or zeros inside "
-            f"one ({inside}){spread}."
+            f"{entries} {one} outside {every} ({outside}), or {zero} inside {some} "
+            f"({inside}){spread}."
         )
-    entries = "known entry" if n_wrong == "1" else "known entries"
-    contradict = "contradicts" if n_wrong == "1" else "contradict"
-    told = f"{n_wrong} {entries} ({wrong['share']:.2%}) {contradict} the components{spread}"
+    contradict = "contradicts" if n_wrong == 1 else "contradict"
+    whom, all_of_them, some = ("component", "it", "it")
+    if not _has_one(found):
+        whom, all_of_them, some = ("components", "all of them", "one")
     return (
-        f"{told}: {n_of(outside, 'one')} outside all of them, {n_of(inside, 'zero')} inside one."
+        f"{entries} {contradict} the {whom}{spread}: {n_of(outside, 'one')} outside "
+        f"{all_of_them}, {n_of(inside, 'zero')} inside {some}."
     )
 
 
@@ -214,12 +225,18 @@ def _trust(found: dict[str, Any]) -> str:
         return f"{chains}{time}: not to be trusted yet, see the warning."
     largest = max((r for r in found["r_hat"].values() if r is not None), default=1.0)
     fewest = min((e for e in found["ess"].values() if e is not None), default=None)
-    worth = "" if fewest is None else f", at least {fewest:.0f} effective draws"
-    return f"{chains}{time}: they agree (R-hat at most {largest:.2f}{worth})."
+    worth = "" if fewest is None else f", at least {n_of(round(fewest), 'effective draw')}"
+    agree = "its two halves agree" if n_chains == 1 else "they agree"  # R-hat compares halves
+    return f"{chains}{time}: {agree} (R-hat at most {largest:.2f}{worth})."
 
 
 def _components(number: int) -> str:
     return n_of(number, "component")
+
+
+def _has_one(found: dict[str, Any]) -> bool:
+    """Whether hardly any draw has a number of components other than one."""
+    return bool(found["n_components"]["interval"] == [1, 1])
 
 
 def _how_sure(number: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from thali.posterior.diagnostics import sample_pairs
+from thali.sentences import n_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,7 +55,7 @@ def default_statistics(
     """
     names = [f"mode {mode}" for mode in range(arity)] if mode_names is None else list(mode_names)
     if len(names) != arity:
-        msg = f"{len(names)} mode_names were given for {arity} modes; give one per mode."
+        msg = f"mode_names has {n_of(len(names), 'name')} for {arity} modes; give one per mode."
         raise ValueError(msg)
     statistics: dict[str, Statistic] = {"fraction of ones": _fraction}
     for mode, name in enumerate(names):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,6 +86,11 @@ class Trust(Draws):
         >>> list(posterior.summary().columns)
         ['mean', 'sd', 'r_hat', 'ess_bulk', 'ess_tail']
         """
+        return self._diagnosed.copy()
+
+    @cached_property
+    def _diagnosed(self) -> pd.DataFrame:
+        """The table that :meth:`summary` returns; the verdict and every face need it again."""
         from thali.posterior.diagnostics import co_membership, diagnose, sample_pairs  # noqa: PLC0415
 
         self._need_draws()
@@ -112,20 +118,20 @@ class Trust(Draws):
         >>> posterior.verdict() is None
         True
         """
-        return self._judged(self.summary())
+        from thali.posterior.verdict import Empty, judge, too_few  # noqa: PLC0415
 
-    def _judged(self, table: pd.DataFrame) -> Verdict | None:
-        """Return the verdict, given what :meth:`summary` returned."""
-        from thali.posterior.verdict import Empty, judge  # noqa: PLC0415
-
+        self._need_draws()
         has_cover = self.covered.any(axis=(1, 2))
-        is_empty = ~has_cover & (self.n_components > 0).all(axis=1) & (self.n_draws > 0)
+        is_empty = ~has_cover & (self.n_components > 0).all(axis=1)
         if is_empty.any():
             which = tuple(numbered(self.chain_indices[i]) for i in np.flatnonzero(is_empty))
             return Empty(self.n_chains, self.n_draws, which)
+        few = too_few(self.n_chains, self.n_draws)
+        if few is not None:  # nothing needs to be diagnosed
+            return few
         is_part = self.n_chains < self.settings.chains
         return judge(
-            table,
+            self._diagnosed,
             self.n_components,
             self.n_chains,
             self.n_draws,

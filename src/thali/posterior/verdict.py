@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from thali.posterior.diagnostics import MAX_R_HAT, MIN_ESS_PER_CHAIN, in_words
-from thali.sentences import PYTHON, OneChain, Setting, TakeDraws, capitalized, listed, say
+from thali.sentences import PYTHON, OneChain, Setting, TakeDraws, capitalized, listed, n_of, say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -89,9 +89,10 @@ class TooFewDraws(Verdict):
 
     def sentence(self, face: Face = PYTHON, words: Mapping[str, str] | None = None) -> str:  # noqa: ARG002
         """Explain what is wrong and what to do."""
+        are = "is" if self.n_draws == 1 else "are"
         return (
-            f"{self.n_draws} draws per chain are too few to judge whether the chains agree (at "
-            f"least {MIN_ESS_PER_CHAIN} are needed, some hundreds are sensible). "
+            f"{n_of(self.n_draws, 'draw')} per chain {are} too few to judge whether the chains "
+            f"agree (at least {MIN_ESS_PER_CHAIN} are needed, some hundreds are sensible). "
             f"{self._more(face)}."
         )
 
@@ -283,12 +284,24 @@ class TooCorrelated(Verdict):
     def sentence(self, face: Face = PYTHON, words: Mapping[str, str] | None = None) -> str:
         """Explain what is wrong and what to do."""
         return (
-            f"The {self.n_chains * self.n_draws} draws are worth only {self._fewest:.0f} "
-            f"independent ones for {_called(self.quantities[0], words)}, where {self.wanted} are "
-            f"wanted ({MIN_ESS_PER_CHAIN} per chain): averages, and the comparison of the chains "
+            f"The {self.n_chains * self.n_draws} draws are worth only "
+            f"{n_of(round(self._fewest), 'independent one')} for "
+            f"{_called(self.quantities[0], words)}, where {self.wanted} are wanted "
+            f"({MIN_ESS_PER_CHAIN} per chain): averages, and the comparison of the chains "
             f"itself, are uncertain. {self._more(face)}: about {self.times} times as many are "
             "needed."
         )
+
+
+def too_few(n_chains: int, n_draws: int) -> TooFewDraws | None:
+    """Return a verdict if there are too few draws to judge anything else, otherwise None.
+
+    Parameters
+    ----------
+    n_chains, n_draws
+        Number of chains, and of draws per chain.
+    """
+    return TooFewDraws(n_chains, n_draws) if n_draws < MIN_ESS_PER_CHAIN else None
 
 
 def judge(
@@ -330,8 +343,9 @@ def judge(
     >>> print(str(verdict)[:90])
     The 2 chains disagree, with each other or over time, about the number of components (means
     """
-    if n_draws < MIN_ESS_PER_CHAIN:
-        return TooFewDraws(n_chains, n_draws)
+    few = too_few(n_chains, n_draws)
+    if few is not None:
+        return few
     differing = table["r_hat"][table["r_hat"] > MAX_R_HAT].sort_values(ascending=False)
     if len(differing):
         names = sorted(map(str, differing.index), key=lambda name: name != "n_components")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from thali.sentences import n_of
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -105,7 +107,8 @@ def trace(name: str, values: NDArray[np.float64], digits: str) -> str:
     return (
         f'<figure class="trace"><figcaption>{escape(name)}</figcaption>'
         f'<svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{escape(name)} in '
-        f'{len(values)} chains over {n_draws} draws, from {low:{digits}} to {high:{digits}}">'
+        f"{n_of(len(values), 'chain')} over {n_of(n_draws, 'draw')}, from {low:{digits}} to "
+        f'{high:{digits}}">'
         f'<line class="axis" x1="{left}" x2="{left}" y1="0" y2="{height}"/>'
         f"{labels}{''.join(lines)}</svg></figure>"
     )

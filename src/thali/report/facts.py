@@ -177,17 +177,13 @@ def details(known: Facts) -> list[str]:
         told.append(known.effects)
     if known.beyond == NOTHING:
         return told
+    n_wrong = round(known.wrong.mean)
+    entries = f"{n_of(n_wrong, 'known entry')} ({known.share_wrong:.2%})"
+    wrong, s = f"On average over the draws, {entries}", "s" * (n_wrong == 1)
     if known.noise.spreads:  # a one that no component covers need not be an error
-        told.append(
-            f"On average over the draws, {n_of(round(known.wrong.mean), 'known entry')} "
-            f"({known.share_wrong:.2%}) read one outside all components, or zero inside one."
-        )
+        told.append(f"{wrong} read{s} one outside all components, or zero inside one.")
         return told
-    told.append(
-        f"On average over the draws, {n_of(round(known.wrong.mean), 'known entry')} "
-        f"({known.share_wrong:.2%}) contradict{'s' * (round(known.wrong.mean) == 1)} the "
-        "components."
-    )
+    told.append(f"{wrong} contradict{s} the components.")
     return told
 
 
@@ -197,7 +193,8 @@ def agreement(posterior: Posterior, known: Facts) -> str:
         return known.verdict
     if posterior.n_chains == 1:
         return "Only one chain was run, so agreement between chains could not be checked."
-    return f"All {posterior.n_chains} give the same answer, with enough effective draws."
+    several = "Both" if posterior.n_chains == 2 else f"All {posterior.n_chains}"
+    return f"{several} give the same answer, with enough effective draws."
 
 
 def percent(share: float) -> str:

@@ -247,8 +247,8 @@ def repeat(posterior: Posterior) -> str:
         "Data": BY.join(f"{n:,}" for n in posterior.shape),
         "Digest of the data (SHA-256)": digest(posterior.tensor),
         "Seed": str(settings.seed),
-        "Chains": f"{posterior.n_chains}, each with {settings.warmup:,} warm-up sweeps and "
-        f"{posterior.n_draws:,} draws"
+        "Chains": f"{posterior.n_chains}, each with {n_of(settings.warmup, 'warm-up sweep')} and "
+        f"{n_of(posterior.n_draws, 'draw')}"
         + (f", {settings.thin} sweeps per draw" if settings.thin > 1 else "")
         + (f"; {settings.draws:,} were requested" if posterior.n_draws < settings.draws else ""),
         "Schedule": settings.schedule.kind,

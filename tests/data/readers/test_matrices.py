@@ -76,7 +76,7 @@ def test_folder(tmp_path, is_packed):
     assert_refused(tmp_path, f"{tmp_path}: matrix.mtx{end}: it holds 4 at line 3")
     barcodes = tmp_path / ("barcodes.tsv.gz" if is_packed else "barcodes.tsv")
     write(tmp_path, "AAC-1\n", barcodes.name)
-    assert_refused(tmp_path, "has 1 lines for 2", binarize=0)
+    assert_refused(tmp_path, "has 1 line for 2", binarize=0)
     write(tmp_path, b"\xff\n", barcodes.name)
     assert_refused(tmp_path, f"{tmp_path}: {barcodes.name}: line 1", binarize=0)
     barcodes.write_bytes(gzip.compress(b"AAC-1\n")[:-9] if is_packed else b"A\xff\n")

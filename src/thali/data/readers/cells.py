@@ -11,7 +11,7 @@ from thali.data.build import check_fits_in_memory
 from thali.data.readers.arrays import refuse
 from thali.data.readers.cell_blocks import ReadPlan, read_compressed, read_dense
 from thali.errors import InvalidValue, require
-from thali.sentences import Argument, was_given
+from thali.sentences import Argument, n_of, was_given
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,7 +63,10 @@ def read_anndata(
     names = tuple(map(str, axes[0])), tuple(map(str, axes[1]))
     n_cells, n_genes = map(len, names)
     if not n_cells or not n_genes:
-        msg = f"there are {n_cells} cells and {n_genes} genes to use; at least one each is needed."
+        msg = (
+            f"{n_of(n_cells, 'cell')} and {n_of(n_genes, 'gene')} are left to use; at least "
+            "one of each is needed."
+        )
         raise ValueError(msg)
     need = (
         "allowed are 0, 1 and NaN for unknown; give binarize=, a number above which genes are on"

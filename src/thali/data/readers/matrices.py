@@ -14,6 +14,7 @@ from thali.data.readers.open import open_text
 from thali.data.readers.options import unreadable
 from thali.data.readers.text import Fields, blocks_of_open_file, decode, split_blanks
 from thali.data.readers.text_values import BAD, UNKNOWN, ZERO, Spelling, whole_numbers
+from thali.sentences import n_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,9 +79,10 @@ def read_entries(
                 positions.add(columns, rows, unknown)
     if n_read != header.n_listed:
         found = "more" if n_read > header.n_listed else str(n_read)
+        follow = "follows" if n_read == 1 else "follow"
         msg = (
-            f"its header says {header.n_listed} entries and {found} follow; it was cut off or "
-            "altered, so get the file again"
+            f"its header says {n_of(header.n_listed, 'entry')} and {found} {follow}; it was cut "
+            "off or altered, so get the file again"
         )
         raise ValueError(msg)
     return positions.entries()
@@ -115,11 +117,12 @@ def _header(file: IO[bytes]) -> _Header:
         msg = f"line {number} should hold the numbers of {what}; it holds {' '.join(sizes)[:40]!r}"
         raise ValueError(msg)
     n_rows, n_columns, n_listed = (*map(int, sizes), 0)[:3]
+    size = f"{n_of(n_rows, 'row')} and {n_of(n_columns, 'column')}"
     if not n_rows or not n_columns:
-        msg = f"it has {n_rows} rows and {n_columns} columns; both must be at least 1"
+        msg = f"it has {size}; both must be at least 1"
         raise ValueError(msg)
     if symmetry == "symmetric" and n_rows != n_columns:
-        msg = f"it is symmetric with {n_rows} rows and {n_columns} columns; they must be equal"
+        msg = f"it is symmetric with {size}; they must be equal"
         raise ValueError(msg)
     return _Header(
         is_listed=form == "coordinate",
@@ -143,8 +146,8 @@ def _positions(
         line = int((fields.counts != width).argmax())
         number = fields.block.line(int(fields.starts[fields.counts[:line].sum()]))
         msg = (
-            f"line {number} has {int(fields.counts[line])} fields; {width} were expected; correct "
-            "the line"
+            f"line {number} has {n_of(int(fields.counts[line]), 'field')}; {width} were expected; "
+            "correct the line"
         )
         raise ValueError(msg)
     parts = [
@@ -208,8 +211,8 @@ def read_folder(folder: Path, options: Options) -> BinaryTensor:
     for names, n_rows, path in zip((cells, genes), ones.shape, paths, strict=True):
         if len(names) != n_rows and path is not None:
             msg = (
-                f"{path.name} has {len(names)} lines for {n_rows} in {matrix.name}; get both "
-                "files again"
+                f"{path.name} has {n_of(len(names), 'line')} for {n_rows} in {matrix.name}; get "
+                "both files again"
             )
             raise ValueError(msg)
     return BinaryTensor(ones, unknown, ("cell", "gene"), (cells, genes))

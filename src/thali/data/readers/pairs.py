@@ -13,7 +13,7 @@ from thali.data.readers.separators import given_separator
 from thali.data.readers.text import Fields, blocks, few_fields, group_by_length, split_file
 from thali.data.readers.text_values import BAD, UNKNOWN, ZERO, Spelling
 from thali.errors import InvalidValue
-from thali.sentences import Setting, was_given
+from thali.sentences import Setting, n_of, was_given
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -107,8 +107,8 @@ def read_pairs(lines: Lines, options: Options) -> BinaryTensor:
     if n_fields not in (2, 3):
         n_fields = next((int(part.counts[0]) for part in lines()), 0)
         msg = (
-            f"its first line has {n_fields} fields; pairs have 2, a row and a column, or 3 with a "
-            "value; check the separator"
+            f"its first line has {n_of(n_fields, 'field')}; pairs have 2, a row and a column, or "
+            "3 with a value; check the separator"
         )
         raise ValueError(msg)
     if n_fields == 2:
@@ -215,8 +215,8 @@ def _columns(fields: Fields, n_fields: int, *, skip: bool) -> list[Fields]:
         line = int(is_bad.argmax())
         number = fields.block.line(int(fields.starts[fields.counts[:line].sum()]))
         msg = (
-            f"line {number} has {int(fields.counts[line])} fields, the first line {n_fields}; "
-            "make all lines equally long"
+            f"line {number} has {n_of(int(fields.counts[line]), 'field')}, the first line "
+            f"{n_fields}; make all lines equally long"
         )
         raise ValueError(msg)
     start = n_fields if skip else 0

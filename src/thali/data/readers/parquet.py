@@ -14,6 +14,7 @@ from thali.data.readers.pairs import looks_like_pairs, place_pairs
 from thali.data.readers.text import Fields, fields_from_texts
 from thali.data.readers.text_values import Spelling
 from thali.errors import require
+from thali.sentences import n_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,10 +33,8 @@ def read_parquet(path: Path, options: Options) -> BinaryTensor:
     with parquet.ParquetFile(path) as file:
         columns = [str(name) for name in file.schema_arrow.names]
         if not columns or not file.metadata.num_rows:
-            msg = (
-                f"it has {len(columns)} columns and {file.metadata.num_rows} rows; at least one "
-                "of each is needed; check that it was written"
-            )
+            size = f"{n_of(len(columns), 'column')} and {n_of(file.metadata.num_rows, 'row')}"
+            msg = f"it has {size}; at least one of each is needed; check that it was written"
             raise ValueError(msg)
         if options.kind == "pairs" or (options.kind is None and looks_like_pairs(columns)):
             return _pairs(file, columns, options)
@@ -122,8 +121,8 @@ def _batches(file: Any, columns: list[str], threads: int | None) -> Iterator[Any
 def _pairs(file: Any, columns: list[str], options: Options) -> BinaryTensor:
     if len(columns) not in (2, 3):
         msg = (
-            f"it has {len(columns)} columns; pairs have 2, a row and a column, or 3 with a value; "
-            "drop the others"
+            f"it has {n_of(len(columns), 'column')}; pairs have 2, a row and a column, or 3 with "
+            "a value; drop the others"
         )
         raise ValueError(msg)
 

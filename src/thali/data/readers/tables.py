@@ -14,7 +14,7 @@ from thali.data.readers.header import has_header
 from thali.data.readers.separators import SIGNS
 from thali.data.readers.text_values import BAD, ONE, UNKNOWN, Spelling
 from thali.errors import InvalidValue
-from thali.sentences import Argument, Setting
+from thali.sentences import Argument, Setting, n_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -158,7 +158,7 @@ def _check_field_counts(fields: Fields, layout: _Layout) -> Fields:
         number = fields.block.line(int(fields.starts[at]))
         other = "first line" if layout.header is None else "header"
         msg = (
-            f"line {number} has {int(fields.counts[line])} fields, the {other} "
+            f"line {number} has {n_of(int(fields.counts[line]), 'field')}, the {other} "
             f"{layout.n_fields}; make all lines equally long"
         )
         raise ValueError(msg)
