@@ -237,3 +237,26 @@ def test_codes_of_no_component():
     for arity in (2, 3, 4):
         factors = [Factor.empty(n) for n in (3, 4, 5, 6)[:arity]]
         assert khatri_rao(factors, 0).n_components == 0
+
+
+@pytest.mark.parametrize("is_part", [False, True])
+@pytest.mark.parametrize("shape", [(5, 4, 70), (6, 70, 3), (4, 3, 5, 2)])
+def test_a_tensor_as_a_matrix(shape, is_part):
+    """Columns are the combinations of lines, outermost first, and padding is unknown."""
+    rng = np.random.default_rng(3)
+    values = (rng.random(shape) < 0.4).astype(float)
+    values[rng.random(shape) < 0.1] = np.nan
+    lines = [np.sort(rng.permutation(n)[: n // 2 + 1 if is_part else n]) for n in shape]
+    matrix = PackedTensor.from_tensor(BinaryTensor.from_any(values)).as_matrix(lines)
+    chosen = values[np.ix_(*lines)]
+    inner = max(range(1, len(shape)), key=lambda m: (chosen.shape[m], m))
+    outer = [m for m in range(1, len(shape)) if m != inner]
+    chosen = chosen.transpose(0, *outer, inner).reshape(len(lines[0]), -1, len(lines[inner]))
+    width = -(-len(lines[inner]) // 64) * 64
+    padded = np.full((*chosen.shape[:2], width), np.nan)
+    padded[..., : chosen.shape[2]] = chosen
+    expected = padded.reshape(len(lines[0]), -1)
+    assert matrix.shape == expected.shape
+    ones, known = (unpack(words, expected.shape[1]) for words in matrix.unfoldings[0])
+    np.testing.assert_array_equal(known, ~np.isnan(expected))
+    np.testing.assert_array_equal(ones, expected == 1)

@@ -65,7 +65,9 @@ def made(
     chains = []
     for chain in range(n_chains):
         kept = MemoryStore(settings)
-        kept.draws = [draw(chain, i, drop(chain, i), scale) for i in range(n_draws)]
+        kept.draws = [
+            counted(draw(chain, i, drop(chain, i), scale), labelled) for i in range(n_draws)
+        ]
         chains.append(kept)
     return Posterior(settings, packed, Names(labelled.mode_names, row_names), chains)
 
@@ -90,6 +92,17 @@ def draw(chain, i, is_dropped, scale):
         10 + i,
     )
     return Draw(state, -500.0 + 900 * wave, -300.0 + 700 * wave)
+
+
+def counted(made_up, labelled):
+    """Return the draw with the numbers of ones and zeros that its components cover."""
+    rows, columns = (factor.dense().astype(int) for factor in made_up.state.factors)
+    ones, unknown = labelled.rows()
+    is_one = ones.astype(bool)
+    is_zero = ~is_one if unknown is None else ~is_one & ~unknown
+    cover = rows @ columns.T > 0
+    covered = int((cover & is_one).sum()), int((cover & is_zero).sum())
+    return made_up._replace(state=made_up.state._replace(covered=covered))
 
 
 def with_effects(posterior, scale=1.0):

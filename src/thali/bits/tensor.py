@@ -165,6 +165,23 @@ class PackedTensor(NamedTuple):
         first = Unfolding(ones[rows], None if known is None else known[rows])
         return PackedTensor.from_unfolding((len(rows), *self.shape[1:]), first, threads)
 
+    def as_matrix(self, lines: Sequence[Index]) -> PackedTensor:
+        """Return some lines of every mode as a matrix, one column per combination of lines.
+
+        Columns are in the order of an unfolding of the first mode, with unknown columns as
+        padding.
+        """
+        shape = tuple(map(len, lines))
+        ones, known = self.unfoldings[0]
+        if shape != self.shape:
+            ones = _of_lines(ones, self.shape, lines)
+            known = None if known is None else _of_lines(known, self.shape, lines)
+        inner = pack(np.ones(shape[inner_mode(shape, 0)], np.bool_))
+        is_there = np.tile(inner, ones.shape[1] // len(inner))
+        known = np.tile(is_there, (len(ones), 1)) if known is None else known & is_there
+        whole = shape[0], WORD * ones.shape[1]
+        return PackedTensor.from_unfolding(whole, Unfolding(ones, known))
+
     @property
     def listed(self) -> tuple[Pattern, Pattern | None] | None:
         """The ones and the unknown entries of a sparse matrix that is not packed yet, or None."""
@@ -204,6 +221,16 @@ def unfold_back(words: Words, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     dense = unpack(words.reshape(len(words), *lengths, width), shape[inner])
     order = [0, *outer, inner]  # the mode of each axis
     return dense.transpose([order.index(mode) for mode in range(len(shape))])
+
+
+def _of_lines(words: Words, shape: tuple[int, ...], lines: Sequence[Index]) -> Words:
+    """Return some lines of every mode, packed as the unfolding of the first."""
+    n_rows = len(lines[0])
+    dense = unfold_back(words[lines[0]], (n_rows, *shape[1:]))
+    dense = dense[np.ix_(np.arange(n_rows), *lines[1:])]
+    dense = dense.transpose(0, *outer_modes(dense.shape, 0), inner_mode(dense.shape, 0))
+    packed: Words = pack(dense).reshape(n_rows, -1)
+    return packed
 
 
 def row_words(shape: tuple[int, ...], mode: int) -> int:

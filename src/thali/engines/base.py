@@ -236,6 +236,12 @@ class HostEngine(Engine, Protocol):
     def hide(self, stream: Stream, share: float) -> tuple[HostEngine, Hidden]:
         """Return an engine that does not know a random share of the entries, and these entries."""
 
+    def as_matrix(self, lines: Sequence[Index]) -> HostEngine:
+        """Return an engine with some lines of a tensor, unfolded to a matrix.
+
+        Columns are the combinations of lines of all modes but the first, with padding.
+        """
+
     def uncovered(self, factors: Sequence[Factor]) -> FreeEntries:
         """Return the entries that no component covers."""
 

@@ -317,6 +317,10 @@ class CpuEngine(RowDraws):
         tensor = PackedTensor.from_unfolding(self.totals.shape, first, self.threads)
         return self.load(tensor), Hidden(rows, columns, values)
 
+    def as_matrix(self, lines: Sequence[Index]) -> CpuEngine:
+        """Return an engine with some lines of a tensor, unfolded to a matrix."""
+        return self.load(self.tensor.as_matrix(lines))
+
     def uncovered(self, factors: Sequence[Factor]) -> Uncovered:
         """Return the entries of a matrix that no component covers."""
         return Uncovered(self, factors)

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali.bits import Factor, PackedTensor, Unfolding
+from thali.bits import Factor
 from thali.bits.codes import inner_mode, outer_modes
-from thali.bits.tensor import unfold_back
-from thali.bits.words import WORD, pack
+from thali.bits.words import WORD
 from thali.model import Beta
 from thali.sampler.target import Target
 from thali.sites import Site, site_of
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from thali.bits import Index, Words
+    from thali.bits import Index
     from thali.sampler.state import State
     from thali.streams import Stream
 
@@ -56,38 +55,18 @@ def choose_lines(stream: Stream, shape: tuple[int, ...]) -> list[Index]:
 
 def unfolded(target: Target, lines: list[Index]) -> Target:
     """Return a target like another whose data are some lines of a tensor, as a matrix."""
-    engine = target.on_host(lines[0]).engine
-    ones, known = engine.tensor.unfoldings[0]  # type: ignore[attr-defined]
-    shape = tuple(map(len, lines))
-    if shape != target.shape:
-        ones, known = (_chosen(part, target.shape, lines) for part in (ones, known))
-    inner = shape[inner_mode(shape, 0)]
-    is_there = np.tile(pack(np.ones((1, inner), np.bool_))[0], prod(shape) // shape[0] // inner)
-    known = np.broadcast_to(is_there, ones.shape) if known is None else known & is_there
-    first = Unfolding(ones, np.ascontiguousarray(known))
-    matrix = PackedTensor.from_unfolding((shape[0], WORD * ones.shape[1]), first)
     model = replace(target.model, n_components=None, density=Beta())
-    return Target(engine.load(matrix), model, model.priors(2), target.schedule)
-
-
-def _chosen(words: Words | None, shape: tuple[int, ...], lines: list[Index]) -> Words | None:
-    """Return some lines of the modes beside rows, packed as an unfolding."""
-    if words is None:
-        return None
-    dense = unfold_back(words, (len(words), *shape[1:]))
-    dense = dense[np.ix_(np.arange(len(words)), *lines[1:])]
-    inner, outer = inner_mode(dense.shape, 0), outer_modes(dense.shape, 0)
-    packed: Words = pack(dense.transpose(0, *outer, inner)).reshape(len(words), -1)
-    return packed
+    engine = target.engine.on_host(None).as_matrix(lines)
+    return Target(engine, model, model.priors(2), target.schedule)
 
 
 def as_boxes(state: State, target: Target, lines: list[Index]) -> State:
     """Return a state of a tensor, given one of the matrix that some of its lines make."""
     shape = tuple(map(len, lines))
     outer, inner = outer_modes(shape, 0), inner_mode(shape, 0)
-    users = state.factors[0].dense()
+    users, codes = (factor.dense() for factor in state.factors)
     width = -(-shape[inner] // WORD) * WORD
-    codes = state.factors[1].dense().T.reshape(-1, *(shape[mode] for mode in outer), width)
+    codes = codes.T.reshape(-1, *(shape[mode] for mode in outer), width)
     found: list[Lines] = [[] for _ in shape]
     for component, code in enumerate(codes):
         for box in find_boxes(code[..., : shape[inner]]):
