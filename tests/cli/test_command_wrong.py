@@ -97,7 +97,7 @@ WRONG_USAGE = [
         "for matrices only; give --components N",
     ),
     ("fit table.csv --out kept.run", "is never overwritten; if it is a run, `thali resume "),
-    ("fit table.csv --out table.csv", "table.csv exists already and is never overwritten"),
+    ("fit table.csv --out table.csv", "table.csv exists already; if it is a run, "),
     ("fit table.csv --out table.csv/new", "could not be made (Not a directory)"),
     ("resume", "missing argument 'RUN'"),
     ("resume absent.run", "absent.run is not a folder; give the folder that `thali fit --out`"),
