@@ -10,7 +10,7 @@ from shutil import copytree, ignore_patterns
 import numpy as np
 
 import thali
-from thali._jit import KERNEL_FILES, _Inner
+from thali._jit import KERNEL_FILES, KERNELS, _Inner, inner, jit
 from thali.bits.words import lowest
 
 SCRIPT = """
@@ -58,6 +58,23 @@ def test_unwritable_cache_is_no_obstacle(tmp_path):
     copy_package(tmp_path)
     nowhere = str(tmp_path / "thali" / "__init__.py")  # a file, so no folder can be made in it
     assert run(tmp_path, NUMBA_CACHE_DIR=nowhere) == 3
+
+
+def test_kernels_release_the_gil():
+    """Inner functions have no entry from Python, and so cannot."""
+    code = {}
+    before = len(KERNELS)
+    for decorate in (jit, inner):
+        defined = {}
+        exec("def double(x):\n    return 2 * x", defined)  # no file, so no cache
+        kernel = decorate(defined["double"])
+        kernel.compile("(int64,)")
+        (code[decorate],) = kernel.inspect_llvm().values()
+    del KERNELS[before:]
+    assert "PyEval_SaveThread" in code[jit]
+    assert "PyEval_SaveThread" not in code[inner]
+    assert "define" in code[inner]
+    assert "cpython" not in code[inner]
 
 
 def test_an_inner_function_can_be_called_from_python():

@@ -106,12 +106,12 @@ def inlined(function: Kernel) -> Kernel:
     return numba.njit(inline="always")(function)
 
 
-class _Compiler(CompilerBase):  # type: ignore[misc]  # Numba has no types
+class _Compiler(CompilerBase):
     """Numba's compiler, with our options.
 
     Numba compiles what it needs itself, such as ``np.empty``, once for every set of options with
-    which its caller was declared. Therefore all functions are declared with those that Numba's own
-    functions have, and the options change here, after the declaration was noted.
+    which functions are declared. So ours are all declared alike, and options are set here, where
+    Numba has noted the declaration already.
     """
 
     has_entry = True
@@ -122,14 +122,14 @@ class _Compiler(CompilerBase):  # type: ignore[misc]  # Numba has no types
         flags.release_gil = True
         flags.no_cfunc_wrapper = True  # no C code calls our functions
         flags.no_cpython_wrapper = not self.has_entry
-        return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
+        return [DefaultPassBuilder.define_nopython_pipeline(self.state)]  # type: ignore[no-untyped-call]
 
 
 class _InnerCompiler(_Compiler):
     has_entry = False
 
 
-class _Inner(CPUDispatcher):  # type: ignore[misc]
+class _Inner(CPUDispatcher):
     """A function that Python does not call, except in tests: then it is compiled once more."""
 
     def __call__(self, *args: Any) -> Any:
@@ -139,8 +139,7 @@ class _Inner(CPUDispatcher):  # type: ignore[misc]
 
 
 def _cached(function: Kernel, compiler: type[_Compiler]) -> Kernel:
-    declare = numba.njit(no_cpython_wrapper=True, pipeline_class=compiler)
-    compiled: Any = declare(function)
+    compiled: Any = numba.njit(pipeline_class=compiler)(function)
     if not hasattr(compiled, "enable_caching"):  # NUMBA_DISABLE_JIT=1: a plain function
         return function
     try:
@@ -152,5 +151,5 @@ def _cached(function: Kernel, compiler: type[_Compiler]) -> Kernel:
     except (RuntimeError, AttributeError):
         # No folder can be written to (as in containers with a random user), or this version of
         # Numba has no such attribute: compile without a cache.
-        compiled = declare(function)
+        compiled = numba.njit(pipeline_class=compiler)(function)
     return compiled  # type: ignore[no-any-return]

@@ -28,6 +28,7 @@ __all__ = [
     "n_words",
     "overlaps",
     "pack",
+    "place_of",
     "popcount",
     "scatter_bits",
     "set_bits",
@@ -116,6 +117,19 @@ def list_bits(words: Words) -> Index:
             left &= left - _ONE
             i += 1
     return positions
+
+
+@inner
+def place_of(rows: Index, row: int) -> int:
+    """Return how many of some increasing rows come before a row."""
+    low, high = 0, rows.shape[0]
+    while low < high:
+        middle = (low + high) // 2
+        if rows[middle] < row:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @inner

@@ -155,7 +155,8 @@ def _sum_out(
         sum_windows, given.n_lines, *stream, np.uint64(site), tuple(given), prior, parts, least,
         present, np.exp(present) if len(levels) else present, levels, step=CHUNK,
     )  # fmt: skip
-    sums, unsure = add_parts(parts, least)
+    sums, is_unsure = add_parts(parts, least)
+    unsure = np.flatnonzero(is_unsure)
     if len(unsure):
         parts = np.zeros((n_parts, len(unsure)))
         engine.over_rows(

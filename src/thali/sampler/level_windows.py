@@ -292,7 +292,7 @@ def sum_windows(
 @jit
 def add_parts(
     parts: NDArray[np.float64], least: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], Index]:
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return the sums of all lines, and which of them are upper bounds that may matter."""
     n_parts, n = parts.shape
     sums, is_above = np.zeros(n), np.zeros(n, np.bool_)
@@ -307,7 +307,7 @@ def add_parts(
         if is_above[k] and sums[k] < surely - NEGLIGIBLE:
             sums[k] = -np.inf
             is_above[k] = False
-    return sums, np.flatnonzero(is_above)
+    return sums, is_above
 
 
 @jit

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thali._jit import inner, jit
-from thali.bits.words import first_bit, popcount
+from thali.bits.words import first_bit, place_of, popcount
 from thali.sites import Site
 from thali.streams import uniform64
 
@@ -84,7 +84,7 @@ def order_components(
             within += popcount(word & inside[w])
         single = size == _ONE and within == _ONE
         if single and is_integrated:
-            singles[np.searchsorted(rows, first_bit(users[component]))] += 1
+            singles[place_of(rows, first_bit(users[component]))] += 1
             continue
         order[n_kept] = component  # this position has been read already
         sizes[n_kept] = np.int64(size)

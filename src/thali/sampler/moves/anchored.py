@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from thali._jit import inner, jit
-from thali.bits.words import copy_line, list_bits, popcount
+from thali.bits.words import copy_line, list_bits, place_of, popcount
 from thali.engines.base import Cover
 from thali.model.rule import free_word, log_odds
 from thali.sampler.moves.move import SumOut
@@ -180,7 +180,7 @@ def _settle_rows(
 
     ``counts`` holds the free ones and zeros of every user at the marks of either part.
     """
-    i = np.searchsorted(rows, lo)
+    i = place_of(rows, lo)
     while i < rows.shape[0] and rows[i] < hi:
         row = rows[i]
         u = uniform(key, sweep, _ANCHORED_ROWS, number, np.uint64(i))
