@@ -96,7 +96,7 @@ WRONG_USAGE = [
         "a tensor of 3 modes was given without --components; the number of components is inferred "
         "for matrices only; give --components N",
     ),
-    ("fit table.csv --out kept.run", "is never overwritten; if it is a run, `thali resume "),
+    ("fit table.csv --out kept.run", "exists already; if it is a run, `thali resume "),
     ("fit table.csv --out table.csv", "table.csv exists already; if it is a run, "),
     ("fit table.csv --out table.csv/new", "could not be made (Not a directory)"),
     ("resume", "missing argument 'RUN'"),
