@@ -58,7 +58,7 @@ USUAL = {
         (Setting("transpose", True), "transpose=True", "--transpose"),
         (Setting("mode_names", "a b"), "mode_names='a b'", "mode names 'a b'"),
         (Setting("kind", "pairs"), "kind='pairs'", "--kind pairs"),
-        (Replace(), "", " and --force replaces it"),
+        (Replace(), "remove it", "replace it with --force"),
         (Setting("layer", "Ann's"), 'layer="Ann\'s"', """--layer 'Ann'"'"'s'"""),
         (Setting("missing", ("?", "-")), "missing=('?', '-')", "--missing '?' --missing -"),
         (Resume(), "resume(…)", "`thali resume`"),

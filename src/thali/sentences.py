@@ -43,8 +43,8 @@ class Face:
         return "load(…, partial=True)"
 
     def replace(self) -> str:
-        """Return a clause about how a new run replaces one that exists, or an empty text."""
-        return ""
+        """Return how a new run takes the place of one that exists."""
+        return "remove it"
 
     def sample(self, *, is_kept: bool) -> str:
         """Return how to start a run; with ``is_kept``, one that is stored in a folder."""
@@ -132,7 +132,7 @@ class LoadPartially:
 
 @dataclass(frozen=True)
 class Replace:
-    """Replace a run that exists by a new one."""
+    """Let a new run take the place of one that exists."""
 
     def on(self, face: Face) -> str:
         """Return the part in the words of a face."""

@@ -129,8 +129,8 @@ class CommandFace(Face):
         return ""
 
     def replace(self) -> str:
-        """Return a clause that names the option by which a new run replaces another."""
-        return " and --force replaces it"
+        """Return how a new run takes the place of another: by an option."""
+        return "replace it with --force"
 
     def sample(self, *, is_kept: bool) -> str:
         """Return the command that starts a run."""

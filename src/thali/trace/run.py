@@ -216,9 +216,8 @@ def _exists(path: Path) -> RunExists:
         remedy=(
             "if it is a run, ",
             Resume(path),
-            " continues it",
+            " continues it; to start anew, choose another name or ",
             Replace(),
-            "; otherwise choose another name or remove it",
         ),
     )
 
