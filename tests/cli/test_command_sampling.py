@@ -211,8 +211,8 @@ def test_an_existing_run_is_not_overwritten(run, table, kept):
     code, out, err = run("fit", table, *FAST, "--out", kept)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert err.endswith(
-        f"exists already; if it is a run, `thali resume {kept}` continues it; to start anew, choose "
-        "another name or replace it with --force.\n"
+        f"exists already; if it is a run, `thali resume {kept}` continues it; to start anew, "
+        "choose another name or replace it with --force.\n"
     )
     assert before == {path: path.read_bytes() for path in kept.rglob("*.*") if path.is_file()}
 
