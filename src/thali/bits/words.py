@@ -136,7 +136,8 @@ def place_of(rows: Index, row: int) -> int:
 def copy_line(line: Words, to: Words) -> None:
     """Copy a line of words, integers or numbers.
 
-    An assignment of arrays does the same, but takes a second longer to compile.
+    An assignment of arrays does the same, but makes Numba compile a check of their shapes and the
+    message of its error.
     """
     for i in range(line.shape[0]):
         to[i] = line[i]

@@ -26,7 +26,7 @@ _ORDER = np.uint64(Site.ORDER)
 
 @inner
 def _sorted(keys: NDArray[np.uint64]) -> Index:
-    """Return the order of keys by merging; ``np.argsort`` takes three seconds to compile."""
+    """Return the order of keys by merging; ``np.argsort`` takes two seconds to compile."""
     n = keys.shape[0]
     order, merged = np.empty(n, np.int64), np.empty(n, np.int64)
     for i in range(n):
