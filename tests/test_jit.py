@@ -1,12 +1,17 @@
 """The compilation cache never serves stale code and never stands in the way."""
 
+import ast
 import os
 import subprocess
 import sys
 from pathlib import Path
 from shutil import copytree, ignore_patterns
 
+import numpy as np
+
 import thali
+from thali._jit import KERNEL_FILES, KERNELS, _Inner, inner, jit
+from thali.bits.words import lowest
 
 SCRIPT = """
 import numpy as np
@@ -53,3 +58,73 @@ def test_unwritable_cache_is_no_obstacle(tmp_path):
     copy_package(tmp_path)
     nowhere = str(tmp_path / "thali" / "__init__.py")  # a file, so no folder can be made in it
     assert run(tmp_path, NUMBA_CACHE_DIR=nowhere) == 3
+
+
+def test_kernels_release_the_gil():
+    """Inner functions have no entry from Python, and so cannot."""
+    code = {}
+    before = len(KERNELS)
+    for decorate in (jit, inner):
+        defined = {}
+        exec("def double(x):\n    return 2 * x", defined)  # no file, so no cache
+        kernel = decorate(defined["double"])
+        kernel.compile("(int64,)")
+        (code[decorate],) = kernel.inspect_llvm().values()
+    del KERNELS[before:]
+    assert "PyEval_SaveThread" in code[jit]
+    assert "PyEval_SaveThread" not in code[inner]
+    assert "define" in code[inner]
+    assert "cpython" not in code[inner]
+
+
+def test_an_inner_function_can_be_called_from_python():
+    """It has no entry from Python, and gets one when somebody asks for it."""
+    assert isinstance(lowest, _Inner)
+    assert lowest(np.uint64(0b1000)) == 3
+
+
+def decorated(tree):
+    """Return the compiled functions of a module by name, with the names of their decorators."""
+    return {
+        node.name: {getattr(decorator, "id", None) for decorator in node.decorator_list}
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef)
+    }
+
+
+def called_by_python(tree):
+    """Return the names that a module uses outside of compiled functions, and where from."""
+    origins = {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and decorated(tree)[node.name] & COMPILED:
+            continue
+        for inside in ast.walk(node):
+            if isinstance(inside, ast.Name):
+                yield origins.get(inside.id, inside.id)
+            elif isinstance(inside, ast.Attribute) and isinstance(inside.value, ast.Name):
+                yield f"{origins.get(inside.value.id)}.{inside.attr}"
+
+
+COMPILED = {"jit", "inner", "inlined"}
+
+
+def test_only_functions_that_python_calls_have_an_entry_from_python():
+    """An entry that nobody uses costs time of compilation; one that is missing, even more."""
+    root = Path(thali.__file__).parent
+    trees = {path: ast.parse(path.read_text()) for path in root.rglob("*.py")}
+    used = set()
+    for path, tree in trees.items():
+        module = ".".join(("thali", *path.relative_to(root).with_suffix("").parts))
+        for name in called_by_python(tree):
+            used |= {name, f"{module}.{name}"}
+    for file in KERNEL_FILES:
+        module = f"thali.{file.removesuffix('.py').replace('/', '.')}"
+        for name, decorators in decorated(trees[root / file]).items():
+            if decorators & {"jit", "inner"}:
+                expected = "jit" if f"{module}.{name}" in used else "inner"
+                assert decorators == {expected}, f"{module}.{name}"

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numba
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.registry import CPUDispatcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,9 +79,67 @@ def _stamp() -> tuple[int, str]:
 _STAMP = _stamp()
 
 
+KERNELS: list[Any] = []
+"""The compiled functions that Python calls."""
+
+
 def jit(function: Kernel) -> Kernel:
     """Compile a function at its first call, to run without the GIL, and cache it on disk."""
-    compiled: Any = numba.njit(nogil=True)(function)
+    compiled = _cached(function, _Compiler)
+    KERNELS.append(compiled)
+    return compiled
+
+
+def inner(function: Kernel) -> Kernel:
+    """Compile a function that is called by compiled functions only.
+
+    It has no entry from Python, which would take as long to compile as a small function.
+    """
+    compiled = _cached(function, _InnerCompiler)
+    if isinstance(compiled, CPUDispatcher):
+        compiled.__class__ = _Inner
+    return compiled
+
+
+def inlined(function: Kernel) -> Kernel:
+    """Compile a function into its callers, which can then move constant work out of loops."""
+    return numba.njit(inline="always")(function)
+
+
+class _Compiler(CompilerBase):
+    """Numba's compiler, with our options.
+
+    Numba compiles what it needs itself, such as ``np.empty``, once for every set of options with
+    which functions are declared. So ours are all declared alike, and options are set here, where
+    Numba has noted the declaration already.
+    """
+
+    has_entry = True
+
+    def define_pipelines(self) -> list[Any]:
+        """Set the options; the passes are Numba's."""
+        flags = self.state.flags
+        flags.release_gil = True
+        flags.no_cfunc_wrapper = True  # no C code calls our functions
+        flags.no_cpython_wrapper = not self.has_entry
+        return [DefaultPassBuilder.define_nopython_pipeline(self.state)]  # type: ignore[no-untyped-call]
+
+
+class _InnerCompiler(_Compiler):
+    has_entry = False
+
+
+class _Inner(CPUDispatcher):
+    """A function that Python does not call, except in tests: then it is compiled once more."""
+
+    def __call__(self, *args: Any) -> Any:
+        if not hasattr(self, "_entry"):
+            self._entry = numba.njit(self.py_func)
+        return self._entry(*args)
+
+
+def _cached(function: Kernel, compiler: type[_Compiler]) -> Kernel:
+    compiled: Any = numba.njit(pipeline_class=compiler)(function)
     if not hasattr(compiled, "enable_caching"):  # NUMBA_DISABLE_JIT=1: a plain function
         return function
     try:
@@ -91,10 +151,5 @@ def jit(function: Kernel) -> Kernel:
     except (RuntimeError, AttributeError):
         # No folder can be written to (as in containers with a random user), or this version of
         # Numba has no such attribute: compile without a cache.
-        compiled = numba.njit(nogil=True)(function)
+        compiled = numba.njit(pipeline_class=compiler)(function)
     return compiled  # type: ignore[no-any-return]
-
-
-def inlined(function: Kernel) -> Kernel:
-    """Compile a function into its callers, which can then move constant work out of loops."""
-    return numba.njit(nogil=True, inline="always")(function)

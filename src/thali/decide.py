@@ -20,7 +20,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic, overload
 
-from thali._jit import inlined, jit
+from thali._jit import inlined, inner, jit
 from thali.streams import uniform64
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _fill_units(values: NDArray[np.float64], units: NDArray[np.int64]) -> None:
         units[i] = to_units(values[i])
 
 
-@jit
+@inner
 def to_threshold(probability: float) -> np.uint64:
     """Turn one probability into a threshold, as :func:`threshold`."""
     if probability >= 1.0:
@@ -135,7 +135,7 @@ def _compiled_multiply_high(a, b):  # type: ignore[no-untyped-def]  # noqa: ANN0
     return lambda a, b: _umulh(a, b)  # type: ignore[call-arg] # noqa: PLW0108
 
 
-@jit
+@inner
 def exp_neg(score: np.int64) -> np.uint64:
     """Return exp(-score) as a fraction of 2**64, for a score >= 0; the error is below 6 units."""
     if score >= LIMIT:
@@ -146,7 +146,7 @@ def exp_neg(score: np.int64) -> np.uint64:
     return multiply_high(multiply_high(high, middle), low)
 
 
-@jit
+@inner
 def is_unlikely(score: np.int64, r: np.uint64) -> bool:
     """Return whether r picks the less likely value: r (1 + e) < e, with e = exp(-|score|)."""
     if abs(score) >= _FAR and r >= _NOT_SMALL:
@@ -155,7 +155,7 @@ def is_unlikely(score: np.int64, r: np.uint64) -> bool:
     return r < e and multiply_high(r, e) < e - r
 
 
-@jit
+@inner
 def gibbs_bit(
     score: np.int64,
     key: np.uint64,
@@ -173,7 +173,7 @@ def gibbs_bit(
     return (score >= 0) != is_unlikely(score, uniform64(key, sweep, site, row, index))
 
 
-@jit
+@inner
 def categorical(scores: NDArray[np.int64], n: int, r: np.uint64) -> int:
     """Return k < n with probability proportional to exp(scores[k])."""
     best = scores[0]
@@ -191,7 +191,7 @@ def categorical(scores: NDArray[np.int64], n: int, r: np.uint64) -> int:
     return n - 1
 
 
-@jit
+@inner
 def is_accepted(log_scale: np.int64, total: np.uint64, r: np.uint64) -> bool:
     """Return True with probability min(1, total * 2**-52 * exp(log_scale)).
 
@@ -203,7 +203,7 @@ def is_accepted(log_scale: np.int64, total: np.uint64, r: np.uint64) -> bool:
     return r >> SUM_SHIFT < multiply_high(total, exp_neg(-log_scale))
 
 
-@jit
+@inner
 def is_inverse_accepted(log_scale: np.int64, total: np.uint64, r: np.uint64) -> bool:
     """Return True with probability min(1, 1 / (total * 2**-52 * exp(log_scale)))."""
     scaled = multiply_high(r, total)

@@ -12,13 +12,16 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("thali")
 
+_KERNELS = "compiling kernels (once)"
+
 
 class Progress(NamedTuple):
     """The progress of one chain.
 
     Before its first sweep, a chain grows components (:mod:`thali.sampler.start`). ``start`` then
     says what it does, such as ``"starting: start 2 of 4"``, and ``evidence`` is the best log
-    evidence so far. Later, ``start`` is empty.
+    evidence so far. Later, ``start`` is empty. While kernels are compiled, as in the first run
+    of all, ``kernels`` is how many there are by now, and about how many there will be.
     """
 
     chain: int
@@ -29,6 +32,7 @@ class Progress(NamedTuple):
     log_joint: float  # NaN before the first sweep
     start: str = ""
     evidence: float = nan  # NaN as long as it is not known, and after the start
+    kernels: tuple[int, int] | None = None  # None: nothing is being compiled
 
     def words(self) -> str:
         """Say what the chain does, its number of components and how good they are.
@@ -40,6 +44,8 @@ class Progress(NamedTuple):
         >>> Progress(0, 9, 600, True, 1, -1300.0).words()
         'warm-up, 1 component, log joint -1300.0'
         """
+        if self.kernels is not None:
+            return compiling(self.kernels)
         stage = "warm-up" if self.is_warmup else ""
         parts = [self.start or stage]
         if self.n_components or not self.start:
@@ -47,6 +53,17 @@ class Progress(NamedTuple):
         if not self.start:
             parts.append(f"log joint {self.log_joint:.1f}")
         return ", ".join(filter(None, [*parts, best_evidence((self.evidence,))]))
+
+
+def compiling(kernels: tuple[int, int]) -> str:
+    """Say how far the compilation is.
+
+    Examples
+    --------
+    >>> compiling((45, 180))
+    'compiling kernels (once): 45 of about 180'
+    """
+    return f"{_KERNELS}: {kernels[0]} of about {kernels[1]}"
 
 
 def n_components(numbers: Collection[int]) -> str:
@@ -78,20 +95,33 @@ def best_evidence(values: Iterable[float]) -> str:
 
 
 class Bars:
-    """One progress bar per chain, made when its start or its first sweep is reported."""
+    """One progress bar per chain, made when its start or its first sweep is reported.
+
+    If kernels are compiled, there is a bar about that, too.
+    """
 
     def __init__(self) -> None:
-        self._bars: dict[int, Any] = {}
+        self._bars: dict[int | str, Any] = {}
 
     def __call__(self, now: Progress) -> None:
         """Show the progress of a chain."""
         from tqdm.auto import tqdm  # noqa: PLC0415 - imported only if bars are shown
 
+        if now.kernels is not None:
+            done, total = now.kernels
+            if _KERNELS not in self._bars:
+                self._bars[_KERNELS] = tqdm(
+                    total=total, desc=_KERNELS, position=len(self._bars), initial=done, unit=""
+                )
+            bar = self._bars[_KERNELS]
+            bar.total = max(total, done)
+            bar.update(done - bar.n)
+            return
         if now.chain not in self._bars:
             self._bars[now.chain] = tqdm(
                 total=now.n_sweeps,
                 desc=f"chain {now.chain + 1}",
-                position=now.chain,
+                position=len(self._bars),
                 initial=now.sweep,
                 unit=" sweeps",
             )

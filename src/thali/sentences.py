@@ -42,6 +42,10 @@ class Face:
         """Return how to read the intact draws of a damaged run."""
         return "load(…, partial=True)"
 
+    def replace(self) -> str:
+        """Return how a new run takes the place of one that exists."""
+        return "remove it"
+
     def sample(self, *, is_kept: bool) -> str:
         """Return how to start a run; with ``is_kept``, one that is stored in a folder."""
         return "sample(out=…)" if is_kept else "sample()"
@@ -124,6 +128,15 @@ class LoadPartially:
     def on(self, face: Face) -> str:
         """Return the part in the words of a face."""
         return face.load_partially()
+
+
+@dataclass(frozen=True)
+class Replace:
+    """Let a new run take the place of one that exists."""
+
+    def on(self, face: Face) -> str:
+        """Return the part in the words of a face."""
+        return face.replace()
 
 
 @dataclass(frozen=True)

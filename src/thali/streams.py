@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from thali._jit import inlined, jit
+from thali._jit import inlined, inner, jit
 from thali.checks import is_integer
 from thali.sites import Site
 
@@ -79,6 +79,14 @@ def uniform(
 ) -> float:
     """Read the random number at an address as a number strictly between 0 and 1."""
     return fraction(uniform64(key, sweep, site, row, index))
+
+
+@inner
+def read_uniform(
+    key: np.uint64, sweep: np.uint64, site: np.uint64, row: np.uint64, index: np.uint64
+) -> float:
+    """Read a random number as :func:`uniform`, outside of loops: it is compiled only once."""
+    return uniform(key, sweep, site, row, index)
 
 
 @jit

@@ -8,7 +8,7 @@ from contextlib import suppress
 from math import prod
 from typing import TYPE_CHECKING
 
-from thali.compiling import COMPILED
+from thali.compiling import COMPILED, kernels
 from thali.engines.cpu.engine import CpuEngine
 from thali.processes import Process
 from thali.running import RunningChain
@@ -28,8 +28,6 @@ on two cores: side by side took 0.85 times as long as one after the other with 6
 MANY_SWEEPS = 2000
 """Number of sweeps of all chains from which on further processes pay. A process takes about three
 seconds to begin; these sweeps take 5 to 15 seconds."""
-
-_COMPILING = "compiling, once, for a minute or two: {} functions so far"
 
 
 class _Workers:
@@ -140,7 +138,7 @@ def run_chains(
         news = {chain.number: chain.now for chain in chains if chain.now is not None}
         if COMPILED.is_running:  # only the first chain says so
             now = own[0].now or own[0].waiting
-            news[own[0].number] = now._replace(start=_COMPILING.format(COMPILED.n_functions))
+            news[own[0].number] = now._replace(kernels=kernels())
         reporter(list(news.values()))
 
     is_interrupted = False

@@ -22,7 +22,7 @@ from thali.cli.progress import Lines
 from thali.data.readers.files import read as READ  # noqa: N812 - a constant: tests put others in its place
 from thali.errors import TraceMismatch
 from thali.model import Beta, PerComponent
-from thali.progress import Progress
+from thali.progress import Bars, Progress
 from thali.trace import Run
 
 pytestmark = pytest.mark.filterwarnings("ignore::thali.errors.NotConverged")
@@ -44,7 +44,8 @@ def test_fit_answers_in_seven_lines(run, table):
     assert following == f"Nothing was kept. Next: thali fit {table} {fast} --out table.run"
     n_ones = int(np.loadtxt(table, skiprows=1, delimiter=",").sum())
     assert err.splitlines() == [
-        f"thali: table.csv: 12 x 9 entries, 108 known, {n_ones} of them one; sampling 2 chains",
+        f"thali: table.csv: 12 x 9 entries, 108 known, {n_ones} of them one; sampling 2 chains of "
+        "10 sweeps (number of components inferred, noise: effects)",
         "thali: 5 draws per chain are too few to judge whether the chains agree (at least 25 are "
         "needed, some hundreds are sensible). Ask for more draws with --draws 400.",
     ]
@@ -209,9 +210,9 @@ def test_an_existing_run_is_not_overwritten(run, table, kept):
     before = {path: path.read_bytes() for path in kept.rglob("*.*") if path.is_file()}
     code, out, err = run("fit", table, *FAST, "--out", kept)
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert (
-        f"exists already and is never overwritten; if it is a run, `thali resume {kept}` continues"
-        in err
+    assert err.endswith(
+        f"exists already; if it is a run, `thali resume {kept}` continues it; to start anew, "
+        "choose another name or replace it with --force.\n"
     )
     assert before == {path: path.read_bytes() for path in kept.rglob("*.*") if path.is_file()}
 
@@ -397,6 +398,43 @@ def test_a_log_says_how_the_start_goes(capsys):
         "-1259.1)",
         "thali: 6 of 100 sweeps (warm-up, 11 components)",
     ]
+
+
+def test_compilation_is_told_in_a_log_and_as_a_bar(capsys):
+    """In place of what the chains do; without more, the bars are those of the chains."""
+    now = [0.0]
+    lines = Lines(2, clock=lambda: now[0])
+    compiling = Progress(0, 0, 50, True, 1, np.nan, kernels=(20, 80))
+    now[0] = 11.0
+    lines(compiling)
+    assert capsys.readouterr().err == "thali: compiling kernels (once): 20 of about 80\n"
+    bars = Bars()
+    bars(compiling)
+    bars(compiling._replace(kernels=(90, 90)))
+    bars(Progress(1, 3, 50, True, 11, -900.0))
+    bars.close()
+    first, *_, last = capsys.readouterr().err.strip().splitlines()
+    assert "compiling kernels (once):  25%" in first
+    assert "chain 2:   6%" in last
+
+
+def test_a_terminal_is_told_what_is_read_before_slow_libraries_are_imported(table, tmp_path):
+    """With every command that reads; a log gets it from none, so that errors stand alone."""
+    script = (
+        "import sys; sys.stderr.isatty = lambda: True; from thali.cli import main, messages\n"
+        "def told(sentence): print(sentence, *sys.modules); sys.exit()\n"
+        "messages.tell = told; main()"
+    )
+    for words in (["fit", table], *([name, "a.run"] for name in ("resume", "summary", "report"))):
+        told = subprocess.run(
+            [sys.executable, "-c", script, *words],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split()
+        assert told[:2] == ["reading", str(words[1])]
+        assert not {"numpy", "numba", "pandas"} & set(told)
 
 
 def test_a_terminal_gets_bars(run, table, monkeypatch):

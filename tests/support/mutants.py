@@ -8,11 +8,14 @@ cannot rot silently.
 
 import ast
 import inspect
+import re
 import types
 from importlib import import_module as module
 
 import numba
 from numba.core.dispatcher import Dispatcher
+
+from thali._jit import inlined
 
 
 def mutate(name, edits, **replaced):
@@ -27,9 +30,10 @@ def mutate(name, edits, **replaced):
         if source.count(old) != 1:  # no assertion: controls expect those of the tests themselves
             raise LookupError(f"{source.count(old)} places in {name} read {old!r}")
         source = source.replace(old, new)
-    source = source.replace("from thali._jit import jit\n", "")
+    source = re.sub(r"from thali\._jit import .*\n", "", source)
     mutant = types.ModuleType(name)
-    mutant.__dict__.update(jit=numba.njit(nogil=True), __file__=original.__file__)
+    afresh = numba.njit(nogil=True)
+    mutant.__dict__.update(jit=afresh, inner=afresh, inlined=inlined, __file__=original.__file__)
     for name_, value in replaced.items():  # before and after: definitions may use them at once
         mutant.__dict__[name_] = value
     exec(compile(source, f"<mutant of {name}>", "exec"), mutant.__dict__)

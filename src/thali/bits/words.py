@@ -11,13 +11,14 @@ from numba import types
 from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 
-from thali._jit import jit
+from thali._jit import inner, jit
 from thali.data.entries import WORD, n_words, pack, unpack
 
 __all__ = [
     "WORD",
     "Index",
     "Words",
+    "copy_line",
     "count_ones",
     "earlier_twins",
     "first_bit",
@@ -27,9 +28,11 @@ __all__ = [
     "n_words",
     "overlaps",
     "pack",
+    "place_of",
     "popcount",
     "scatter_bits",
     "set_bits",
+    "take_lines",
     "transpose",
     "transpose64",
     "transpose_rows",
@@ -41,6 +44,7 @@ Index: TypeAlias = NDArray[np.int64]
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
+_FIRST = np.int64(0)  # a plain zero would be a type of its own, and functions compiled twice
 _BITS_PER_SQUARE = 256
 """Number of bits that are gathered one by one in the time of one transposition of 64 x 64 bits."""
 
@@ -83,7 +87,7 @@ def count_ones(words: Words) -> Index:
     return counts
 
 
-@jit
+@inner
 def lowest(word: np.uint64) -> int:
     """Return the position of the lowest bit that is on; the word must not be zero."""
     return np.int64(popcount((word & (~word + _ONE)) - _ONE))
@@ -115,6 +119,39 @@ def list_bits(words: Words) -> Index:
     return positions
 
 
+@inner
+def place_of(rows: Index, row: int) -> int:
+    """Return how many of some increasing rows come before a row."""
+    low, high = 0, rows.shape[0]
+    while low < high:
+        middle = (low + high) // 2
+        if rows[middle] < row:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inner
+def copy_line(line: Words, to: Words) -> None:
+    """Copy a line of words, integers or numbers.
+
+    An assignment of arrays does the same, but makes Numba compile a check of their shapes and the
+    message of its error.
+    """
+    for i in range(line.shape[0]):
+        to[i] = line[i]
+
+
+@inner
+def take_lines(words: Words, chosen: Index) -> Words:
+    """Return some lines of an array, as ``words[chosen]``, which takes longer to compile."""
+    out = np.empty((chosen.shape[0], words.shape[1]), np.uint64)
+    for i in range(chosen.shape[0]):
+        copy_line(words[chosen[i]], out[i])
+    return out
+
+
 @jit
 def overlaps(left: Words, right: Words) -> Index:
     """Count the ones that each line of one array shares with each line of another."""
@@ -141,7 +178,7 @@ def earlier_twins(words: Words) -> Index:
     return twins
 
 
-@jit
+@inner
 def transpose64(square: Words) -> None:
     """Transpose a 64 x 64 bit matrix (64 words) in place by six rounds of block swaps."""
     mask = _LOW_HALF
@@ -202,7 +239,7 @@ def transpose(words: Words, n_columns: int) -> Words:
     Unpacked, this is ``dense.T``.
     """
     out = np.zeros((n_columns, (words.shape[0] + WORD - 1) // WORD), np.uint64)
-    transpose_rows(0, words.shape[0], words, out)
+    transpose_rows(_FIRST, words.shape[0], words, out)
     return out
 
 
@@ -226,12 +263,12 @@ def gather_bits(words: Words, positions: Index) -> Words:
     return out
 
 
-@jit
+@inner
 def _gather_words(words: Words, positions: Index, out: Words) -> None:
     """Gather the bits of up to 64 lines, all lines at once: transpose, move words, transpose."""
     n_lines, n = words.shape[0], positions.shape[0]
     across = np.zeros((WORD * words.shape[1], 1), np.uint64)
-    transpose_rows(0, n_lines, words, across)
+    transpose_rows(_FIRST, n_lines, words, across)
     square = np.empty(WORD, np.uint64)
     for w in range(out.shape[1]):
         width = min(WORD, n - w * WORD)

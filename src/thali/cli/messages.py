@@ -38,6 +38,15 @@ def say(text: str) -> None:
         sys.exit(FAILED)
 
 
+def tell_reading(path: Path) -> None:
+    """In a terminal, say what is read, before slow libraries are imported.
+
+    In logs, an error stays the only message.
+    """
+    if sys.stderr.isatty():
+        tell(f"reading {path}")
+
+
 def command(*words: str | Path | int) -> str:
     """Return a command that can be copied to a shell."""
     return shlex.join(["thali", *map(str, words)])
@@ -118,6 +127,10 @@ class CommandFace(Face):
     def load_partially(self) -> str:
         """Return an empty text: no command reads a part of a run."""
         return ""
+
+    def replace(self) -> str:
+        """Return how a new run takes the place of another: by an option."""
+        return "replace it with --force"
 
     def sample(self, *, is_kept: bool) -> str:
         """Return the command that starts a run."""

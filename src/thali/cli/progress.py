@@ -32,9 +32,16 @@ class Lines:
         self._now[now.chain] = now
         if self._clock() - self._told < _SECONDS:
             return
-        from thali.progress import best_evidence, n_components  # noqa: PLC0415 - as below
+        from thali.progress import (  # noqa: PLC0415 - as below
+            best_evidence,
+            compiling,
+            n_components,
+        )
 
         self._told = self._clock()
+        if now.kernels is not None:
+            tell(compiling(now.kernels))
+            return
         done = sum(chain.sweep for chain in self._now.values())
         total = now.n_sweeps * self._n_chains
         chains = self._now.values()
@@ -53,8 +60,8 @@ def shown(
 ) -> Iterator[bool | Callable[[Progress], object]]:
     """Yield the ``progress`` argument for a run: False, or a function that shows the progress.
 
-    The opening line, ``beginning``, is written with the first sweep, so that an error before the
-    first sweep is the only message.
+    A terminal shows the opening line, ``beginning``, at once. A log gets it with the first news of
+    a chain, so that an error before that is the only message.
     """
     if quiet:
         yield False
@@ -63,6 +70,8 @@ def shown(
 
     show = Bars() if sys.stderr.isatty() else Lines(n_chains)
     waiting = [beginning]
+    if isinstance(show, Bars):
+        tell(waiting.pop())
 
     def callback(now: Progress) -> None:
         while waiting:

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 import thali
 from thali.cli.density import DENSITY, density_prior, refuse_own_serial
-from thali.cli.messages import FAILED, CommandFace, command, say, tell
+from thali.cli.messages import FAILED, CommandFace, command, say, tell, tell_reading
 from thali.cli.output import refuse_page, remove_run, write_page
 from thali.cli.progress import shown
 from thali.defaults import CHAINS, DRAWS, WARMUP
@@ -176,19 +176,18 @@ def fit(
         thali fit examples/animals.csv --components 10 --seed 1
         thali fit counts.csv --sep ";" --binarize 0
     """  # noqa: D301 - the backslash is for click: it keeps the lines of the example apart
-    from thali.data.readers.files import read  # noqa: PLC0415 - --help must stay fast
-
     if report is not None:
         refuse_page(report, "--report", force=force)
+    if not quiet:
+        tell_reading(data)
+    from thali.data.readers.files import read  # noqa: PLC0415 - --help must stay fast
+
     tensor = read(
         data, binarize=binarize, missing=missing, transpose=transpose, sep=sep, array=array,
         sheet=sheet, layer=layer, kind=kind, threads=settings["threads"],
     )  # fmt: skip
     _refuse_impossible(components, **settings)
-    size = " x ".join(map(str, tensor.shape))
-    known = f"{tensor.n_known} known, {tensor.n_ones} of them one"
-    chains = n_of(settings["chains"], "chain")
-    beginning = f"{data.name}: {size} entries, {known}; sampling {chains}"
+    beginning = f"{data.name}: {_size(tensor)}; sampling {_chosen(tensor, components, **settings)}"
     settings["density"] = density_prior(settings["density"])
     if force and out is not None:
         remove_run(out)
@@ -216,6 +215,8 @@ def resume(run: Path, *, quiet: bool, **settings: Any) -> None:
         thali resume animals.run
         thali resume animals.run --draws 2000
     """  # noqa: D301 - as above
+    if not quiet:
+        tell_reading(run)
     from thali.trace import Run  # noqa: PLC0415
 
     stored = Run.open(run).settings
@@ -226,6 +227,32 @@ def resume(run: Path, *, quiet: bool, **settings: Any) -> None:
     with _told_if_stopped(run), shown(n_chains, beginning, quiet=quiet) as progress:
         posterior = thali.resume(run, progress=progress, **settings)
     _answer(posterior, run)
+
+
+def _size(tensor: BinaryTensor) -> str:
+    size = " x ".join(map(str, tensor.shape))
+    return f"{size} entries, {tensor.n_known} known, {tensor.n_ones} of them one"
+
+
+def _chosen(
+    tensor: BinaryTensor,
+    components: int | None,
+    *,
+    noise: str,
+    chains: int,
+    warmup: int,
+    draws: int,
+    **_: Any,
+) -> str:
+    """Say what will be sampled, also where nothing was asked for."""
+    from thali.model.model import usual_noise  # noqa: PLC0415 - --help must stay fast
+
+    sweeps = f"{n_of(chains, 'chain')} of {n_of(warmup + draws, 'sweep')}"
+    number = "number of components inferred"
+    if components is not None:
+        number = n_of(components, "component")
+    kind = usual_noise(len(tensor.shape), components) if noise == "auto" else noise
+    return f"{sweeps} ({number}, noise: {kind})"
 
 
 def _refuse_impossible(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import thali
-from thali.cli.messages import CommandFace, command, say, tell
+from thali.cli.messages import CommandFace, command, say, tell, tell_reading
 from thali.cli.output import (
     refuse_existing,
     refuse_page,
@@ -49,9 +49,10 @@ def summary(run: Path, chain: int | None, *, as_json: bool) -> None:
         thali summary animals.run --json
         thali summary animals.run --chain 2
     """  # noqa: D301 - the backslash is for click: it keeps the lines of the example apart
+    posterior = _load(run, chain)
     from thali.posterior.answer import answer  # noqa: PLC0415 - --help must stay fast
 
-    found = answer(_load(run, chain), CommandFace(run))
+    found = answer(posterior, CommandFace(run))
     if as_json:
         say(json.dumps({"run": str(run), **found}, indent=2, allow_nan=False))
         return
@@ -119,9 +120,10 @@ def export(run: Path, to: str, *, force: bool) -> None:
         raise click.UsageError(msg)
     if ending:
         refuse_existing(path, force=force)
+    posterior = _load(run)
     from thali.posterior.visible import with_visible_names  # noqa: PLC0415 - as above
 
-    posterior = with_visible_names(_load(run))
+    posterior = with_visible_names(posterior)
     if ending == ".nc":
         tree = posterior.to_datatree()
         with whole_file(path, force=force) as temporary:
@@ -152,6 +154,7 @@ def _write_tables(posterior: Posterior, folder: Path, run: Path) -> None:
 
 def _load(run: Path, chain: int | None = None) -> Posterior:
     """Read a run, or one of its chains, counted from 1; raise an error if it has no draws yet."""
+    tell_reading(run)
     posterior = thali.load(run)
     if chain is not None:
         if chain > posterior.n_chains:

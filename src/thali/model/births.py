@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from thali._jit import jit
+from thali._jit import inner, jit
+from thali.bits.words import copy_line
 from thali.decide import fixed, threshold, to_threshold, to_units
 from thali.model.weights import Weights
 
@@ -141,7 +142,7 @@ def _number_tables(
     ``largest`` is the largest gain by covering a one.
     """
     room = max(64, 2 * least)
-    table = np.empty((room, 2))
+    log_priors, rates = np.empty(room), np.empty(room)
     best = -np.inf
     k = 0
     while True:
@@ -151,19 +152,24 @@ def _number_tables(
             break
         if k == room:
             room *= 2
-            longer = np.empty((room, 2))
-            longer[:k] = table
-            table = longer
+            log_priors, rates = _longer(log_priors, room), _longer(rates, room)
         some_on = -math.expm1(k * math.log1p(-density))
-        table[k, 0] = log_prior
-        table[k, 1] = density / max(some_on, density)
+        log_priors[k] = log_prior
+        rates[k] = density / max(some_on, density)
         factor = np.log((1.0 - density) ** k + some_on * np.exp(largest))
         best = max(best, log_prior + most_ones * factor)
         k += 1
-    return table[:k, 0].copy(), table[:k, 1].copy()
+    return log_priors[:k], rates[:k]
 
 
-@jit
+@inner
+def _longer(values: NDArray[np.float64], room: int) -> NDArray[np.float64]:
+    longer = np.empty(room)
+    copy_line(values, longer)
+    return longer
+
+
+@inner
 def _none_and_some(density: float, k: int) -> tuple[float, float]:
     """Return the probabilities that none and that some of k codes have a column."""
     # The paper prints q^L' for the probability that all new codes of a column are zero;

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from thali._jit import jit
+from thali._jit import inner, jit
 from thali.model.rule import free_word
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Marginal(NamedTuple):
         return codes
 
 
-@jit
+@inner
 def _patterns(members: Index, densities: NDArray[np.float64]) -> tuple[Index, NDArray[np.float64]]:
     """Return the classes that each pattern covers, and its log prior probability."""
     n = members.shape[0]
@@ -63,7 +63,7 @@ def _patterns(members: Index, densities: NDArray[np.float64]) -> tuple[Index, ND
     return covers, prior
 
 
-@jit
+@inner
 def _list_fresh(of_classes: NDArray[np.float64], covers: Index) -> tuple[Index, Index]:
     """List the classes that only the first component of each pattern covers.
 
@@ -88,7 +88,7 @@ def _list_fresh(of_classes: NDArray[np.float64], covers: Index) -> tuple[Index, 
     return starts, lists[:n]
 
 
-@jit
+@inner
 def _weigh(
     of_classes: NDArray[np.float64], fresh: tuple[Index, Index], prior: NDArray[np.float64],
     column: int, gains: NDArray[np.float64], out: NDArray[np.float64],
@@ -112,7 +112,7 @@ def _weigh(
     return largest
 
 
-@jit
+@inner
 def _total(
     of_classes: NDArray[np.float64], members: Index, densities: NDArray[np.float64]
 ) -> float:

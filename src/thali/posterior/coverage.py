@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali._jit import jit
+from thali._jit import inner, jit
 from thali.bits.words import WORD, popcount
 from thali.engines.cpu.counters import TILE, add_eight, read_out
 
@@ -33,10 +33,11 @@ SEGMENT = 8 * TILE
 
 _ZERO, _ONE, _BYTE = np.uint64(0), np.uint64(1), np.uint64(255)
 _EIGHT = np.uint64(GROUP)
+_FIRST, _APART = np.int64(0), np.int64(TILE)  # plain integers would be types of their own
 _PLANES = np.uint64(GROUP * TILE)
 
 
-@jit
+@inner
 def _cover_row(
     codes: Words,
     members: Words,
@@ -71,7 +72,7 @@ def _cover_row(
                     out[t] |= code[t]
 
 
-@jit
+@inner
 def _cover_group(
     codes: Words,
     members: Words,
@@ -177,7 +178,7 @@ def sum_counts(
             n = min(SEGMENT, width - at)
             for draw in range(starts.shape[0] - 1):
                 begin, end = starts[draw], starts[draw + 1]
-                _cover_row(codes, members, begin, end, row, at, n, s, 0, TILE)
+                _cover_row(codes, members, begin, end, row, at, n, s, _FIRST, _APART)
                 covered = _ZERO
                 for t in range(n):
                     covered += popcount(s[t])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali._jit import jit
+from thali._jit import inner, jit
 from thali.bits import khatri_rao
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _needed(outer: Words, inner: Words, order: Index) -> NDArray[np.bool_]:
     return is_left
 
 
-@jit
+@inner
 def _adds(outer: Words, inner: Words, k: int, is_left: NDArray[np.bool_], beside: Index) -> bool:
     """Return whether component ``k`` covers an entry that no other component left covers."""
     for w in range(outer.shape[1]):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali._jit import jit
+from thali._jit import inner, jit
 from thali.decide import SCALE, is_unlikely
 from thali.engines.cpu.horizontal import add_code, count_free, cover_row
 from thali.model.rule import log_odds
@@ -27,7 +27,7 @@ _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 
 
-@jit
+@inner
 def count_planes(planes: Words, column: int) -> int:
     """Read a number whose binary digits lie in different planes."""
     number = 0
@@ -37,7 +37,7 @@ def count_planes(planes: Words, column: int) -> int:
     return number
 
 
-@jit
+@inner
 def score(
     code: Words,
     covered: Words,
@@ -52,7 +52,7 @@ def score(
     return log_odds(prior, one_weight, zero_weight, c1, np.int64(n_free) - c1)
 
 
-@jit
+@inner
 def start_greedily(
     known: Words,
     row: int,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali._jit import jit
+from thali._jit import inner, jit
 from thali.bits.words import popcount
 from thali.model.rule import log_odds
 
@@ -25,7 +25,7 @@ _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 
 
-@jit
+@inner
 def add_at_bits(words: Words, classes: Index, step: int, counts: Index) -> None:
     """Add a step to the count of the class of every column whose bit is set."""
     for w in range(words.shape[0]):
@@ -37,7 +37,7 @@ def add_at_bits(words: Words, classes: Index, step: int, counts: Index) -> None:
             word &= word - _ONE
 
 
-@jit
+@inner
 def sum_subsets(values: NDArray[np.float64]) -> None:
     """Replace the value of every set by the sum over its subsets; bit l of a set is element l.
 
@@ -57,7 +57,7 @@ def sum_subsets(values: NDArray[np.float64]) -> None:
         half *= 2
 
 
-@jit
+@inner
 def weigh_states(
     prior: NDArray[np.float64], scores: NDArray[np.float64], chances: NDArray[np.float64]
 ) -> float:
@@ -91,7 +91,7 @@ def weigh_states(
     return best + np.log(total)
 
 
-@jit
+@inner
 def sum_out_states(chances: NDArray[np.float64], members: NDArray[np.float64]) -> None:
     """Write the probability of every component, given those of all states, which are changed."""
     half = chances.shape[0] // 2

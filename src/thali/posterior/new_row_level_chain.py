@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali._jit import jit
+from thali._jit import inner, jit
 from thali.decide import SCALE, categorical, is_unlikely
 from thali.posterior.new_row_level_enumeration import read_values
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     _Scores = NDArray[np.int64]
 
 
-@jit
+@inner
 def gain_of(columns: Index, is_on: bool, n_covers: Index, weights: _Scores) -> np.int64:
     """Return the gain by a component in the columns that it alone covers, or would (eq. 27)."""
     gain = np.int64(0)
@@ -39,7 +39,7 @@ def gain_of(columns: Index, is_on: bool, n_covers: Index, weights: _Scores) -> n
     return gain
 
 
-@jit
+@inner
 def add_gains(
     columns: Index, is_on: bool, values: Index, gains: _Scores, n_covers: Index, scores: _Scores
 ) -> None:
@@ -52,7 +52,7 @@ def add_gains(
                 scores += gains[values[column], column]
 
 
-@jit
+@inner
 def switch(
     columns: Index, was_on: bool, values: Index, gains: _Scores, n_covers: Index, scores: _Scores
 ) -> None:
@@ -62,7 +62,7 @@ def switch(
         n_covers[column] += -1 if was_on else 1
 
 
-@jit
+@inner
 def score_both(
     columns: Index, is_on: bool, prior: np.int64, values: Index, gains: _Scores, n_covers: Index,
     scores: _Scores, both: _Scores,
@@ -76,7 +76,7 @@ def score_both(
     both[n_levels:] += prior
 
 
-@jit
+@inner
 def weigh_entries(values: Index, gains: _Scores, level: int, weights: _Scores) -> None:
     """Write the gain by covering each entry of a row of some level; unknown entries gain none."""
     for column in range(values.shape[0]):
@@ -84,7 +84,7 @@ def weigh_entries(values: Index, gains: _Scores, level: int, weights: _Scores) -
         weights[column] = gains[value, column, level] if value >= 0 else 0
 
 
-@jit
+@inner
 def add_greedily(
     starts: Index, listed: Index, prior: _Scores, weights: _Scores, active: NDArray[np.bool_],
     n_covers: Index,
@@ -110,7 +110,7 @@ def add_greedily(
         n_covers[listed[starts[best] : starts[best + 1]]] += 1
 
 
-@jit
+@inner
 def start_at_best(
     starts: Index, listed: Index, prior: _Scores, values: Index, gains: _Scores,
     active: NDArray[np.bool_], n_covers: Index, weights: _Scores, scores: _Scores,

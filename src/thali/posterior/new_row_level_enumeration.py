@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali._jit import jit
+from thali._jit import inner, jit
 from thali.posterior.new_row_enumeration import sum_out_states, sum_subsets, weigh_states
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _ONE = np.uint64(1)
 
 
-@jit
+@inner
 def read_values(ones: Words, known: Words, row: int, values: Index) -> None:
     """Write the value of every entry of a row; those that are unknown are -1."""
     for column in range(values.shape[0]):
@@ -37,7 +37,7 @@ def read_values(ones: Words, known: Words, row: int, values: Index) -> None:
             values[column] = -1
 
 
-@jit
+@inner
 def normalise(logs: NDArray[np.float64]) -> None:
     """Replace log weights by probabilities."""
     logs -= logs.max()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali._jit import jit
+from thali._jit import inner, jit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +24,7 @@ def count_lines(state: State, target: Target, mode: int, classes: Index) -> Line
     return target.engine.count_lines(mode, state.factors, classes)
 
 
-@jit
+@inner
 def add_groups(
     uncovered: NDArray[np.uint32], known: NDArray[np.uint32], of_lines: Index, n: int
 ) -> Index:

@@ -15,7 +15,6 @@ from thali.sampler.level_weights import BLOCK, tables_of_terms
 from thali.sampler.level_windows import (
     CHUNK,
     add_parts,
-    draw_each,
     sum_all_levels,
     sum_levels,
     sum_windows,
@@ -119,9 +118,11 @@ def draw_lines(
     if _is_sure(log_prior):  # no spread: all lines have one level
         return np.full(given.n_lines, log_prior.argmax())
     levels = np.empty(given.n_lines, np.int64)
+    nothing = np.empty((len(log_prior) + BLOCK, 0))  # no prior under which lines are summed out
+    parts = np.empty((-(-given.n_lines // CHUNK), 0))
     engine.over_rows(
-        draw_each, given.n_lines, *stream, np.uint64(site), tuple(given), log_prior,
-        np.exp(log_prior), levels, step=CHUNK,
+        sum_windows, given.n_lines, *stream, np.uint64(site), tuple(given), nothing, parts, parts,
+        log_prior, np.exp(log_prior), levels, step=CHUNK,
     )  # fmt: skip
     return levels
 
@@ -154,7 +155,8 @@ def _sum_out(
         sum_windows, given.n_lines, *stream, np.uint64(site), tuple(given), prior, parts, least,
         present, np.exp(present) if len(levels) else present, levels, step=CHUNK,
     )  # fmt: skip
-    sums, unsure = add_parts(parts, least)
+    sums, is_unsure = add_parts(parts, least)
+    unsure = np.flatnonzero(is_unsure)
     if len(unsure):
         parts = np.zeros((n_parts, len(unsure)))
         engine.over_rows(

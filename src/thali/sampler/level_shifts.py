@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali._jit import jit
+from thali._jit import inner, jit
 from thali.sampler.level_weights import pick
 
 if TYPE_CHECKING:
@@ -17,16 +17,18 @@ if TYPE_CHECKING:
     from thali.bits import Index
 
 
-@jit
+@inner
 def _count_levels(levels: Index, n: int) -> tuple[Index, int, int]:
     """Return how many lines have each level, the lowest level that occurs, and the highest."""
     numbers = np.zeros(n, np.int64)
+    low, high = n, -1
     for level in levels:
         numbers[level] += 1
-    return numbers, levels.min(), levels.max()
+        low, high = min(low, level), max(high, level)
+    return numbers, low, high
 
 
-@jit
+@inner
 def _log_prior_of(
     numbers: Index, low: int, high: int, log_prior: NDArray[np.float64], shift: int
 ) -> float:

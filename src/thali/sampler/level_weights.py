@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from thali._jit import inlined, jit
+from thali._jit import inlined, inner, jit
+from thali.bits.words import copy_line
 from thali.sampler.level_counts import add_groups
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def _place(x: float, points: Points) -> int:
     return floor((x - points[2]) * points[1] + 0.5)
 
 
-@jit
+@inner
 def _steps(grid: NDArray[np.float64], points: Points) -> Index:
     """Return how many points of the lattice every level is above the first."""
     steps = np.empty(grid.shape[0], np.int64)
@@ -51,7 +52,7 @@ def _steps(grid: NDArray[np.float64], points: Points) -> Index:
     return steps
 
 
-@jit
+@inner
 def _fill_terms(
     x: float, grid: NDArray[np.float64], steps: Index, points: Points, out: NDArray[np.float64]
 ) -> None:
@@ -90,9 +91,10 @@ def tables_of_terms(
             for level in range(n_levels):
                 change[t, c, level] -= covered[t, c, level]
                 common[t, level] += n * covered[t, c, level]
-        common[t, n_levels:] = np.inf  # there are no such levels
+        for level in range(n_levels, n_levels + BLOCK):
+            common[t, level] = np.inf  # there are no such levels
     with_room = np.zeros(n_levels + BLOCK)
-    with_room[:n_levels] = grid
+    copy_line(grid, with_room)
     return covered, change, common, with_room
 
 
@@ -114,13 +116,15 @@ def weigh_common(
         _subtract_terms(groups.ravel(), odds.ravel(), grid, weights)
     for k in range(2):
         if odds[0, 0, k] > -np.inf:
-            total = np.float64(n_ones[k].sum())
+            total = 0
+            for line in range(n_ones.shape[1]):
+                total += n_ones[k, line]
             for level in range(grid.shape[0]):
-                weights[level] += total * grid[level]
+                weights[level] += np.float64(total) * grid[level]
     return weights
 
 
-@jit
+@inner
 def _subtract_points(
     counts: Index, odds: NDArray[np.float64], grid: NDArray[np.float64], points: Points,
     weights: NDArray[np.float64],
@@ -143,7 +147,7 @@ def _subtract_points(
             weights[level] -= n * terms[steps[level]]
 
 
-@jit
+@inner
 def _subtract_terms(
     counts: Index, odds: NDArray[np.float64], grid: NDArray[np.float64],
     weights: NDArray[np.float64],
@@ -157,7 +161,9 @@ def _subtract_terms(
 @jit
 def pick(log_weights: NDArray[np.float64], u: float) -> int:
     """Draw a position with probability proportional to the exponential of its weight."""
-    largest = log_weights.max()
+    largest = -np.inf
+    for k in range(log_weights.shape[0]):
+        largest = max(largest, log_weights[k])
     cumulated = np.empty(log_weights.shape[0])
     total = 0.0
     for k in range(log_weights.shape[0]):

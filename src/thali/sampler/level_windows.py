@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali._jit import inlined, jit
+from thali._jit import inlined, inner, jit
 from thali.sampler.level_weights import BLOCK
 from thali.streams import uniform
 
@@ -120,7 +120,7 @@ def _fill_window(
     return first, min(end, n_levels), largest
 
 
-@jit
+@inner
 def _fill_all(i: int, given: Likelihoods, values: NDArray[np.float64]) -> None:
     """Compute the log likelihood of every level."""
     _fill_levels(i, _ZERO, np.uint64(given[9]), given, values)
@@ -162,7 +162,7 @@ def _find_window(
     return first, end, largest, row
 
 
-@jit
+@inner
 def _room(given: Likelihoods) -> NDArray[np.float64]:
     """Return the room for likelihoods: that of all lines if they are kept, or for one line."""
     kept = given[12]
@@ -182,7 +182,7 @@ def _weigh_prior(
     return total
 
 
-@jit
+@inner
 def _weigh_all(
     i: int, given: Likelihoods, log_prior: NDArray[np.float64], values: NDArray[np.float64],
     weights: NDArray[np.float64],
@@ -199,7 +199,7 @@ def _weigh_all(
     return total
 
 
-@jit
+@inner
 def _draw_from(u: float, total: float, first: int, end: int, weights: NDArray[np.float64]) -> int:
     """Draw a level with probability proportional to its weight."""
     left = u * total
@@ -213,7 +213,7 @@ def _draw_from(u: float, total: float, first: int, end: int, weights: NDArray[np
     return np.int64(chosen)
 
 
-@jit
+@inner
 def _draw_level(
     i: int, u: float, given: Likelihoods, window: tuple[int, int, np.uint64],
     likelihoods: NDArray[np.float64], log_prior: NDArray[np.float64], prior: NDArray[np.float64],
@@ -261,7 +261,7 @@ def sum_windows(
 
     ``least`` is the smallest probability of a line. Where it is below ``LEAST``, the window does
     not suffice, and the sum is an upper bound. If there is room for levels, they are drawn under
-    the present prior.
+    the present prior; without any ``prior``, nothing else is done.
     """
     n = prior.shape[1]
     values, weights = np.empty((2, given[8].shape[0]))
@@ -292,7 +292,7 @@ def sum_windows(
 @jit
 def add_parts(
     parts: NDArray[np.float64], least: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], Index]:
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return the sums of all lines, and which of them are upper bounds that may matter."""
     n_parts, n = parts.shape
     sums, is_above = np.zeros(n), np.zeros(n, np.bool_)
@@ -307,7 +307,7 @@ def add_parts(
         if is_above[k] and sums[k] < surely - NEGLIGIBLE:
             sums[k] = -np.inf
             is_above[k] = False
-    return sums, np.flatnonzero(is_above)
+    return sums, is_above
 
 
 @jit
@@ -341,19 +341,3 @@ def sum_levels(
     for i in range(lo, hi):
         _fill_levels(i, np.uint64(levels[i]), _ONE, given, values)
         parts[i // CHUNK] += values[levels[i]]
-
-
-@jit
-def draw_each(
-    lo: int, hi: int, key: np.uint64, sweep: np.uint64, site: np.uint64, given: Likelihoods,
-    log_prior: NDArray[np.float64], prior: NDArray[np.float64], levels: Index,
-) -> None:  # fmt: skip
-    """Draw the levels of some lines."""
-    values, weights = np.empty((2, given[8].shape[0]))
-    likelihoods = _room(given)
-    for i in range(lo, hi):
-        first, end, _, row = _find_window(i, given, values, likelihoods)
-        u = uniform(key, sweep, site, np.uint64(i), _ZERO)
-        levels[i] = _draw_level(
-            i, u, given, (first, end, row), likelihoods, log_prior, prior, values, weights
-        )

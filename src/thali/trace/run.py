@@ -37,7 +37,7 @@ import thali
 from thali.bits import PackedTensor, Unfolding
 from thali.checks import is_integer
 from thali.errors import InvalidType, RunExists, RunNotFound, TraceDamaged, TraceMismatch
-from thali.sentences import Resume, Sample
+from thali.sentences import Replace, Resume, Sample
 from thali.sites import VERSION
 from thali.trace.disk_store import DiskStore
 from thali.trace.files import only_writer, read_arrays, sync_folder, write
@@ -212,11 +212,12 @@ def digest(tensor: PackedTensor) -> str:
 
 def _exists(path: Path) -> RunExists:
     return RunExists(
-        f"{path} exists already and is never overwritten",
+        f"{path} exists already",
         remedy=(
             "if it is a run, ",
             Resume(path),
-            " continues it; otherwise choose another name or remove it",
+            " continues it; to start anew, choose another name or ",
+            Replace(),
         ),
     )
 

@@ -5,6 +5,7 @@ import pytest
 
 from support.data_files import assert_refused, ternary, write
 from thali.data.readers.files import read
+from thali.data.readers.text import Block, split
 
 
 @pytest.mark.parametrize(
@@ -112,3 +113,15 @@ def test_binarize_does_not_swallow_names(tmp_path):
     path = write(tmp_path, "id,a,b\n1,0,7\n2,3,0\n3,0,0\n")
     assert_refused(path, "first column, 'id', counts the lines", binarize=0)
     assert read(path, binarize=0, kind="table").n_ones == 5
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a,b,c\n", "a,b\nc,d\n", "a, b ,c\n", '"a,b",c\n', "ä,β,c\n", "a\nb\nc\n", "a\n", ",,\n"],
+)
+def test_fields_split_at_once_are_those_found_one_by_one(text):
+    """Names of one line are split together; blanks, quotes and line ends are seen one by one."""
+    octets = np.frombuffer(text.encode(), np.uint8)
+    fields = split(Block(octets, 1, '"' in text), ",")
+    pairs = zip(fields.starts, fields.ends, strict=True)
+    assert fields.texts(slice(None)) == [fields.block.text(*pair) for pair in pairs]

@@ -91,6 +91,6 @@ def _counts(block: Block, sign: str) -> NDArray[np.int64]:
     is_sign = part == ord(sign)
     if is_free is not None:
         is_sign &= is_free[: len(part)]
-    total = np.cumsum(is_sign)[ends]
-    lengths = np.diff(ends, prepend=-1)
-    return np.diff(total, prepend=0)[lengths > 1][:_N_LINES]
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    counts = np.add.reduceat(is_sign, starts, dtype=np.int64)
+    return counts[ends > starts][:_N_LINES]

@@ -65,6 +65,9 @@ class Fields(NamedTuple):
             return []
         first = int(starts[0])
         octets = self.block.data[first : int(ends[-1])].tobytes()
+        texts = _split_once(octets, starts, ends)
+        if texts is not None and not self.block.has_quotes:
+            return texts
         begun, ended = (starts - first).tolist(), (ends - first).tolist()
         try:
             texts = [octets[at:end].decode() for at, end in zip(begun, ended, strict=True)]
@@ -72,6 +75,18 @@ class Fields(NamedTuple):
             both = zip(starts.tolist(), ends.tolist(), strict=True)
             return [self.block.text(start, end) for start, end in both]
         return [text.replace('""', '"') for text in texts] if self.block.has_quotes else texts
+
+
+def _split_once(octets: bytes, starts: _Index, ends: _Index) -> list[str] | None:
+    """Return all fields at once if only one sign lies between them: there may be millions."""
+    if len(starts) < 2 or (starts[1:] != ends[:-1] + 1).any():
+        return None
+    between = octets[int(ends[0] - starts[0])].to_bytes()
+    try:
+        texts = octets.decode().split(between.decode())
+    except UnicodeDecodeError:
+        return None
+    return texts if len(texts) == len(starts) else None
 
 
 Lines: TypeAlias = "Callable[[], Iterator[Fields]]"

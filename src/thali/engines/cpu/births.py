@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali._jit import jit
+from thali._jit import inner, jit
 from thali.decide import (
     LIMIT,
     SUM_SHIFT,
@@ -48,7 +48,7 @@ _TOP_BIT = np.uint64(63)
 _COMPONENT_SHIFT = np.uint64(16)  # the number of a new component, above the site's own bits
 
 
-@jit
+@inner
 def draw_count(
     free: Index,
     prior: NDArray[np.int64],
@@ -86,7 +86,7 @@ def draw_count(
     return categorical(scores, n, uniform64(key, sweep, _COUNT, row, _ZERO))
 
 
-@jit
+@inner
 def _draw_plain_count(
     n_ones: np.int64, n_zeros: np.int64, prior: NDArray[np.int64], factors: NDArray[np.int64],
     ceiling: np.int64, scores: NDArray[np.int64], key: np.uint64, sweep: np.uint64,

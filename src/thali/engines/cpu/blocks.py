@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali._jit import jit
-from thali.bits.words import gather_bits, scatter_bits
+from thali._jit import inner, jit
+from thali.bits.words import copy_line, gather_bits, scatter_bits, take_lines
 from thali.decide import to_units
 from thali.engines.cpu import births, by_class, horizontal
 from thali.engines.cpu.order_components import order_components
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from thali.engines.cpu.arrays import Born, Data, Opened, Segments
 
 _ONE = np.uint64(1)
+_FIRST = np.int64(0)  # a plain zero would be a type of its own, and functions compiled twice
 _STICKS = np.uint64(Site.STICKS)
 _ROW_BITS = np.uint64(Site.ROW_BITS)
 
@@ -45,7 +46,7 @@ def open_block(
     block = np.uint64(number)
     order, sizes, is_held, _, singles = order_components(key, sweep, block, users, rows, True)
     uniforms = read_uniforms(key, sweep, _STICKS, block, sizes.shape[0])
-    opened = users[order], codes[order], sizes, is_held, singles
+    opened = take_lines(users, order), take_lines(codes, order), sizes, is_held, singles
     return opened, stick_tails(sizes, n_rows, uniforms)
 
 
@@ -73,19 +74,28 @@ def close_block(
     classes = of_rows
     if of_rows.shape[0]:
         codes = gather_bits(codes, places)
-        classes = of_rows[rows]
+        classes = _classes_of(rows, of_rows)
     order = rows, codes, is_held, weights, singles, scores, key, sweep, _ROW_BITS
     before = gather_bits(users, rows)
-    after = np.zeros_like(before)
+    after = np.zeros(before.shape, np.uint64)
     n = rows.shape[0]
     if of_rows.shape[0]:
-        by_class.update_rows(0, n, data, segments, classes, order, before, after)
+        by_class.update_rows(_FIRST, n, data, segments, classes, order, before, after)
     else:
-        horizontal.update_rows(0, n, data, order, before, after)
+        horizontal.update_rows(_FIRST, n, data, order, before, after)
     n_born, tp, fp = births.draw_births(
-        0, n, data, order, after, classes, segments, prior, factors, ceiling, born
+        _FIRST, n, data, order, after, classes, segments, prior, factors, ceiling, born
     )
     return scatter_bits(users, rows, after), after, n_born, tp, fp
+
+
+@inner
+def _classes_of(rows: Index, of_rows: Index) -> Index:
+    """Return the classes of the rows of a block, given those of all rows."""
+    classes = np.empty(rows.shape[0], np.int64)
+    for i in range(rows.shape[0]):
+        classes[i] = of_rows[rows[i]]
+    return classes
 
 
 @jit
@@ -109,11 +119,12 @@ def append_births(
         n_all += n_new[i]
     all_users = np.zeros((n_old + n_all, users.shape[1]), np.uint64)
     all_codes = np.zeros((n_old + n_all, codes.shape[1]), np.uint64)
-    all_users[:n_old] = users
-    all_codes[:n_old] = codes
-    classes = of_rows[rows] if of_rows.shape[0] else of_rows
+    for component in range(n_old):
+        copy_line(users[component], all_users[component])
+        copy_line(codes[component], all_codes[component])
+    classes = _classes_of(rows, of_rows) if of_rows.shape[0] else of_rows
     births.draw_birth_codes(
-        0, n, data, rows, codes, key, sweep, after, classes, of_columns, cover, first, plain,
+        _FIRST, n, data, rows, codes, key, sweep, after, classes, of_columns, cover, first, plain,
         born, offsets, all_codes[n_old:],
     )  # fmt: skip
     tp = 0

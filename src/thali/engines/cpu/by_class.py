@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from thali._jit import jit
+from thali._jit import inner, jit
 from thali.bits.words import gather_bits, popcount, transpose
 from thali.decide import gibbs_bit
 from thali.engines.cpu.horizontal import add_code, cover_row, read_row
@@ -84,7 +84,7 @@ def list_segments(classes: Index) -> Segments:
     return words[: k + 1].copy(), masks[: k + 1].copy(), of_segments[: k + 1].copy()
 
 
-@jit
+@inner
 def list_runs(of_segments: Index) -> Index:
     """Return where the segments of every class begin, and the number of segments."""
     starts = np.empty(of_segments.shape[0] + 1, np.int64)
@@ -97,7 +97,7 @@ def list_runs(of_segments: Index) -> Index:
     return starts[: n + 1].copy()
 
 
-@jit
+@inner
 def spread_weights(
     weights: NDArray[np.int64], of_segments: Index, starts: Index, n_integrated: int,
     one: NDArray[np.int64], zero: NDArray[np.int64],
@@ -108,7 +108,7 @@ def spread_weights(
         zero[r] = weights[of_segments[starts[r]], n_integrated, 1]
 
 
-@jit
+@inner
 def gain_by_class(
     code: Words, covered: Words, ones: Words, words: Words, masks: Words, starts: Index,
     one: NDArray[np.int64], zero: NDArray[np.int64],
@@ -145,7 +145,7 @@ def gain_by_class(
     return gain, np.int64(n_ones), np.int64(n_free - n_ones)
 
 
-@jit
+@inner
 def fill_free(ones: Words, covered: Words, segments: Segments, free: Index) -> None:
     """Write the uncovered ones and zeros of a row by class of column."""
     words, masks, of_segments = segments
@@ -208,7 +208,7 @@ def update_rows(
     return tp_gained, fp_gained
 
 
-@jit
+@inner
 def fill_by_class(
     free: Words, ones: Words, sets: Words, segments: Segments, counts: Index
 ) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali._jit import jit
+from thali._jit import inner
 
 if TYPE_CHECKING:
     from thali.bits.words import Words
@@ -29,7 +29,7 @@ _PAIRS = np.uint64(0x3333333333333333)
 _ODD = np.uint64(0x5555555555555555)
 
 
-@jit
+@inner
 def add_eight(
     s: Words, group: np.uint64, planes: np.uint64, n: np.uint64, n_planes: np.uint64
 ) -> None:
@@ -78,7 +78,7 @@ def add_eight(
             s[group + t] = old & carry
 
 
-@jit
+@inner
 def add_three(
     s: Words, group: np.uint64, planes: np.uint64, n_slots: np.uint64, n: np.uint64
 ) -> None:
@@ -98,7 +98,7 @@ def add_three(
             s[planes + t] = half ^ s[c + t]
 
 
-@jit
+@inner
 def read_out(s: Words, planes: np.uint64, t: np.uint64, n_planes: np.uint64, out: Words) -> None:
     """Turn bit-sliced counters of 64 rows into bytes.
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thali._jit import jit
-from thali.bits.words import popcount
+from thali.bits.words import copy_line, popcount
 from thali.model.rule import free_word, log_odds
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def list_relevant(
             some[n, j] = codes[component, words[j]] & inside[j]
             covers |= some[n, j]
         if covers != _ZERO:
-            kept[n] = users[component]
+            copy_line(users[component], kept[n])
             n += 1
     return some[:n], kept[:n]
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali._jit import jit
+from thali._jit import inner, jit
 from thali.bits.words import popcount
 from thali.decide import gibbs_bit
 from thali.model.rule import free_word, log_odds
@@ -33,7 +33,7 @@ _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 
 
-@jit
+@inner
 def reset_planes(known: Words, row: int, once: Words, twice: Words) -> np.uint64:
     """Mark only the unknown entries as covered; return their number, padding included."""
     base = _ZERO
@@ -50,7 +50,7 @@ def reset_planes(known: Words, row: int, once: Words, twice: Words) -> np.uint64
     return base
 
 
-@jit
+@inner
 def add_code(code: Words, once: Words, twice: Words) -> None:
     """Add the columns of one component to the planes."""
     for w in range(code.shape[0]):
@@ -58,7 +58,7 @@ def add_code(code: Words, once: Words, twice: Words) -> None:
         once[w] |= code[w]
 
 
-@jit
+@inner
 def count_free(code: Words, covered: Words, ones: Words) -> tuple[np.uint64, np.uint64]:
     """Return the number of uncovered columns of a component, and of the ones among them."""
     n_free = _ZERO
@@ -70,7 +70,7 @@ def count_free(code: Words, covered: Words, ones: Words) -> tuple[np.uint64, np.
     return n_free, n_ones
 
 
-@jit
+@inner
 def count_covered(once: Words, ones: Words, base: np.uint64) -> tuple[np.int64, np.int64]:
     """Return the numbers of covered ones and covered zeros of a row."""
     covered = _ZERO
@@ -81,7 +81,7 @@ def count_covered(once: Words, ones: Words, base: np.uint64) -> tuple[np.int64, 
     return np.int64(tp), np.int64(covered - base - tp)
 
 
-@jit
+@inner
 def count_known(
     ones: Words, n_columns: int, has_unknown: bool, base: np.uint64
 ) -> tuple[np.int64, np.int64]:
@@ -93,7 +93,7 @@ def count_known(
     return np.int64(n_ones), n_known - np.int64(n_ones)
 
 
-@jit
+@inner
 def add_two_codes(code: Words, other: Words, once: Words, twice: Words) -> None:
     """Add the columns of two components to the planes, in one pass instead of two."""
     for w in range(code.shape[0]):
@@ -102,7 +102,7 @@ def add_two_codes(code: Words, other: Words, once: Words, twice: Words) -> None:
         once[w] |= either
 
 
-@jit
+@inner
 def cover_row(
     known: Words, row: int, codes: Words, active: NDArray[np.bool_], once: Words, twice: Words
 ) -> np.uint64:
@@ -135,7 +135,7 @@ def cover_row(
     return base
 
 
-@jit
+@inner
 def read_row(factor: Words, position: int, active: NDArray[np.bool_]) -> None:
     """Read which components are active in a row."""
     shift = np.uint64(position & 63)

@@ -9,17 +9,43 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali._jit import jit
-from thali.bits.words import first_bit, popcount
+from thali._jit import inner, jit
+from thali.bits.words import first_bit, place_of, popcount
 from thali.sites import Site
 from thali.streams import uniform64
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from thali.bits import Index, Words
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
 _ORDER = np.uint64(Site.ORDER)
+
+
+@inner
+def _sorted(keys: NDArray[np.uint64]) -> Index:
+    """Return the order of keys by merging; ``np.argsort`` takes two seconds to compile."""
+    n = keys.shape[0]
+    order, merged = np.empty(n, np.int64), np.empty(n, np.int64)
+    for i in range(n):
+        order[i] = i
+    width = 1
+    while width < n:
+        for start in range(0, n, 2 * width):
+            middle, end = min(start + width, n), min(start + 2 * width, n)
+            left, right = start, middle
+            for at in range(start, end):
+                if right == end or (left < middle and keys[order[left]] <= keys[order[right]]):
+                    merged[at] = order[left]
+                    left += 1
+                else:
+                    merged[at] = order[right]
+                    right += 1
+        order, merged = merged, order
+        width *= 2
+    return order
 
 
 @jit
@@ -43,7 +69,7 @@ def order_components(
     keys = np.empty(n, np.uint64)
     for i in range(n):
         keys[i] = uniform64(key, sweep, _ORDER, number, np.uint64(i))
-    order = np.argsort(keys, kind="mergesort")
+    order = _sorted(keys)
     sizes = np.empty(n, np.int64)
     is_held = np.empty(n, np.bool_)
     is_single = np.empty(n, np.bool_)
@@ -58,7 +84,7 @@ def order_components(
             within += popcount(word & inside[w])
         single = size == _ONE and within == _ONE
         if single and is_integrated:
-            singles[np.searchsorted(rows, first_bit(users[component]))] += 1
+            singles[place_of(rows, first_bit(users[component]))] += 1
             continue
         order[n_kept] = component  # this position has been read already
         sizes[n_kept] = np.int64(size)

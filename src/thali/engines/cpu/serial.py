@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from thali._jit import jit
+from thali._jit import inner, jit
 from thali.decide import gibbs_bit, multiply_high
 from thali.engines.cpu.births import draw_codes, draw_count
 from thali.engines.cpu.by_class import fill_free, gain_by_class, list_runs, spread_weights
@@ -44,7 +44,7 @@ _ROW_BITS = np.uint64(Site.ROW_BITS)
 _ORDER = np.uint64(Site.ORDER)
 
 
-@jit
+@inner
 def shuffle(order: Index, n: int, key: np.uint64, sweep: np.uint64, row: np.uint64) -> None:
     """Fill ``order`` with a uniformly random order of ``0 … n-1``."""
     for i in range(n):
@@ -55,7 +55,7 @@ def shuffle(order: Index, n: int, key: np.uint64, sweep: np.uint64, row: np.uint
         order[i], order[j] = order[j], order[i]
 
 
-@jit
+@inner
 def drop_components(
     keep: NDArray[np.bool_], n: int, factor: Words, codes: Words, sizes: Index
 ) -> int:

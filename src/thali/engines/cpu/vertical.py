@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from thali._jit import jit
+from thali._jit import inner, jit
 from thali.bits.words import popcount, transpose64
 from thali.decide import LIMIT, is_unlikely
 from thali.engines.cpu.counters import TILE, add_eight, read_out
@@ -54,7 +54,7 @@ class Room(NamedTuple):
     drawn: Words  # the bits
 
 
-@jit
+@inner
 def make_room() -> Room:
     """Return working storage for ``TILE`` words of rows."""
     n = 64 * TILE
@@ -64,7 +64,7 @@ def make_room() -> Room:
     )  # fmt: skip
 
 
-@jit
+@inner
 def visit(
     s: Words, visits: Words, at: np.uint64, free: np.uint64, ones: np.uint64, n: np.uint64,
     unknown: np.uint64,
@@ -95,7 +95,7 @@ def visit(
     return at
 
 
-@jit
+@inner
 def load_lines(
     source: Words, across: Words, rows: Index, start: int, stop: int, s: Words, to: np.uint64
 ) -> None:
@@ -123,7 +123,7 @@ def load_lines(
                 line += _T
 
 
-@jit
+@inner
 def _count_component(
     s: Words, visits: Words, at: np.uint64, left: np.uint64, n: np.uint64, unknown: np.uint64
 ) -> np.uint64:
@@ -147,7 +147,7 @@ def _count_component(
     return n_planes
 
 
-@jit
+@inner
 def _draw_component(
     s: Words, n_planes: np.uint64, start: int, stop: int, component: int, order: Order,
     room: Room,
@@ -202,7 +202,7 @@ def _draw_component(
     draw_open(n_open, rows, component, order, room)
 
 
-@jit
+@inner
 def draw_open(n_open: int, rows: Index, component: int, order: Order, room: Room) -> None:
     """Draw the bits of the rows whose scores do not determine them.
 
@@ -220,7 +220,7 @@ def draw_open(n_open: int, rows: Index, component: int, order: Order, room: Room
         room.drawn[i >> 6] ^= is_other << np.uint64(i & 63)
 
 
-@jit
+@inner
 def load_tile(
     data: Data, across: Data, order: Order, before: Words, start: int, stop: int, s: Words
 ) -> None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali._jit import jit
+from thali._jit import inner, jit
 from thali.bits.words import lowest, popcount
 from thali.decide import LIMIT
 from thali.engines.cpu.counters import TILE, add_eight, add_three, read_out
@@ -84,7 +84,7 @@ def count_columns(codes: Words, segments: Segments, n_classes: int) -> Words:
     return sizes
 
 
-@jit
+@inner
 def _planes_for(most: np.uint64) -> np.uint64:
     """Return the number of planes of a counter that has to count so far."""
     n = _0
@@ -93,7 +93,7 @@ def _planes_for(most: np.uint64) -> np.uint64:
     return n
 
 
-@jit
+@inner
 def _fill_plan(sizes: Words, is_even: bool, plan: Index) -> int:
     """List the planes of a component's counters in order; return their number.
 
@@ -117,7 +117,7 @@ def _fill_plan(sizes: Words, is_even: bool, plan: Index) -> int:
     return n
 
 
-@jit
+@inner
 def _fill_tables(plan: Index, weights: NDArray[np.int64], tables: NDArray[np.int64]) -> None:
     """Write what every pattern of four planes gains: ``(n_kinds, n_fours, 16)`` (eq. 27)."""
     for kind in range(weights.shape[0]):
@@ -130,7 +130,7 @@ def _fill_tables(plan: Index, weights: NDArray[np.int64], tables: NDArray[np.int
                 four[bit + pattern] = four[pattern] + gain
 
 
-@jit
+@inner
 def _add(
     s: Words, group: np.uint64, planes: np.uint64, n_slots: np.uint64, n: np.uint64,
     n_planes: np.uint64,
@@ -144,7 +144,7 @@ def _add(
     add_eight(s, group, planes, n, n_planes)
 
 
-@jit
+@inner
 def _count_component(
     s: Words, visits: Words, at: np.uint64, sizes: Words, n: np.uint64, unknown: np.uint64,
     planes: np.uint64, is_even: bool,
@@ -184,7 +184,7 @@ def _count_component(
         _add(s, ONES, planes, n_ones, n, n_common)
 
 
-@jit
+@inner
 def _draw_component(
     s: Words, planes: np.uint64, n_planes: np.uint64, start: int, stop: int, component: int,
     order: Order, kinds: Index, tables: Index, room: Room, patterns: Words,
@@ -228,7 +228,7 @@ def _draw_component(
     draw_open(n_open, all_rows[start:stop], component, order, room)
 
 
-@jit
+@inner
 def _newly_covered(
     s: Words, planes: np.uint64, plan: Index, t: np.uint64, changed: np.uint64, drawn: np.uint64
 ) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali._jit import jit
+from thali._jit import inner, jit
 from thali.bits.words import count_ones, popcount
 from thali.engines.cpu.counters import TILE
 
@@ -34,7 +34,7 @@ BITS = NONE + _T  # the factor, one line per component; then the data, one line 
 _0, _1 = np.uint64(0), np.uint64(1)
 
 
-@jit
+@inner
 def list_columns(codes: Words) -> tuple[Index, Index]:
     """List the columns of every component (compressed sparse rows)."""
     indptr = np.zeros(codes.shape[0] + 1, np.int64)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali._jit import jit
+from thali._jit import inner, jit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,7 +23,7 @@ _LARGE = 1e280
 """Product that can be multiplied once more without overflow."""
 
 
-@jit
+@inner
 def softplus(x: float) -> float:
     """Return log(1 + exp(x)); most scores are so large that no exponential is needed."""
     if x > _CERTAIN:

@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from thali._jit import jit
-from thali.bits.words import list_bits, popcount
+from thali._jit import inner, jit
+from thali.bits.words import copy_line, list_bits, place_of, popcount
 from thali.engines.base import Cover
 from thali.model.rule import free_word, log_odds
 from thali.sampler.moves.move import SumOut
 from thali.sampler.moves.proposal import CHUNK, NOTHING, Proposal, pick, three_uniforms
 from thali.sampler.moves.split_merge import one_or_both, one_or_two
 from thali.sites import AnchoredIndex, Site
-from thali.streams import uniform
+from thali.streams import read_uniform, uniform
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -125,13 +125,16 @@ def _choose(
     first, second = one_or_both(key, sweep, _ANCHORED, number, users)
     if first < 0:
         return first, second, 0, nobody, nobody, pair
-    rows = list_bits(users[first] | users[second])
+    union = np.empty(users.shape[1], np.uint64)
+    for w in range(users.shape[1]):
+        union[w] = users[first, w] | users[second, w]
+    rows = list_bits(union)
     n_users = rows.shape[0]
     if n_users < 2:
         return first, second, 0, rows, nobody, pair
-    window = pick(uniform(key, sweep, _ANCHORED, number, _WINDOW), n_windows)
-    one = pick(uniform(key, sweep, _ANCHORED, number, _ANCHOR), n_users)
-    other = pick(uniform(key, sweep, _ANCHORED, number, _OTHER_ANCHOR), n_users - 1)
+    window = pick(read_uniform(key, sweep, _ANCHORED, number, _WINDOW), n_windows)
+    one = pick(read_uniform(key, sweep, _ANCHORED, number, _ANCHOR), n_users)
+    other = pick(read_uniform(key, sweep, _ANCHORED, number, _OTHER_ANCHOR), n_users - 1)
     other += other >= one
     step = (n_users + _ROWS - 1) // _ROWS
     n_shown = (n_users + step - 1) // step
@@ -141,8 +144,8 @@ def _choose(
     shown[n_shown] = rows[one]
     shown[n_shown + 1] = rows[other]
     if first != second:
-        pair[0] = users[first]
-        pair[1] = users[second]
+        copy_line(users[first], pair[0])
+        copy_line(users[second], pair[1])
     return first, second, window, rows, shown, pair
 
 
@@ -153,7 +156,10 @@ def _mark(free: Words, ones: Words, w1: float, w0: float) -> Words:
     The anchors are the last two rows.
     """
     n_shown, n_words = free.shape[0] - 2, free.shape[1]
-    has = free & ones
+    has = np.empty(free.shape, np.uint64)
+    for i in range(free.shape[0]):
+        for w in range(n_words):
+            has[i, w] = free[i, w] & ones[i, w]
     marks = np.empty((2, n_words), np.uint64)
     for w in range(n_words):
         one_has, other_has = has[n_shown, w], has[n_shown + 1, w]
@@ -174,7 +180,7 @@ def _settle_rows(
 
     ``counts`` holds the free ones and zeros of every user at the marks of either part.
     """
-    i = np.searchsorted(rows, lo)
+    i = place_of(rows, lo)
     while i < rows.shape[0] and rows[i] < hi:
         row = rows[i]
         u = uniform(key, sweep, _ANCHORED_ROWS, number, np.uint64(i))
@@ -184,7 +190,7 @@ def _settle_rows(
         i += 1
 
 
-@jit
+@inner
 def _fits(marks: Words, free: Words, has: Words, w1: float, w0: float) -> tuple[float, float]:
     """Return the log likelihood that a row gains by the marks of the first and of the second."""
     gain_first, gain_second = 0.0, 0.0
@@ -202,7 +208,7 @@ def _fits(marks: Words, free: Words, has: Words, w1: float, w0: float) -> tuple[
     return gain_first, gain_second
 
 
-@jit
+@inner
 def _sharpen(marks: Words, free: Words, has: Words, w1: float, w0: float) -> None:
     """Refine the marks by the rows that clearly belong to one of the two parts."""
     n_users, n_words = free.shape
@@ -230,7 +236,7 @@ def _sharpen(marks: Words, free: Words, has: Words, w1: float, w0: float) -> Non
         marks[1, w] = free_word(in_second, in_first)
 
 
-@jit
+@inner
 def _count(planes: Words, words: Words) -> None:
     """Add one-bit numbers to counters whose bits lie in planes."""
     for w in range(words.shape[0]):
@@ -243,7 +249,7 @@ def _count(planes: Words, words: Words) -> None:
             plane += 1
 
 
-@jit
+@inner
 def _gain(n_ones: Words, n_free: Words, w: int, b: int, w1: float, w0: float) -> float:
     """Return the log likelihood that the counted rows gain by a column."""
     ones, all_free = _ZERO, _ZERO
@@ -254,7 +260,7 @@ def _gain(n_ones: Words, n_free: Words, w: int, b: int, w1: float, w0: float) ->
     return log_odds(0.0, w1, w0, c1, np.int64(all_free) - c1)
 
 
-@jit
+@inner
 def _settle(
     u: float, is_drawn: bool, row: int, pair: Words, to_first: float, to_second: float
 ) -> float:

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from thali._jit import jit
+from thali._jit import inner, jit
+from thali.bits.words import copy_line
 from thali.sampler.moves.guided import joined, log_guess_of
 from thali.sampler.moves.move import SumOut
 from thali.sampler.moves.proposal import (
@@ -28,10 +29,11 @@ from thali.sampler.moves.proposal import (
     log_rate,
     pick,
     size_of,
+    size_of_both,
     three_uniforms,
 )
 from thali.sites import CompoundIndex, Site
-from thali.streams import uniform
+from thali.streams import read_uniform
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -110,14 +112,15 @@ def _some_parts(
         The rows inside the union or intersection.
     """
     n = users.shape[0]
-    is_birth = uniform(key, sweep, _COMPOUND, number, _IS_BIRTH) < 0.5
-    is_union = uniform(key, sweep, _COMPOUND, number, _IS_UNION) < 0.5
-    inside = uniform(key, sweep, _COMPOUND, number, _INSIDE)
-    outside = uniform(key, sweep, _COMPOUND, number, _OUTSIDE)
-    rates = np.array([outside, 0.0, 0.0, inside])
+    is_birth = read_uniform(key, sweep, _COMPOUND, number, _IS_BIRTH) < 0.5
+    is_union = read_uniform(key, sweep, _COMPOUND, number, _IS_UNION) < 0.5
+    inside = read_uniform(key, sweep, _COMPOUND, number, _INSIDE)
+    outside = read_uniform(key, sweep, _COMPOUND, number, _OUTSIDE)
+    rates = np.zeros(4)
+    rates[0], rates[3] = outside, inside
     parts = np.empty(MOST_PARTS, np.int64)
     rows = np.zeros(users.shape[1], np.uint64)
-    u = uniform(key, sweep, _COMPOUND, number, _VICTIM)  # or, for a birth, the number of parts
+    u = read_uniform(key, sweep, _COMPOUND, number, _VICTIM)  # or the number of parts of a birth
     if not is_birth:
         if n < 2:
             return is_union, n, parts[:0], rates, rows
@@ -130,7 +133,7 @@ def _some_parts(
     if n_parts > n:
         return is_union, n, parts[:0], rates, rows
     for i in range(n_parts):  # distinct, in increasing order
-        v = uniform(key, sweep, _COMPOUND, number, _PARTS + np.uint64(i))
+        v = read_uniform(key, sweep, _COMPOUND, number, _PARTS + np.uint64(i))
         part = pick(v, n - i)
         j = i
         for k in range(i):
@@ -142,12 +145,15 @@ def _some_parts(
     return is_union, n, parts[:n_parts], rates, _inside(users, parts[:n_parts], is_union)
 
 
-@jit
+@inner
 def _inside(users: Words, parts: Index, is_union: bool) -> Words:
     """Return the rows that use at least one of the parts (union), or all of them."""
-    rows = users[parts[0]].copy()
-    for i in range(1, parts.shape[0]):
-        rows = rows | users[parts[i]] if is_union else rows & users[parts[i]]
+    rows = np.empty(users.shape[1], np.uint64)
+    for w in range(users.shape[1]):
+        rows[w] = users[parts[0], w]
+        for i in range(1, parts.shape[0]):
+            word = users[parts[i], w]
+            rows[w] = rows[w] | word if is_union else rows[w] & word
     return rows
 
 
@@ -171,19 +177,19 @@ def _compound(
     n_users, n_inside = size_of(compound), size_of(inside)
     if n_users == 0:
         return impossible(users)
-    n_both = size_of(inside & compound)
+    n_both = size_of_both(inside, compound)
     log_guess = log_guess_of(n_inside, n_both) + log_guess_of(n_rows - n_inside, n_users - n_both)
     log_parts = -log(MOST_PARTS)  # probability of n_parts, then of the choice of parts
     for i in range(n_parts):
         log_parts -= log(n_small - i) - log(i + 1)
     ratio = log(alpha) + log_rate(n_users, n_rows) - log(n_small + 1) - log_guess - log_parts
     concerned = np.empty(n_parts + 1, np.int64)
-    concerned[:n_parts] = parts[:n_parts]
+    copy_line(parts, concerned)
     concerned[n_parts] = gone
     sets = np.empty((n_parts + 1, width), np.uint64)
     for i in range(n_parts):
-        sets[i] = users[parts[i]]
-    sets[n_parts] = compound
+        copy_line(users[parts[i]], sets[i])
+    copy_line(compound, sets[n_parts])
     classes, members = atoms(sets)
     uniforms = three_uniforms(key, sweep, _COMPOUND, number, _DECISION)
     if is_birth:
@@ -193,7 +199,7 @@ def _compound(
     return Proposal(True, concerned, (lines,), -ratio, uniforms, classes, members, after)
 
 
-@jit
+@inner
 def _parts(users: Words, but: int, compound: Words, is_union: bool, parts: Index) -> int:
     """Write the parts of a compound to ``parts``, as far as they fit; return their number."""
     n_parts = 0
@@ -202,7 +208,7 @@ def _parts(users: Words, but: int, compound: Words, is_union: bool, parts: Index
         if component == but:
             continue
         least = size_of(users[component]) if is_union else size
-        if size_of(users[component] & compound) > _MOSTLY * least:
+        if size_of_both(users[component], compound) > _MOSTLY * least:
             if n_parts < parts.shape[0]:
                 parts[n_parts] = component
             n_parts += 1

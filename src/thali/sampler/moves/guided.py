@@ -9,20 +9,23 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from thali._jit import jit
+from thali._jit import inner, jit
+from thali.bits.words import copy_line
 from thali.sampler.moves.move import SumOut
 from thali.sampler.moves.proposal import (
     CHUNK,
     NOTHING,
     Proposal,
     impossible,
+    listed,
     log_rate,
     pick,
     size_of,
+    size_of_both,
     three_uniforms,
 )
 from thali.sites import GuidedIndex, Site
-from thali.streams import uniform
+from thali.streams import read_uniform, uniform
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,7 +44,7 @@ _SECOND = np.uint64(GuidedIndex.SECOND)
 _VICTIM = np.uint64(GuidedIndex.VICTIM)
 _RATES = np.uint64(GuidedIndex.RATES)
 _DECISION = np.uint64(GuidedIndex.DECISION)
-_IN_A, _IN_B, _IN_C = 0b1010101, 0b1100110, 0b1111000
+_IN_A, _IN_B, _IN_C = map(np.int64, (0b1010101, 0b1100110, 0b1111000))
 """Classes of rows that use component a, b or c, as bits in the order a, b, ab, c, ac, bc, abc."""
 
 
@@ -98,7 +101,7 @@ def join(
             out[w] |= _ONE << shift
 
 
-@jit
+@inner
 def log_guess_of(size: int, joined: int) -> float:
     """Return the log probability of the users in a class of rows, with a uniform rate (eq. 20)."""
     return lgamma(joined + 1.0) + lgamma(size - joined + 1.0) - lgamma(size + 2.0)
@@ -111,17 +114,17 @@ def _two_to_follow(
     """Draw two components to follow, the one to delete (n for a birth), and the rates to join."""
     rates = np.empty(4)
     for i in range(4):
-        rates[i] = uniform(key, sweep, _GUIDED, number, _RATES + np.uint64(i))
-    is_birth = uniform(key, sweep, _GUIDED, number, _IS_BIRTH) < 0.5
+        rates[i] = read_uniform(key, sweep, _GUIDED, number, _RATES + np.uint64(i))
+    is_birth = read_uniform(key, sweep, _GUIDED, number, _IS_BIRTH) < 0.5
     if n < (1 if is_birth else 2):
         return -1, -1, n, rates
     gone = n
     n_small = n
     if not is_birth:
-        gone = pick(uniform(key, sweep, _GUIDED, number, _VICTIM), n)
+        gone = pick(read_uniform(key, sweep, _GUIDED, number, _VICTIM), n)
         n_small = n - 1
-    first = pick(uniform(key, sweep, _GUIDED, number, _FIRST), n_small)
-    second = pick(uniform(key, sweep, _GUIDED, number, _SECOND), n_small)
+    first = pick(read_uniform(key, sweep, _GUIDED, number, _FIRST), n_small)
+    second = pick(read_uniform(key, sweep, _GUIDED, number, _SECOND), n_small)
     return first + (first >= gone), second + (second >= gone), gone, rates
 
 
@@ -150,25 +153,25 @@ def _guided(
     classes = np.empty((7, width), np.uint64)
     log_guess = 0.0
     for i in range(4):
-        inside = quarters[i] & c
-        log_guess += log_guess_of(size_of(quarters[i]), size_of(inside))
-        classes[3 + i] = inside
-        if i > 0:
-            classes[i - 1] = quarters[i] & ~c
+        log_guess += log_guess_of(size_of(quarters[i]), size_of_both(quarters[i], c))
+        for w in range(width):
+            classes[3 + i, w] = quarters[i, w] & c[w]
+            if i > 0:
+                classes[i - 1, w] = quarters[i, w] & ~c[w]
     ratio = log(alpha) + log_rate(n_joined, n_rows) - log(n_small + 1) - log_guess
     if first == second:
-        old = np.array([first, gone])
-        members = np.array([_IN_A, _IN_C])
+        old = listed(first, gone, gone)[:2]
+        members = listed(_IN_A, _IN_C, _IN_C)[:2]
     else:
-        old = np.array([first, second, gone])
-        members = np.array([_IN_A, _IN_B, _IN_C])
+        old = listed(first, second, gone)[:3]
+        members = listed(_IN_A, _IN_B, _IN_C)[:3]
     n_old = old.shape[0] - 1
     after = np.empty((n_old + is_birth, width), np.uint64)
     for i in range(n_old):
-        after[i] = users[old[i]]
+        copy_line(users[old[i]], after[i])
     uniforms = three_uniforms(key, sweep, _GUIDED, number, _DECISION)
     if is_birth:
-        after[n_old] = c
+        copy_line(c, after[n_old])
         few = members[:n_old]
         return Proposal(True, old[:n_old], (after,), ratio, uniforms, classes, few, members)
     return Proposal(True, old, (after,), -ratio, uniforms, classes, members, members[:n_old])

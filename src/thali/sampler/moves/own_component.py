@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from thali._jit import jit
-from thali.bits.words import first_bit, popcount
+from thali._jit import inner, jit
+from thali.bits.words import copy_line, first_bit, popcount
 from thali.engines.base import Cover
 from thali.engines.cpu.births import draw_codes
 from thali.model.births import birth_tables
 from thali.sampler.moves.move import Move
 from thali.sampler.moves.proposal import Proposal, impossible, pick, size_of
 from thali.sites import OwnComponentIndex, Site
-from thali.streams import uniform
+from thali.streams import read_uniform
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,6 +47,7 @@ _WORDS = 16
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
+_START = np.int64(0)  # a plain zero would be a type of its own
 _SITE = np.uint64(Site.OWN_COMPONENT)
 _SITE_ORDER = np.uint64(Site.OWN_COMPONENT_ORDER)
 _IS_BIRTH = np.uint64(OwnComponentIndex.IS_BIRTH)
@@ -155,8 +156,8 @@ def choose_row(
     uses, ``after`` the other components whose entry is redrawn, and ``concerned`` both of them.
     """
     n, width = users.shape
-    is_birth = uniform(key, sweep, _SITE, number, _IS_BIRTH) < 0.5
-    u = uniform(key, sweep, _SITE, number, _ROW)
+    is_birth = read_uniform(key, sweep, _SITE, number, _IS_BIRTH) < 0.5
+    u = read_uniform(key, sweep, _SITE, number, _ROW)
     row = pick(u, n_rows) if is_birth else -1
     if not is_birth:
         gone = pick(u, n)
@@ -178,7 +179,7 @@ def choose_row(
             n_shared += 1
     n_drawn = min(n_shared, MOST_ENTRIES)
     for i in range(n_drawn):  # a random choice that does not depend on the row's entries
-        v = uniform(key, sweep, _SITE_ORDER, number, np.uint64(i))
+        v = read_uniform(key, sweep, _SITE_ORDER, number, np.uint64(i))
         j = i + pick(v, n_shared - i)
         shared[i], shared[j] = shared[j], shared[i]
     own, drawn = own[:n_own], shared[:n_drawn]
@@ -186,9 +187,11 @@ def choose_row(
     rows[0, w] = bit
     log_ratio = log(alpha) - log(n + 1) if is_birth else log(n) - log(alpha)
     uniforms = (
-        uniform(key, sweep, _SITE, number, _DECISION), 0.0 if is_birth else 1.0, 0.0
+        read_uniform(key, sweep, _SITE, number, _DECISION), 0.0 if is_birth else 1.0, 0.0
     )  # fmt: skip
-    concerned = np.concatenate((drawn, own))
+    concerned = np.empty(n_drawn + n_own, np.int64)
+    copy_line(drawn, concerned)
+    copy_line(own, concerned[n_drawn:])
     return Proposal(True, concerned, (rows,), log_ratio, uniforms, rows, own, drawn)
 
 
@@ -238,15 +241,15 @@ def weigh_entries(
     gains = np.zeros((1 << n_drawn, 2))
     part = 0.0
     if width > 2 * _WORDS:  # two decisions, as in move.py, because most tries are rejected
-        start = pick(uniform(key, sweep, _SITE, number, _WINDOW), width - _WORDS + 1)
+        start = pick(read_uniform(key, sweep, _SITE, number, _WINDOW), width - _WORDS + 1)
         window = start, start + _WORDS
         _weigh(ones, free, window, codes, drawn, odds, weights, log_own, of_columns, gains)
-        part = _log_sum(gains[:, 1]) - _log_sum(gains[:, 0])
-        if not log(uniform(key, sweep, _SITE, number, _FIRST_DECISION)) < part:
+        part = _log_sum(gains, 1) - _log_sum(gains, 0)
+        if not log(read_uniform(key, sweep, _SITE, number, _FIRST_DECISION)) < part:
             return -np.inf, 0
-    _weigh(ones, free, (0, width), codes, drawn, odds, weights, log_own, of_columns, gains)
-    log_before, log_after = _log_sum(gains[:, 0]), _log_sum(gains[:, 1])
-    left = uniform(key, sweep, _SITE, number, _ENTRIES)
+    _weigh(ones, free, (_START, width), codes, drawn, odds, weights, log_own, of_columns, gains)
+    log_before, log_after = _log_sum(gains, 0), _log_sum(gains, 1)
+    left = read_uniform(key, sweep, _SITE, number, _ENTRIES)
     chosen = 0
     while chosen < gains.shape[0] - 1:
         left -= exp(gains[chosen, 1] - log_after)
@@ -256,7 +259,7 @@ def weigh_entries(
     return log_after - log_before - part, chosen
 
 
-@jit
+@inner
 def _weigh(
     ones: Words, free: Words, window: tuple[int, int], codes: Words, drawn: Index,
     odds: NDArray[np.float64], weights: NDArray[np.float64], log_own: NDArray[np.float64],
@@ -297,10 +300,13 @@ def _weigh(
             out[entries, j] = score + sums[rest, 1 + j]
 
 
-@jit
-def _log_sum(scores: NDArray[np.float64]) -> float:
-    largest = scores.max()
+@inner
+def _log_sum(scores: NDArray[np.float64], column: int) -> float:
+    """Return the log of the sum of the exponentials in a column."""
+    largest = -np.inf
+    for i in range(scores.shape[0]):
+        largest = max(largest, scores[i, column])
     total = 0.0
-    for score in scores:
-        total += exp(score - largest)
+    for i in range(scores.shape[0]):
+        total += exp(scores[i, column] - largest)
     return largest + log(total)

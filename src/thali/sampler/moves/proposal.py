@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from thali._jit import jit
+from thali._jit import inner, jit
 from thali.bits.words import popcount
-from thali.streams import uniform
+from thali.streams import read_uniform
 
 if TYPE_CHECKING:
     from thali.bits import Index, Words
@@ -69,7 +69,24 @@ def size_of(words: Words) -> int:
     return np.int64(total)
 
 
-@jit
+@inner
+def size_of_both(a: Words, b: Words) -> int:
+    """Return the number of members that two sets share."""
+    total = _ZERO
+    for w in range(a.shape[0]):
+        total += popcount(a[w] & b[w])
+    return np.int64(total)
+
+
+@inner
+def listed(a: int, b: int, c: int) -> Index:
+    """Return three numbers as an array."""
+    numbers = np.empty(3, np.int64)
+    numbers[0], numbers[1], numbers[2] = a, b, c
+    return numbers
+
+
+@inner
 def impossible(users: Words) -> Proposal:
     """Return what stands for :data:`NOTHING` in compiled code; elsewhere it would cost time."""
     nothing = np.zeros(0, np.int64)
@@ -78,15 +95,15 @@ def impossible(users: Words) -> Proposal:
     return Proposal(False, nothing, (lines,), 0.0, uniforms, lines, nothing, nothing)
 
 
-@jit
+@inner
 def three_uniforms(
     key: np.uint64, sweep: np.uint64, site: np.uint64, number: np.uint64, first: np.uint64
 ) -> tuple[float, float, float]:
     """Return the three uniform random numbers of the decision."""
     return (
-        uniform(key, sweep, site, number, first),
-        uniform(key, sweep, site, number, first + np.uint64(1)),
-        uniform(key, sweep, site, number, first + np.uint64(2)),
+        read_uniform(key, sweep, site, number, first),
+        read_uniform(key, sweep, site, number, first + np.uint64(1)),
+        read_uniform(key, sweep, site, number, first + np.uint64(2)),
     )
 
 

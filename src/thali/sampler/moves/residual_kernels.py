@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali._jit import jit
+from thali._jit import inner, jit
 from thali.sampler.moves.proposal import CHUNK
 from thali.sites import Site
 from thali.streams import uniform
@@ -116,19 +116,24 @@ def residual_users(
             joins = users[w] & bit != _ZERO
             gain += row_gain if joins else 0.0
             log_joins -= _softplus(-odds if joins else odds)
-        largest = log_code[: stop - start].max()
+        largest = -np.inf
+        for i in range(stop - start):
+            largest = max(largest, log_code[i])
         total = 0.0
         for i in range(stop - start):
             if log_code[i] - largest > -_NOTHING_LEFT:
                 total += exp(log_code[i] - largest)
-        sums[start // CHUNK] = gain, log_joins, largest, total
+        part = sums[start // CHUNK]
+        part[0], part[1], part[2], part[3] = gain, log_joins, largest, total
 
 
 @jit
 def add_up(sums: NDArray[np.float64], n_rows: int) -> tuple[float, float]:
     """Return the gain, and the log probability of code and users, summed over seed rows."""
     gain, log_joins, total = 0.0, 0.0, 0.0
-    largest = sums[:, 2].max()
+    largest = -np.inf
+    for part in sums:
+        largest = max(largest, part[2])
     for part in sums:
         gain += part[0]
         log_joins += part[1]
@@ -136,7 +141,7 @@ def add_up(sums: NDArray[np.float64], n_rows: int) -> tuple[float, float]:
     return gain, largest + log(total) - log(n_rows) + log_joins
 
 
-@jit
+@inner
 def _softplus(x: float) -> float:
     if abs(x) > _NOTHING_LEFT:
         return max(x, 0.0)

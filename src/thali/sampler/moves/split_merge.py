@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from thali._jit import jit
+from thali._jit import inner, jit
 from thali.bits.words import popcount
 from thali.sampler.moves.move import SumOut
 from thali.sampler.moves.proposal import (
@@ -18,13 +18,15 @@ from thali.sampler.moves.proposal import (
     NOTHING,
     Proposal,
     impossible,
+    listed,
     log_rate,
     pick,
     size_of,
+    size_of_both,
     three_uniforms,
 )
 from thali.sites import Site, SplitIndex
-from thali.streams import uniform
+from thali.streams import read_uniform, uniform
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from thali.sampler.moves.move import Attempt
     from thali.streams import Stream
 
+# Classes of rows, as bits: only in the first part, only in the second, and in both.
+_IN_FIRST, _IN_SECOND, _ALL = map(np.int64, (0b101, 0b110, 0b111))
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
 _SPLIT = np.uint64(Site.SPLIT)
@@ -87,18 +91,18 @@ def one_or_both(
 ) -> tuple[int, int]:
     """Draw two components to merge, or one to split (returned twice); -1 if there are too few."""
     n = users.shape[0]
-    is_split = uniform(key, sweep, site, number, _IS_SPLIT) < 0.5
+    is_split = read_uniform(key, sweep, site, number, _IS_SPLIT) < 0.5
     if n < (1 if is_split else 2):
         return -1, -1
-    first = pick(uniform(key, sweep, site, number, _FIRST), n)
+    first = pick(read_uniform(key, sweep, site, number, _FIRST), n)
     if is_split:
         return first, first
-    u = uniform(key, sweep, site, number, _IS_ANY_PARTNER)
-    v = uniform(key, sweep, site, number, _PARTNER)
+    u = read_uniform(key, sweep, site, number, _IS_ANY_PARTNER)
+    v = read_uniform(key, sweep, site, number, _PARTNER)
     return first, partner_of(users, first, u, v)
 
 
-@jit
+@inner
 def one_or_two(
     users: Words, n_rows: int, alpha: float, first: int, second: int, pair: Words, log_how: float,
     uniforms: tuple[float, float, float],
@@ -116,11 +120,14 @@ def one_or_two(
     """
     n, width = users.shape
     is_split = first == second
-    concerned = np.array([first]) if is_split else np.array([first, second])
+    concerned = listed(first, second, second)[: 1 if is_split else 2]
     classes = np.empty((3, width), np.uint64)
-    classes[0] = pair[0] & ~pair[1]
-    classes[1] = pair[1] & ~pair[0]
-    classes[2] = pair[0] & pair[1]
+    union = np.empty((1, width), np.uint64)
+    for w in range(width):
+        classes[0, w] = pair[0, w] & ~pair[1, w]
+        classes[1, w] = pair[1, w] & ~pair[0, w]
+        classes[2, w] = pair[0, w] & pair[1, w]
+        union[0, w] = pair[0, w] | pair[1, w]
     only_first, only_second, shared = size_of(classes[0]), size_of(classes[1]), size_of(classes[2])
     if only_first + shared == 0 or only_second + shared == 0:
         return impossible(users)
@@ -139,15 +146,14 @@ def one_or_two(
         - log_how
         + log_partner
     )
-    one = np.array([0b111])
-    two = np.array([0b101, 0b110])
+    one = listed(_ALL, _ALL, _ALL)[:1]
+    two = listed(_IN_FIRST, _IN_SECOND, _ALL)[:2]
     if is_split:
         return Proposal(True, concerned, (pair,), ratio, uniforms, classes, one, two)
-    union = pair[:1] | pair[1:]
     return Proposal(True, concerned, (union,), -ratio, uniforms, classes, two, one)
 
 
-@jit
+@inner
 def _is_closer(a: Words, b: Words, c: Words) -> int:
     """Return 1 if b has the larger Jaccard index with a, -1 if c has, and 0 if they are equal."""
     b_both, b_any, c_both, c_any = _ZERO, _ZERO, _ZERO, _ZERO
@@ -161,7 +167,7 @@ def _is_closer(a: Words, b: Words, c: Words) -> int:
     return 1 if left > right else (0 if left == right else -1)
 
 
-@jit
+@inner
 def partner_of(users: Words, first: int, u: float, v: float) -> int:
     """Draw a partner to merge with: any component with probability 1/2, else the most similar."""
     n = users.shape[0]
@@ -191,7 +197,7 @@ def partner_of(users: Words, first: int, u: float, v: float) -> int:
     return best
 
 
-@jit
+@inner
 def chance_of(users: Words, is_other: NDArray[np.bool_], a: Words, b: Words) -> float:
     """Return the probability that :func:`partner_of` draws b for a, among the others."""
     n_others = 0
@@ -222,9 +228,9 @@ def divide(
     pair: Words,
 ) -> None:  # fmt: skip
     """Divide the users in a range of rows."""
-    a = -log(uniform(key, sweep, _SPLIT, number, _SHARES))
-    b = -log(uniform(key, sweep, _SPLIT, number, _SHARES + _ONE))
-    c = -log(uniform(key, sweep, _SPLIT, number, _SHARES + _ONE + _ONE))
+    a = -log(read_uniform(key, sweep, _SPLIT, number, _SHARES))
+    b = -log(read_uniform(key, sweep, _SPLIT, number, _SHARES + _ONE))
+    c = -log(read_uniform(key, sweep, _SPLIT, number, _SHARES + _ONE + _ONE))
     to_first, to_second = a / (a + b + c), (a + b) / (a + b + c)
     index = np.uint64(size_of(users[: lo >> 6]))
     for w in range(lo >> 6, hi >> 6):
@@ -240,10 +246,11 @@ def divide(
                 pair[1, w] |= bit
 
 
-@jit
+@inner
 def log_division(a: Words, b: Words) -> float:
     """Return the log probability that a set is divided into these two sets (eq. 18)."""
-    only_first, only_second, shared = size_of(a & ~b), size_of(b & ~a), size_of(a & b)
+    shared = size_of_both(a, b)
+    only_first, only_second = size_of(a) - shared, size_of(b) - shared
     return (
         lgamma(3.0)
         + lgamma(only_first + 1.0)
