@@ -18,6 +18,7 @@ from thali.bits import Factor, PackedTensor, Unfolding
 from thali.bits.codes import inner_mode, outer_modes
 from thali.bits.tensor import unfold_back
 from thali.bits.words import WORD, pack
+from thali.data.entries import every_column
 from thali.model import Beta
 from thali.sampler.target import Target
 from thali.sites import Site, site_of
@@ -61,8 +62,7 @@ def unfolded(target: Target, lines: list[Index]) -> Target:
     shape = tuple(map(len, lines))
     if shape != target.shape:
         ones, known = (_chosen(part, target.shape, lines) for part in (ones, known))
-    inner = shape[inner_mode(shape, 0)]
-    is_there = np.tile(pack(np.ones((1, inner), np.bool_))[0], prod(shape) // shape[0] // inner)
+    is_there = every_column(shape)
     known = np.broadcast_to(is_there, ones.shape) if known is None else known & is_there
     first = Unfolding(ones, np.ascontiguousarray(known))
     matrix = PackedTensor.from_unfolding((shape[0], WORD * ones.shape[1]), first)
@@ -74,10 +74,16 @@ def _chosen(words: Words | None, shape: tuple[int, ...], lines: list[Index]) -> 
     """Return some lines of the modes beside rows, packed as an unfolding."""
     if words is None:
         return None
-    dense = unfold_back(words, (len(words), *shape[1:]))
-    dense = dense[np.ix_(np.arange(len(words)), *lines[1:])]
-    inner, outer = inner_mode(dense.shape, 0), outer_modes(dense.shape, 0)
-    packed: Words = pack(dense.transpose(0, *outer, inner)).reshape(len(words), -1)
+    chosen = tuple(map(len, lines))
+    inner, outer = inner_mode(chosen, 0), outer_modes(chosen, 0)
+    step = max(1, _LARGE // prod(shape[1:]))  # all columns of so many rows are unpacked at a time
+    parts = []
+    for start in range(0, len(words), step):
+        block = words[start : start + step]
+        dense = unfold_back(block, (len(block), *shape[1:]))
+        dense = dense[np.ix_(np.arange(len(block)), *lines[1:])]
+        parts.append(pack(dense.transpose(0, *outer, inner)).reshape(len(block), -1))
+    packed: Words = np.concatenate(parts)
     return packed
 
 
