@@ -49,8 +49,9 @@ def chosen_columns(columns: Sequence[Any], modes: Sequence[Any]) -> tuple[list[i
     ]
     if len(others) > 1:
         said = " and ".join(repr(names[at]) for at in others[:2])
-        msg = f"its columns {said} may both hold the values of entries; drop or rename one"
-        raise ValueError(msg)
+        raise InvalidValue(
+            f"its columns {said} may both hold the values of entries", remedy="drop or rename one"
+        )
     return [names.index(mode) for mode in modes], others[0] if others else None
 
 
