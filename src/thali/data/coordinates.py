@@ -6,7 +6,7 @@ were given and one bit per entry (two if some are unknown), only a few megabytes
 
 from __future__ import annotations
 
-from math import isnan
+from math import isnan, prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
     _Both = tuple[Entries, Entries | None]
 
-# Coordinates that are placed together: 4 MB of numbers that are sorted, compared and joined.
+# Coordinates that are placed together: 4 MB of numbers that are sorted, compared and joined. For a
+# small tensor there are fewer, so that these numbers take a few hundredths of its bits.
 _BLOCK = 1 << 16
+_SMALLEST_BLOCK = 1 << 10
 
 
 def is_listed(tensor: Any) -> bool:
@@ -183,8 +185,9 @@ def _blocks(
 
     One block is yielded even if there are no coordinates.
     """
-    for start in range(0, max(1, len(places)), _BLOCK):
-        here = slice(start, start + _BLOCK)
+    step = min(_BLOCK, max(_SMALLEST_BLOCK, prod(shape) >> 12))
+    for start in range(0, max(1, len(places)), step):
+        here = slice(start, start + step)
         part = list(places[here].T)
         for rows, n in zip(part, shape, strict=True):
             if len(rows) and (rows.min() < 0 or rows.max() >= n):
