@@ -126,7 +126,14 @@ FRAME = pd.DataFrame(
 
 
 @pytest.mark.parametrize(
-    "convert", [lambda f: f, lambda f: f.convert_dtypes(), lambda f: f.astype(object)]
+    "convert",
+    [
+        lambda frame: frame,
+        lambda frame: frame.convert_dtypes(),
+        lambda frame: frame.astype(object),
+        lambda frame: frame.astype({"value": pd.SparseDtype(float, 0.0)}),
+    ],
+    ids=["plain", "own types", "objects", "sparse"],
 )
 def test_data_frames_that_list_entries(convert):
     """Names in the order in which they come, or by value; a value may be zero or missing."""

@@ -128,10 +128,11 @@ def _values(column: Any, frame: Any) -> tuple[NDArray[np.bool_], NDArray[np.bool
     """Return which values are ones and which are unknown; refuse all but these and zeros."""
     dtype, label = column.dtype, column.name
     check_dtype(dtype, f"column {label!r} of the data frame")
-    if isinstance(dtype, np.dtype):
+    numpy_type = getattr(dtype, "numpy_dtype", None)  # of pandas' own types with missing entries
+    if numpy_type is None:
         values, mask = column.to_numpy(), None
     else:  # a missing entry has an arbitrary value, which the mask hides
-        values = column.to_numpy(dtype=dtype.numpy_dtype, na_value=0)
+        values = column.to_numpy(dtype=numpy_type, na_value=0)
         mask = column.isna().to_numpy()
     is_one, is_unknown, bad = classify(values, mask)
     if bad is not None:

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 _ROWS = {"row", "user", "cell", "sample", "object", "basket", "transaction", "source"}
 _COLUMNS = {"column", "col", "item", "gene", "feature", "attribute", "product", "target"}
 _HEADS = (_ROWS, _COLUMNS, VALUES)
-_MOST_COLUMNS = 1000  # that are looked at for the names of modes
 
 
 class NameIndex:
@@ -125,8 +124,7 @@ def read_listed(lines: Lines, options: Options) -> BinaryTensor:
         msg = "it is empty; check that it was written"
         raise ValueError(msg)
     n_fields = int(fields.counts[0])
-    header = fields.texts(slice(0, min(n_fields, _MOST_COLUMNS)))
-    which = columns_of_modes(header, options)
+    which = columns_of_modes(fields.texts(slice(0, n_fields)), options)
 
     def columns() -> Iterator[list[Fields]]:
         for at, part in enumerate(lines()):
