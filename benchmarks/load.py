@@ -157,7 +157,7 @@ def main() -> None:
 
     print("packed rows")
     clock = Clock(matrix.nnz)
-    unfoldings = Unfoldings(shape, [Unfolding(first, None)])
+    unfoldings = Unfoldings(shape, Unfolding(first, None))
     packed = PackedTensor(shape, unfoldings, tensor.n_known, tensor.n_ones)
     clock("sent from ordinary memory, as it was", lambda: sent_plainly(first), first.nbytes)
     clock("sent", lambda: engine.upload(first), first.nbytes)

@@ -24,6 +24,7 @@ KERNEL_FILES = (
     "decide.py",
     "bits/words.py",
     "bits/codes.py",
+    "bits/refold.py",
     "model/births.py",
     "model/classes.py",
     "model/gains.py",

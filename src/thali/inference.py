@@ -67,7 +67,9 @@ def sample(
     ----------
     data
         Zeros, ones and unknown entries (NaN, None, masked): an array, nested lists, a sparse
-        matrix, a data frame or a :class:`~thali.BinaryTensor`. Components are assigned to rows.
+        matrix, ``(coords, shape)`` or a ``COO`` array of a sparse tensor, a data frame, or a
+        :class:`~thali.BinaryTensor`, whose ``from_any`` explains these, unknown entries of sparse
+        tensors and data frames that list entries. Components are assigned to rows.
     n_components
         Number of components; None infers it.
     noise

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from support import oracle
 from thali.bits import Factor, PackedTensor, inner_mode, khatri_rao, pack, unpack
+from thali.bits import refold as refold_module
 from thali.bits import tensor as tensor_module
 from thali.bits.codes import outer_modes
 from thali.bits.words import n_words
@@ -163,6 +164,41 @@ def test_transposing_swaps_unfoldings(shape, seed):
         assert np.array_equal(a.ones, b.ones)
         assert (a.known is None) == (b.known is None)
         assert a.known is None or np.array_equal(a.known, b.known)
+
+
+@pytest.mark.parametrize(
+    "shape", [(70, 3, 130), (130, 70, 3), (3, 5, 5), (2, 70, 3, 130), (130, 3, 70, 2)], ids=str
+)
+def test_coordinates_give_the_words_of_the_dense_tensor(shape, monkeypatch):
+    """In every unfolding, with unknown entries, on one thread and on several."""
+    monkeypatch.setattr(refold_module, "WORDS_PER_THREAD", 1)
+    values, known = random_data(shape, seed=3)
+    dense = as_tensor(values, known)
+    thin = BinaryTensor.from_any((np.argwhere(values), shape), unknown=np.argwhere(~known))
+    for threads in (1, 3):
+        packed = PackedTensor.from_tensor(thin, threads)
+        assert dense[0] == packed[0]
+        assert dense[2:] == packed[2:]
+        for mode, (a, b) in enumerate(zip(dense.unfoldings, packed.unfoldings, strict=True)):
+            assert np.array_equal(a.ones, b.ones)
+            assert np.array_equal(a.known, b.known)
+            assert np.array_equal(bits_of(b.ones), unfold(values & known, mode))
+            assert np.array_equal(bits_of(b.known), unfold(known, mode))
+
+
+def test_a_wrong_order_of_modes_is_found_out(monkeypatch):
+    """The comparison above notices if two modes of equal length are exchanged."""
+    values, _ = random_data((3, 4, 4, 9), seed=3)
+    right = refold_module.word_strides
+
+    def wrong(shape, mode):
+        first, second, third, last = right(shape, mode)
+        return [first, third, second, last] if mode == 0 else [first, second, third, last]
+
+    monkeypatch.setattr(refold_module, "word_strides", wrong)
+    packed = as_tensor(values)
+    assert np.array_equal(bits_of(packed.unfoldings[0].ones), unfold(values, 0))
+    assert not np.array_equal(bits_of(packed.unfoldings[3].ones), unfold(values, 3))
 
 
 def test_blocks(monkeypatch):

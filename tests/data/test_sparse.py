@@ -129,15 +129,6 @@ def test_sparse_input_of_other_arity_is_refused():
         BinaryTensor.from_any(sparse.coo_array([0, 1, 0]))
 
 
-def test_sparse_input_of_three_modes_is_refused():
-    try:
-        tensor = sparse.coo_array(np.ones((2, 2, 2)))
-    except ValueError:
-        pytest.skip("this SciPy has no sparse arrays of three modes")
-    with pytest.raises(ValueError, match=r"has 3 modes; sparse input must have 2"):
-        BinaryTensor.from_any(tensor)
-
-
 @pytest.mark.parametrize(
     ("name", "values"),
     [("indices", [5, 0]), ("indices", [-1, 0]), ("indptr", [0, 2, 1]), ("indptr", [0, 1, 3])],

@@ -137,7 +137,7 @@ def test_a_broken_kernel_is_found_out(edit, monkeypatch):
 
 def test_nobody_transposes_the_matrix_on_the_host(engine, monkeypatch):
     """The device does, and sweeps read rows of the host; only a start needs columns there."""
-    monkeypatch.setattr(tensor_module, "_transpose", None)
+    monkeypatch.setattr(tensor_module, "refold", None)
     monkeypatch.setattr(tensor_module, "_pack_listed", None)
     matrix, *_ = made((70, 90), "unknown", seed=2)
     schedule = Schedule(starts=0)
@@ -153,7 +153,7 @@ def test_nobody_transposes_the_matrix_on_the_host(engine, monkeypatch):
 
 def test_the_host_packs_once(monkeypatch):
     """Threads that ask together get the same arrays; what was listed is let go."""
-    monkeypatch.setattr(tensor_module, "_WORDS_PER_THREAD", 1)
+    monkeypatch.setattr(tensor_module, "WORDS_PER_THREAD", 1)
     matrix, ones, _ = made((700, 130), "unsorted")
     tensor = PackedTensor.from_tensor(BinaryTensor.from_any(matrix), threads=3)
     assert tensor.listed is not None

@@ -10,6 +10,7 @@ import numpy as np
 from thali._jit import jit
 from thali.bits.factor import Factor
 from thali.bits.words import WORD
+from thali.data.layout import inner_mode, outer_modes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,20 +19,7 @@ if TYPE_CHECKING:
 
     from thali.bits.words import Words
 
-
-def inner_mode(shape: Sequence[int], skip: int) -> int:
-    """Return the mode whose rows lie next to each other in an unfolding.
-
-    It is the longest of the remaining modes (the last one if several are longest). Only this mode
-    is padded to whole words, so choosing the longest keeps the padding small.
-    """
-    return max((m for m in range(len(shape)) if m != skip), key=lambda m: (shape[m], m))
-
-
-def outer_modes(shape: Sequence[int], skip: int) -> list[int]:
-    """Return the other modes of an unfolding's columns, outermost first, without the inner one."""
-    inner = inner_mode(shape, skip)
-    return [m for m in range(len(shape)) if m not in (skip, inner)]
+__all__ = ["inner_mode", "khatri_rao", "outer_modes"]
 
 
 @jit

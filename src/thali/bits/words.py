@@ -12,7 +12,8 @@ from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 
 from thali._jit import inner, jit
-from thali.data.entries import WORD, n_words, pack, unpack
+from thali.data.entries import pack, unpack
+from thali.data.layout import WORD, n_words
 
 __all__ = [
     "WORD",

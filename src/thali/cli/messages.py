@@ -73,6 +73,8 @@ OPTIONS = {
     "sep": "--sep SIGN",
     "array": "--array NAME",
     "sheet": "--sheet NAME",
+    "modes": "--modes NAMES",
+    "unlisted": "--unlisted WHAT",
     "alpha": "--alpha A",
     "spurious": "--spurious RATE",
     "dropped": "--dropped RATE",
@@ -113,6 +115,8 @@ class CommandFace(Face):
         option = OPTIONS[name].partition(" ")[0] if name in OPTIONS else self.argument(name)
         if value is True:
             return option
+        if name == "modes" and isinstance(value, tuple | list):  # one option for all of them
+            value = ",".join(map(str, value))
         values = value if isinstance(value, tuple | list) else [value]
         return " ".join(f"{option} {shlex.quote(str(part))}" for part in values)
 

@@ -22,6 +22,7 @@ from thali.sentences import n_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from thali.data import BinaryTensor
     from thali.posterior import Posterior
 
 _THREADS = click.option(
@@ -143,6 +144,20 @@ _FORCE = click.option(
     help="What the file holds, if its name and first line do not show it: a table (with column "
     "names), a matrix (without), pairs or baskets.",
 )
+@click.option(
+    "--modes",
+    metavar="NAMES",
+    help="Columns that name the rows of an entry, one per mode and separated by commas, if every "
+    "line of the file is an entry of a tensor, such as head,tail,relation; components are "
+    "assigned to rows of the first one.",
+)
+@click.option(
+    "--unlisted",
+    type=click.Choice(["zero", "unknown"]),
+    default="zero",
+    show_default=True,
+    help="What entries are that a list of entries or pairs does not name.",
+)
 def fit(
     data: Path,
     out: Path | None,
@@ -157,16 +172,19 @@ def fit(
     sheet: str | None,
     layer: str | None,
     kind: str | None,
+    modes: str | None,
+    unlisted: str,
     quiet: bool,
     force: bool,
     **settings: Any,
 ) -> None:
     """Sample the components behind DATA; show how many there are and how certain that is.
 
-    DATA is a table (.csv, .tsv, .xlsx, .parquet), pairs of row and column, baskets (.basket, .dat,
-    .txt), an array (.npy, .npz, .mtx) or cells (.h5ad, .zarr, 10x); text may be compressed (.gz,
-    .zst). Entries are 0 or 1, true or false, yes or no, or empty for unknown; with --binarize T,
-    numbers above T become ones. Components are assigned to rows.
+    DATA is a table (.csv, .tsv, .xlsx, .parquet), pairs of row and column, a list of the entries
+    of a tensor (--modes, .tns), baskets (.basket, .dat, .txt), an array (.npy, .npz, .mtx) or
+    cells (.h5ad, .zarr, 10x); text may be compressed (.gz, .zst). Entries are 0 or 1, true or
+    false, yes or no, or empty for unknown; with --binarize T, numbers above T become ones.
+    Components are assigned to rows.
 
     Ctrl-C stops early: with --out everything sampled so far is kept, and `thali resume` continues.
 
@@ -175,6 +193,7 @@ def fit(
         thali fit examples/animals.csv --out animals.run --report animals.html
         thali fit examples/animals.csv --components 10 --seed 1
         thali fit counts.csv --sep ";" --binarize 0
+        thali fit triples.csv --modes head,tail,relation
     """  # noqa: D301 - the backslash is for click: it keeps the lines of the example apart
     if report is not None:
         refuse_page(report, "--report", force=force)
@@ -184,7 +203,8 @@ def fit(
 
     tensor = read(
         data, binarize=binarize, missing=missing, transpose=transpose, sep=sep, array=array,
-        sheet=sheet, layer=layer, kind=kind, threads=settings["threads"],
+        sheet=sheet, layer=layer, kind=kind, threads=settings["threads"], unlisted=unlisted,
+        modes=None if modes is None else [name.strip() for name in modes.split(",")],
     )  # fmt: skip
     _refuse_impossible(components, **settings)
     beginning = f"{data.name}: {_size(tensor)}; sampling {_chosen(tensor, components, **settings)}"

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from thali.data.convert import entries_of, is_frame
 from thali.data.entries import Entries, Pattern, count_ones, dense_rows, transposed
+from thali.data.long_tables import entries_of_long_table
 from thali.errors import InvalidValue
-from thali.sentences import Argument
+from thali.sentences import Argument, was_given
 from thali.threads import n_threads
 
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ class BinaryTensor:
     Parameters
     ----------
     ones
-        The positions of the known ones: a Boolean array, or for a matrix also
-        :class:`thali.data.Packed` bits or a :class:`thali.data.Pattern` of positions.
+        The positions of the known ones: a Boolean array, :class:`thali.data.Packed` bits, or for
+        a matrix also a :class:`thali.data.Pattern` of positions.
     unknown
         The positions of the unknown entries in the same form, none of them also in ``ones``; None
         if every entry is known.
@@ -144,13 +145,18 @@ class BinaryTensor:
         *,
         row_names: Sequence[Sequence[Any] | None] | None = None,
         mode_names: Sequence[Any] | None = None,
+        modes: Sequence[Any] | None = None,
+        unlisted: str = "zero",
+        unknown: Any = None,
+        observed: Any = None,
         threads: int | None = None,
     ) -> Self:
         """Read a tensor from whatever the user has.
 
         The input is never modified. A C-contiguous Boolean array is used without copying it. The
         result is sparse if the input is a sparse matrix, or a data frame whose columns all have
-        the same sparse type with fill value zero.
+        the same sparse type with fill value zero. A tensor that is given by coordinates is packed
+        into one bit per entry and never becomes dense.
 
         Parameters
         ----------
@@ -158,13 +164,29 @@ class BinaryTensor:
             Zeros and ones with two or more modes: a NumPy array (NaN and None are unknown), a
             masked array (masked entries are unknown, whatever their value), nested lists of
             these, a SciPy sparse matrix (a stored NaN is unknown, an entry that is not stored is
-            zero), a pandas data frame, or a ``BinaryTensor``.
+            zero), a pandas data frame, or a ``BinaryTensor``. Sparse tensors are given as
+            ``(coords, shape)``: an array of integers with a row for each entry that is one and a
+            column for each mode, ``(n_entries, arity)``, and the number of rows of each mode. Or
+            they are a ``COO`` array of the library sparse or of SciPy, of any arity.
         row_names
             One sequence of labels per mode, or None for a mode without labels. By default the
             labels of a data frame are used, unless they are just the numbers 0, 1, 2, ….
         mode_names
             One label per mode. By default the names of a data frame's index and columns are used;
             modes without a name are called ``mode_0``, ``mode_1``, ….
+        modes
+            The columns of a data frame, one per mode, that name the rows of an entry. Each row of
+            the frame is then an entry that is one, or has the value in a column called value,
+            entry, rating or count. Rows are ordered as their names first occur, or by value if
+            all names are whole numbers.
+        unlisted
+            What entries are that such a data frame does not list: ``"zero"`` or ``"unknown"``.
+        unknown
+            With coordinates: those of the unknown entries, ``(n_entries, arity)``. An entry that
+            is listed as a one, too, is unknown.
+        observed
+            With coordinates: those of the known entries, ones and zeros. All others are unknown,
+            also if they are listed as ones.
         threads
             Number of threads that check a sparse matrix; None uses all cores that the process may
             use. Other input is read by the calling thread alone.
@@ -187,18 +209,33 @@ class BinaryTensor:
         --------
         >>> BinaryTensor.from_any([[0, 1, None], [1, 1, 0]])
         BinaryTensor(shape=(2, 3), known=5 of 6, ones=3)
+        >>> coords = [[0, 1, 4], [1, 2, 0]]
+        >>> BinaryTensor.from_any((coords, (2, 3, 5)), unknown=[[0, 0, 0]])
+        BinaryTensor(shape=(2, 3, 5), known=29 of 30, ones=2)
         """
         threads = n_threads(threads)
-        if isinstance(tensor, cls):
+        for name, value, default in (("modes", modes, None), ("unlisted", unlisted, "zero")):
+            if value != default and (modes is None or not is_frame(tensor)):
+                raise InvalidValue(
+                    (*was_given(name, value), f" with a {type(tensor).__name__}"),
+                    "it is for a data frame whose columns, its modes, list entries by name",
+                    "leave it out",
+                )
+        masks = {"unknown": unknown, "observed": observed}
+        rows: _RowNames
+        if isinstance(tensor, cls) and unknown is observed is None:
             if mode_names is None and row_names is None:
                 return tensor
-            ones, unknown = tensor.ones, tensor.unknown
-            modes, rows = tensor.mode_names, tensor.row_names
+            ones, hidden = tensor.ones, tensor.unknown
+            names, rows = tensor.mode_names, tensor.row_names
+        elif modes is not None and unknown is observed is None:
+            ones, hidden, rows = entries_of_long_table(tensor, modes, unlisted)
+            names = _labels(modes)
         else:
-            ones, unknown = entries_of(tensor, threads=threads)
-            modes, rows = own_names(tensor, len(ones.shape))
+            ones, hidden = entries_of(tensor, **masks, threads=threads)
+            names, rows = own_names(tensor, len(ones.shape))
         rows = _labels(row_names, _labels) or rows
-        return cls(ones, unknown, _labels(mode_names) or modes, rows)
+        return cls(ones, hidden, _labels(mode_names) or names, rows)
 
 
 def own_names(tensor: Any, arity: int) -> tuple[tuple[str, ...], _RowNames]:

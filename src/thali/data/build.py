@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thali.data.classify import classify
-from thali.data.entries import WORD, Entries, Packed, Pattern, n_words, pack
+from thali.data.entries import Entries, Packed, Pattern, every_column, pack
+from thali.data.layout import WORD, bit_strides, n_words, row_words
+from thali.errors import InvalidValue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -93,61 +95,90 @@ def pack_rows(
 
 
 class PositionBuilder:
-    """Builds a matrix from the positions of its ones, which may be listed in any order.
+    """Builds a tensor from the positions of its ones, which may be listed in any order.
 
-    The matrix is packed into bits (:class:`Packed`), unless so few positions are listed that a
-    sorted list of them takes less memory (:class:`Pattern`).
+    It is packed into bits (:class:`Packed`), unless it is a matrix of which so few positions are
+    listed that a sorted list of them takes less memory (:class:`Pattern`).
 
     Parameters
     ----------
     shape
-        Number of rows and columns.
+        Number of rows of each mode.
     n_listed
         Number of positions that will be listed, or an upper bound.
+    is_packed
+        Pack a matrix even if a list takes less memory, which :meth:`observe` needs.
     """
 
-    def __init__(self, shape: tuple[int, int], n_listed: int) -> None:
-        n_rows, n_columns = shape
+    def __init__(self, shape: tuple[int, ...], n_listed: int, *, is_packed: bool = False) -> None:
         if max(shape) > MAX_ROWS:
-            msg = (
-                f"it has {n_rows} rows and {n_columns} columns; at most {MAX_ROWS} are possible; "
-                "divide it"
+            raise InvalidValue(
+                f"{' x '.join(map(str, shape))} entries were given",
+                f"at most {MAX_ROWS} rows of a mode are possible",
+                "divide them",
             )
-            raise ValueError(msg)
         self.shape = shape
-        n_bytes_packed = 8 * n_rows * n_words(n_columns)
-        n_bytes_listed = _BYTES_PER_POSITION * n_listed + 24 * n_rows
-        self.is_packed = n_bytes_packed <= n_bytes_listed
-        check_fits_in_memory(min(n_bytes_packed, n_bytes_listed), shape)
+        n_bytes_packed = 8 * shape[0] * row_words(shape, 0)
+        n_bytes_listed = _BYTES_PER_POSITION * n_listed + 24 * shape[0]
+        self.is_packed = is_packed or len(shape) > 2 or n_bytes_packed <= n_bytes_listed
+        check_fits_in_memory(n_bytes_packed if self.is_packed else n_bytes_listed, shape)
+        self._strides = bit_strides(shape) if self.is_packed else [shape[1], 1]
         self._ones = self._empty()
         self._unknown: Any = None
+        self._observed: Any = None
 
     def _empty(self) -> Any:
-        width = n_words(self.shape[1])
-        return np.zeros(self.shape[0] * width, np.uint64) if self.is_packed else bytearray()
+        n = self.shape[0] * row_words(self.shape, 0)
+        return np.zeros(n, np.uint64) if self.is_packed else bytearray()
 
-    def add(self, rows: NDArray[Any], columns: NDArray[Any], unknown: _Bools | None) -> None:
-        """Add positions of ones; those that the mask ``unknown`` marks are unknown entries."""
-        if unknown is not None and unknown.any():
+    def add(self, places: Sequence[NDArray[Any]], unknown: _Bools | None = None) -> None:
+        """Add positions of ones.
+
+        Parameters
+        ----------
+        places
+            The row numbers in every mode, one array per mode.
+        unknown
+            True where the entry is unknown; None if all are ones.
+        """
+        if unknown is not None:
+            self.hide([rows[unknown] for rows in places])
+            places = [rows[~unknown] for rows in places]
+        self._record(self._ones, places)
+
+    def hide(self, places: Sequence[NDArray[Any]]) -> None:
+        """Add positions of unknown entries."""
+        if len(places[0]):
             self._unknown = self._empty() if self._unknown is None else self._unknown
-            self._record(self._unknown, rows[unknown], columns[unknown])
-            rows, columns = rows[~unknown], columns[~unknown]
-        self._record(self._ones, rows, columns)
+            self._record(self._unknown, places)
 
-    def _record(self, where: Any, rows: NDArray[Any], columns: NDArray[Any]) -> None:
+    def observe(self, places: Sequence[NDArray[Any]]) -> None:
+        """Add positions of known entries; all that are never added so are unknown."""
+        assert self.is_packed
+        self._observed = self._empty() if self._observed is None else self._observed
+        self._record(self._observed, places)
+
+    def _record(self, where: Any, places: Sequence[NDArray[Any]]) -> None:
+        bits = np.zeros(len(places[0]), np.int64)
+        for rows, stride in zip(places, self._strides, strict=True):
+            bits += rows.astype(np.int64) * stride
         if not self.is_packed:
-            where += (rows.astype(np.int64) * self.shape[1] + columns).data.cast("B")
-        elif len(rows):
-            width = n_words(self.shape[1]) * WORD
-            bits = np.sort(rows.astype(np.int64) * width + columns)
+            where += bits.data.cast("B")
+        elif len(bits):
+            bits.sort()
             words = bits // WORD
             starts = np.flatnonzero(np.diff(words, prepend=-1))
             values = np.uint64(1) << (bits % WORD).astype(np.uint64)
             where[words[starts]] |= np.bitwise_or.reduceat(values, starts)
 
     def entries(self) -> tuple[Entries, Entries | None]:
-        """Return the matrix; a position listed both as a one and as unknown counts as unknown."""
+        """Return the tensor; a position listed both as a one and as unknown counts as unknown."""
         ones, unknown = self._ones, self._unknown
+        if self._observed is not None:
+            rest = np.invert(self._observed, out=self._observed)
+            rest.reshape(self.shape[0], -1)[:] &= every_column(self.shape)
+            unknown = rest if unknown is None else np.bitwise_or(unknown, rest, out=rest)
+            unknown = unknown if unknown.any() else None
         if self.is_packed:
             if unknown is not None:
                 ones |= unknown
@@ -171,22 +202,22 @@ class PositionBuilder:
         return listed if is_new.all() else listed[is_new]
 
     def _pattern(self, listed: NDArray[np.int64]) -> Pattern:
-        n_rows, n_columns = self.shape
+        n_rows, n_columns = shape = (self.shape[0], self.shape[1])
         indptr = np.searchsorted(listed, np.arange(n_rows + 1) * np.int64(n_columns))
         indices = np.empty(len(listed), np.int32)
         np.remainder(listed, n_columns, out=indices, casting="unsafe")
-        return Pattern(indptr.astype(np.int64, copy=False), indices, self.shape)
+        return Pattern(indptr.astype(np.int64, copy=False), indices, shape)
 
 
 def check_fits_in_memory(n_bytes: int, shape: tuple[int, ...]) -> None:
-    """Refuse a matrix larger than the memory; otherwise the system might kill the process."""
+    """Refuse a tensor larger than the memory; otherwise the system might kill the process."""
     room = memory()
     if n_bytes > room:
-        msg = (
-            f"its {' x '.join(map(str, shape))} entries need {n_bytes / 1e9:.1f} GB and this "
-            f"machine has {room / 1e9:.1f} GB; use a larger machine or a part of the rows"
+        raise InvalidValue(
+            f"{' x '.join(map(str, shape))} entries need {n_bytes / 1e9:.1f} GB and this machine "
+            f"has {room / 1e9:.1f} GB",
+            remedy="use a larger machine or a part of the rows",
         )
-        raise ValueError(msg)
 
 
 def memory() -> int:

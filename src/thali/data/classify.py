@@ -81,7 +81,7 @@ def refusal(value: Any, where: str) -> ValueError:
 
 def check_shape(shape: tuple[int, ...]) -> None:
     """Refuse a tensor with fewer than two modes, or with a mode that has no rows."""
-    if len(shape) < 2 or 0 in shape:
+    if len(shape) < 2 or min(shape) < 1:
         raise ValueError(
             f"the tensor has shape {shape}; at least 2 modes are needed, each with a row or more; "
             "reshape or fill it."

@@ -1,4 +1,4 @@
-"""Read zeros, ones and unknown entries from arrays, lists, sparse matrices and data frames.
+"""Read zeros, ones and unknown entries from arrays, lists, sparse tensors and data frames.
 
 Dense input is read block by block. So besides the Boolean result (one byte per entry, two if some
 entries are unknown), only a few blocks are in memory at a time. Sparse input stays sparse.
@@ -14,36 +14,61 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thali.data.classify import check_dtype, check_shape, classify, frozen, refusal
+from thali.data.coordinates import (
+    entries_of_coordinate_array,
+    entries_of_listed,
+    is_coordinate_array,
+    is_listed,
+)
 from thali.data.sparse import entries_of_sparse
+from thali.errors import InvalidValue
+from thali.sentences import Argument
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
-    from thali.data.entries import Pattern
+    from thali.data.entries import Entries
 
     _Bools = NDArray[np.bool_]
-    _Entries = tuple["_Bools | Pattern", "_Bools | Pattern | None"]
+    _Entries = tuple[Entries, Entries | None]
     _Block = tuple[tuple[slice, ...], NDArray[Any], _Bools | None]  # where, values, mask
 
 # Entries per block: 8 MB of float64, large enough that the Python loop costs little.
 _BLOCK_ENTRIES = 1 << 20
 
 
-def entries_of(tensor: Any, *, threads: int | None = None) -> _Entries:
+def entries_of(
+    tensor: Any, *, unknown: Any = None, observed: Any = None, threads: int | None = None
+) -> _Entries:
     """Find the ones and the unknown entries of whatever the user has.
 
-    Sparse matrices are read by ``threads`` threads (None: all cores that the process may use).
+    Coordinates of unknown entries, or of the known ones, may go with coordinates of ones. Sparse
+    matrices are read by ``threads`` threads (None: all cores that the process may use).
     """
-    if _is_sparse(tensor):
+    masks = {"unknown": unknown, "observed": observed}
+    is_sparse = _is_sparse(tensor)
+    if is_listed(tensor):
+        return entries_of_listed(*tensor, **masks)
+    if is_coordinate_array(tensor) and (not is_sparse or len(tensor.shape) > 2):
+        return entries_of_coordinate_array(tensor, **masks)
+    for name, mask in masks.items():
+        if mask is not None:
+            raise InvalidValue(
+                (Argument(name), f" was given with a {type(tensor).__name__}"),
+                "it is for tensors that are given by coordinates",
+                "mark unknown entries with NaN instead",
+            )
+    if is_sparse:
         return entries_of_sparse(tensor, threads=threads)
     if is_frame(tensor):
         return _from_frame(tensor, threads)
     if not isinstance(tensor, list | tuple) and not hasattr(tensor, "__array__"):
         raise TypeError(
             f"the tensor is a {type(tensor).__name__}; allowed are NumPy arrays, nested lists, "
-            "SciPy sparse matrices, pandas data frames and BinaryTensor, so convert it to one."
+            "coordinates with a shape, SciPy sparse matrices, pandas data frames and "
+            "BinaryTensor, so convert it to one."
         )
     try:
         array = _stack(tensor)

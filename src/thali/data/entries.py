@@ -1,8 +1,8 @@
 """Two ways to store where the ones are: packed rows of bits, and lists of positions.
 
-The sampler works on packed rows, which take one bit per entry. A list of positions takes four
-bytes per one, and twelve while it is sorted. So it needs less memory if fewer than about one entry
-in a hundred is a one.
+The sampler works on packed rows, which take one bit per entry. A list of positions in a matrix
+takes four bytes per one, and twelve while it is sorted. So it needs less memory if fewer than
+about one entry in a hundred is a one.
 """
 
 from __future__ import annotations
@@ -13,18 +13,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from thali.data.layout import WORD, inner_mode, n_words, outer_modes, row_words
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-WORD = 64
-
 # Entries that are unpacked together: 16 MB of Booleans.
 _BLOCK_ENTRIES = 1 << 24
-
-
-def n_words(n_bits: int) -> int:
-    """Return the number of words needed to store ``n_bits`` bits."""
-    return -(-n_bits // WORD)
 
 
 def pack(dense: NDArray[np.bool_]) -> NDArray[np.uint64]:
@@ -42,6 +37,22 @@ def unpack(words: NDArray[np.uint64], n_bits: int) -> NDArray[np.bool_]:
     return np.unpackbits(octets, axis=-1, count=n_bits, bitorder="little").view(np.bool_)
 
 
+def unfold_back(words: NDArray[np.uint64], shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Return a dense tensor, given packed rows of the first mode's unfolding."""
+    inner, outer = inner_mode(shape, 0), outer_modes(shape, 0)
+    width = n_words(shape[inner])
+    lengths = [shape[m] for m in outer]
+    dense = unpack(words.reshape(len(words), *lengths, width), shape[inner])
+    order = [0, *outer, inner]  # the mode of each axis
+    return dense.transpose([order.index(mode) for mode in range(len(shape))])
+
+
+def every_column(shape: tuple[int, ...]) -> NDArray[np.uint64]:
+    """Return a packed row of the first unfolding in which all bits but the padding are on."""
+    line = pack(np.ones(shape[inner_mode(shape, 0)], np.bool_))
+    return np.tile(line, row_words(shape, 0) // len(line))
+
+
 @dataclass(frozen=True, eq=False)
 class Pattern:
     """Positions in a sparse matrix, row by row: SciPy's CSR format without the values."""
@@ -53,10 +64,14 @@ class Pattern:
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """A matrix of bits with 64 columns per word; the padding bits are zero."""
+    """A tensor of bits, 64 per word, unfolded into rows of its first mode; padding is zero.
 
-    words: NDArray[np.uint64]  # (n_rows, n_words(n_columns)), the lowest bit first
-    shape: tuple[int, int]  # (n_rows, n_columns)
+    The rows of a matrix are packed as they are; :mod:`thali.data.layout` says in which order the
+    columns of a tensor with more modes come.
+    """
+
+    words: NDArray[np.uint64]  # (n_rows, row_words(shape, 0)), the lowest bit first
+    shape: tuple[int, ...]  # number of rows of each mode
 
 
 Entries: TypeAlias = NDArray[np.bool_] | Pattern | Packed
@@ -67,9 +82,10 @@ def count_ones(entries: Entries) -> int:
     if isinstance(entries, Pattern):
         return int(entries.indices.size)
     if isinstance(entries, Packed):
+        n_rows, width = entries.words.shape
         return sum(
             int(np.bitwise_count(entries.words[rows]).sum(dtype=np.int64))
-            for rows in row_blocks(entries.shape)
+            for rows in row_blocks((n_rows, WORD * width))
         )
     return int(np.count_nonzero(entries))
 
@@ -77,7 +93,7 @@ def count_ones(entries: Entries) -> int:
 def dense_rows(entries: Entries, start: int, stop: int) -> NDArray[np.bool_]:
     """Return the rows from ``start`` to ``stop`` as Booleans."""
     if isinstance(entries, Packed):
-        return unpack(entries.words[start:stop], entries.shape[1])
+        return unfold_back(entries.words[start:stop], entries.shape)
     if not isinstance(entries, Pattern):
         return entries[start:stop]
     bounds = entries.indptr[start : stop + 1]
@@ -101,7 +117,7 @@ def transposed(entries: Entries) -> Entries:
         return np.ascontiguousarray(entries.T)
     n_rows, n_columns = entries.shape
     words = np.zeros((n_columns, n_words(n_rows)), np.uint64)
-    for block in row_blocks(entries.shape):
+    for block in row_blocks((n_rows, n_columns)):
         part = pack(dense_rows(entries, block.start, block.stop).T)
         at = block.start // WORD
         words[:, at : at + part.shape[1]] = part

@@ -64,11 +64,6 @@ def entries_of_sparse(matrix: Any, *, threads: int | None = None) -> _Patterns:
     """
     threads = n_threads(threads)
     check_shape(matrix.shape)
-    if len(matrix.shape) > 2:
-        raise ValueError(
-            f"the sparse tensor has {len(matrix.shape)} modes; sparse input must have 2, so pass "
-            "`tensor.toarray()`."
-        )
     check_dtype(matrix.dtype, "the sparse tensor")
     compressed = matrix.tocsr()
     rows = _compressed_rows(compressed)

@@ -35,5 +35,7 @@ def test_page_names_every_format():
         "sep",
         "array",
         "sheet",
+        "modes",
+        "unlisted",
     ):
         assert f"`{option}" in text

@@ -19,7 +19,7 @@ from thali.errors import InvalidValue
 # HDF5's own library may crash on altered files, so these are only cut off.
 HDF5 = ("h5ad", "h5")
 ENDINGS = (
-    *("csv", "tsv", "basket", "dat", "txt", "csv.gz", "mtx", "mtx.gz"),
+    *("csv", "tsv", "basket", "dat", "txt", "csv.gz", "mtx", "mtx.gz", "tns"),
     *("npy", "npz", "parquet", *HDF5),
 )
 KINDS = (None, "table", "matrix", "pairs", "baskets")
@@ -49,6 +49,7 @@ VALID = [
     ("mtx", (MTX + "% note\n3 4 3\n1 1 1\n2 4 1\n3 3 0\n").encode()),
     ("mtx", b"%%MatrixMarket matrix coordinate pattern symmetric\n3 3 2\n2 1\n3 3\n"),
     ("mtx", b"%%MatrixMarket matrix array real general\n2 2\n1.0\n0\nnan\n1\n"),
+    ("tns", b"# note\n1 2 1 1\n2 1 3 0\n\n2 2 2 nan\n"),
     ("csv.gz", gzip.compress(b"n,a,b\nx,0,1\ny,1,\n", mtime=0)),
     ("npy", saved(np.save, VALUES)),
     ("npy", saved(np.save, np.eye(3, dtype=bool))),

@@ -13,7 +13,8 @@ from thali.data.binarize import GIVE_THRESHOLD, binarize, check_threshold
 from thali.data.binary import BinaryTensor
 from thali.data.build import MAX_ROWS, check_fits_in_memory, pack_rows
 from thali.data.classify import check_dtype, check_shape, classify, frozen
-from thali.data.entries import Packed, n_words, pack
+from thali.data.entries import Packed, every_column
+from thali.data.layout import n_words, row_words
 from thali.data.readers.options import damaged
 from thali.data.readers.stored import StoredArray, explained, stored_array
 from thali.errors import InvalidValue
@@ -184,15 +185,15 @@ def _from_run(path: Path, file: IO[bytes], sizes: dict[str, int]) -> BinaryTenso
     except (OSError, KeyError, TypeError, ValueError, RecursionError):
         msg = "it is the data of a run without its header.json; use the one in the run's folder"
         raise ValueError(msg) from None
-    expected = (shape[0], n_words(shape[-1]))
-    if len(shape) != 2 or any(p is not None and p.shape != expected for p in parts):
+    is_shape = len(shape) > 1 and all(isinstance(n, int) and n > 0 for n in shape)
+    expected = (shape[0], row_words(shape, 0)) if is_shape else ()
+    if any(p is not None and p.shape != expected for p in parts):
         raise InvalidValue(
-            f"it is the data of a run of shape {shape}, which is no matrix",
+            f"it is not the data of the run in its folder, which has the shape {shape}",
             remedy=("read the run with ", Load(path.parent)),
         )
     ones, known = (None if p is None else np.ascontiguousarray(p, np.uint64) for p in parts)
     assert ones is not None
-    padding = pack(np.ones(shape[1], np.bool_))
-    unknown = None if known is None else Packed(~known & padding, shape)
+    unknown = None if known is None else Packed(~known & every_column(shape), shape)
     names = tuple(None if part is None else tuple(part) for part in rows)
     return BinaryTensor(Packed(ones, shape), unknown, tuple(modes), names)

@@ -9,12 +9,14 @@ import numpy as np
 from thali.data.binarize import check_threshold, unmask
 from thali.data.build import PositionBuilder, check_fits_in_memory, pack_rows
 from thali.data.classify import check_dtype, check_shape, classify
-from thali.data.entries import Entries, Packed, n_words
+from thali.data.layout import n_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
+
+    from thali.data.entries import Entries, Packed
 
 # Entries per block; reading a block needs about ten arrays of this size.
 _BLOCK_ENTRIES = 1 << 17
@@ -116,7 +118,7 @@ def read_compressed(
             raise plan.refuse(values[bad], int(rows[bad]), int(columns[bad]))
         listed = is_one if is_unknown is None else is_one | is_unknown
         unknown = None if is_unknown is None else is_unknown[listed]
-        positions.add(rows[listed], columns[listed], unknown)
+        positions.add((rows[listed], columns[listed]), unknown)
     return positions.entries()
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from thali.data.binarize import GIVE_THRESHOLD
 from thali.data.classify import ADVICE
-from thali.data.readers import arrays, cells, matrices, pairs, parquet, sheets, tables
+from thali.data.readers import arrays, cells, matrices, pairs, parquet, sheets, tables, tns
 from thali.data.readers.open import COMPRESSED
 from thali.data.readers.options import Options, unreadable
 from thali.data.readers.separators import SEPARATORS, separator_of
@@ -26,6 +26,7 @@ _READERS: dict[str, Callable[[Path, Options], BinaryTensor]] = {
     ".npy": arrays.read_npy,
     ".npz": arrays.read_npz,
     ".mtx": matrices.read_mtx,
+    ".tns": tns.read_tns,
     ".xlsx": sheets.read_workbook,
     ".xlsm": sheets.read_workbook,
     ".parquet": parquet.read_parquet,
@@ -38,7 +39,9 @@ _OPTIONS = {
     "array": ((".npz",), "files of several arrays (.npz)"),
     "sheet": ((".xlsx", ".xlsm"), "workbooks (.xlsx)"),
     "sep": (("text",), "text"),
-    "missing": (("text", ".mtx", "folder", ".xlsx", ".xlsm"), "text and workbooks"),
+    "missing": (("text", ".mtx", ".tns", "folder", ".xlsx", ".xlsm"), "text and workbooks"),
+    "modes": (("text", ".xlsx", ".xlsm", ".parquet"), "text, workbooks and Parquet files"),
+    "unlisted": (("text", ".tns", ".xlsx", ".xlsm", ".parquet"), "pairs and lists of entries"),
 }
 """Options that some formats have, and what to call these formats."""
 
@@ -55,6 +58,8 @@ def read(
     sep: str | None = None,
     array: str | None = None,
     sheet: str | None = None,
+    modes: Sequence[str] | None = None,
+    unlisted: str = "zero",
 ) -> BinaryTensor:
     r"""Read a file of zeros, ones and unknown entries.
 
@@ -65,9 +70,10 @@ def read(
     ----------
     path
         A table or a list of pairs (``.csv``, ``.tsv``), baskets (``.basket``, ``.dat``,
-        ``.txt``), or a Matrix Market file (``.mtx``), each also compressed (``.gz``, ``.zst``);
-        an array (``.npy``, ``.npz``), a workbook (``.xlsx``), a Parquet file (``.parquet``),
-        AnnData (``.h5ad``, ``.zarr``), or 10x Genomics data (``.h5``, or the folder).
+        ``.txt``), a Matrix Market file (``.mtx``) or a FROSTT tensor (``.tns``), each also
+        compressed (``.gz``, ``.zst``); an array (``.npy``, ``.npz``), a workbook (``.xlsx``), a
+        Parquet file (``.parquet``), AnnData (``.h5ad``, ``.zarr``), or 10x Genomics data
+        (``.h5``, or the folder).
     binarize
         Entries above this number are ones and the others zeros. Without it, a file with entries
         other than 0 and 1 is refused.
@@ -92,11 +98,19 @@ def read(
         Which array of an ``.npz`` file to read, if it has several.
     sheet
         Which sheet of a workbook to read, if several hold something.
+    modes
+        The names of the columns, one per mode, that name the rows of an entry, for a text file,
+        workbook or Parquet file that lists the entries of a matrix or of a tensor with more
+        modes. A column called value, entry, rating or count holds their values; without one,
+        every entry that is listed is one. Other columns are not read.
+    unlisted
+        What entries are that a list (pairs, a list with ``modes``, or ``.tns``) does not name:
+        ``"zero"`` or ``"unknown"``.
 
     Returns
     -------
     tensor
-        The labelled tensor. A matrix is packed into bits, or stored as a list of positions if
+        The labelled tensor. It is packed into bits; a matrix is stored as a list of positions if
         that takes less memory.
 
     Raises
@@ -124,7 +138,11 @@ def read(
     path = Path(path)
     if isinstance(missing, str):
         missing = (missing,)
-    options = Options(binarize, tuple(missing), layer, kind, threads, sep, array, sheet)
+    if isinstance(modes, list):
+        modes = tuple(modes)  # as errors show it
+    options = Options(
+        binarize, tuple(missing), layer, kind, threads, sep, array, sheet, modes, unlisted
+    )
     options.check()
     reader = _reader(path, options)
     try:
@@ -149,8 +167,9 @@ def _reader(path: Path, options: Options) -> Callable[[Path, Options], BinaryTen
     suffix, packing = _extension(path)
     if path.is_dir():
         return _folder_reader(path, suffix, options)
-    is_text = suffix in _TEXT or (options.kind is not None and suffix not in _READERS)
-    if not is_text and (suffix not in _READERS or (packing and suffix != ".mtx")):
+    is_said = options.kind is not None or options.modes is not None
+    is_text = suffix in _TEXT or (is_said and suffix not in _READERS)
+    if not is_text and (suffix not in _READERS or (packing and suffix not in (".mtx", ".tns"))):
         allowed = ", ".join((*_TEXT, *_READERS, ".zarr"))
         raise InvalidValue(
             f"files ending in {suffix + packing!r} were not expected",
@@ -200,7 +219,7 @@ def _check_options(path: Path, options: Options, form: str, kinds: Sequence[str]
         raise _refusal(path, "kind", options.kind, where)
     for name, (forms, where) in _OPTIONS.items():
         value = getattr(options, name)
-        if value not in (None, ()) and form not in forms:
+        if value not in (None, (), "zero") and form not in forms:
             raise _refusal(path, name, value, where)
 
 
@@ -222,10 +241,12 @@ def _read_text(path: Path, options: Options) -> BinaryTensor:
     """Read a table, pairs or baskets, depending on the kind, the extension and the header."""
     suffix, _ = _extension(path)
     kind = options.kind
-    if kind == "baskets" or (kind is None and suffix in _LISTS):
+    if options.modes is None and (kind == "baskets" or (kind is None and suffix in _LISTS)):
         return pairs.read_baskets(path, options)
     separator = separator_of(path, suffix, options.sep)
     lines = partial(split_file, path, separator)
+    if options.modes is not None:
+        return pairs.read_listed(lines, options)
     if kind is None and pairs.looks_like_pairs(few_fields(lines)):
         kind = "pairs"
     if kind == "pairs":

@@ -74,9 +74,9 @@ def read_entries(
                 rows, columns, unknown = rows[listed], columns[listed], codes[listed] == UNKNOWN
             if transpose:
                 rows, columns = columns, rows
-            positions.add(rows, columns, unknown)
+            positions.add((rows, columns), unknown)
             if header.is_symmetric:
-                positions.add(columns, rows, unknown)
+                positions.add((columns, rows), unknown)
     if n_read != header.n_listed:
         found = "more" if n_read > header.n_listed else str(n_read)
         follow = "follows" if n_read == 1 else "follow"

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from thali.data.binarize import check_threshold
+from thali.data.long_tables import check_modes, check_unlisted
 from thali.errors import InvalidType, InvalidValue, ThaliError
-from thali.sentences import was_given
+from thali.sentences import Argument, was_given
 from thali.threads import n_threads
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from thali.sentences import Phrase
 
 KINDS = ("table", "matrix", "pairs", "baskets")
@@ -26,6 +29,8 @@ class Options(NamedTuple):
     sep: str | None = None
     array: str | None = None
     sheet: str | None = None
+    modes: Sequence[str] | None = None
+    unlisted: str = "zero"
 
     def check(self) -> None:
         """Refuse options whose values make no sense, whatever the file is."""
@@ -35,6 +40,19 @@ class Options(NamedTuple):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 raise InvalidType(was_given(name, value), "its name is needed", "give a text")
+        if self.modes is not None:
+            check_modes(self.modes)
+            if not all(isinstance(name, str) for name in self.modes):
+                raise InvalidType(
+                    was_given("modes", self.modes), "names of columns are needed", "give texts"
+                )
+            if self.kind is not None:
+                raise InvalidValue(
+                    (*was_given("kind", self.kind), " with ", Argument("modes")),
+                    "these say that the file lists entries",
+                    "leave one of both out",
+                )
+        check_unlisted(self.unlisted)
         if self.kind not in (None, *KINDS):
             raise InvalidValue(
                 was_given("kind", self.kind),
@@ -44,6 +62,15 @@ class Options(NamedTuple):
         if not all(isinstance(text, str) for text in self.missing):
             raise InvalidType(
                 was_given("missing", self.missing), "a list of strings is needed", "quote them"
+            )
+
+    def refuse_unlisted(self) -> None:
+        """Refuse what is said about entries that are not listed, for a file that holds all."""
+        if self.unlisted != "zero":
+            raise InvalidValue(
+                was_given("unlisted", self.unlisted),
+                "it is for pairs and other lists of entries",
+                "leave it out",
             )
 
 

@@ -1,4 +1,4 @@
-"""Read files that list the ones by name: pairs of row and column, and baskets of items."""
+"""Read files that list the ones by name: pairs, entries of tensors, and baskets of items."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 from thali.data.binarize import check_threshold
 from thali.data.binary import BinaryTensor
 from thali.data.build import PositionBuilder
+from thali.data.long_tables import chosen_columns
+from thali.data.names import VALUES, order_of, stem
 from thali.data.readers.separators import given_separator
 from thali.data.readers.text import Fields, blocks, few_fields, group_by_length, split_file
 from thali.data.readers.text_values import BAD, UNKNOWN, ZERO, Spelling
@@ -16,7 +18,7 @@ from thali.errors import InvalidValue
 from thali.sentences import Setting, n_of, was_given
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -27,8 +29,7 @@ if TYPE_CHECKING:
 
 _ROWS = {"row", "user", "cell", "sample", "object", "basket", "transaction", "source"}
 _COLUMNS = {"column", "col", "item", "gene", "feature", "attribute", "product", "target"}
-_VALUES = {"value", "entry", "rating", "count"}
-_HEADS = (_ROWS, _COLUMNS, _VALUES)
+_HEADS = (_ROWS, _COLUMNS, VALUES)
 
 
 class NameIndex:
@@ -74,9 +75,7 @@ class NameIndex:
         except UnicodeDecodeError:
             msg = "one of its names is no UTF-8 text; save the file as UTF-8"
             raise ValueError(msg) from None
-        order = np.arange(len(names))
-        if all(name.isascii() and name.isdigit() for name in names):
-            order = np.array(sorted(range(len(names)), key=lambda i: int(names[i])), np.int64)
+        order = order_of(names)
         self._order = np.argsort(order)
         return tuple(names[i] for i in order)
 
@@ -88,19 +87,12 @@ class NameIndex:
 def looks_like_pairs(header: list[str]) -> bool:
     """Return whether a header names the columns of pairs, such as user, item, rating."""
     return len(header) in (2, 3) and all(
-        _stem(name) in heads for name, heads in zip(header, _HEADS, strict=False)
+        stem(name) in heads for name, heads in zip(header, _HEADS, strict=False)
     )
 
 
-def _stem(name: str) -> str:
-    stem = name.strip().lower()
-    if stem not in ("id", "_id"):
-        stem = stem.removesuffix("id").rstrip("_ ")
-    return stem.removesuffix("s")
-
-
 def read_pairs(lines: Lines, options: Options) -> BinaryTensor:
-    """Read lines of a row, a column and perhaps a value; entries not listed are zero."""
+    """Read lines of a row, a column and perhaps a value."""
     spelling = Spelling(options.binarize, options.missing)
     header = few_fields(lines)
     n_fields = len(header)
@@ -117,15 +109,40 @@ def read_pairs(lines: Lines, options: Options) -> BinaryTensor:
 
     def columns() -> Iterator[list[Fields]]:
         for at, part in enumerate(lines()):
-            yield _columns(part, n_fields, skip=has_header and at == 0)
+            yield columns_of(part, n_fields, skip=has_header and at == 0)
 
     is_guess = not looks_like_pairs(header)
-    return place_pairs(
+    return place_listed(
         columns, spelling, header if has_header else None, options, is_guess=is_guess
     )
 
 
-def place_pairs(
+def read_listed(lines: Lines, options: Options) -> BinaryTensor:
+    """Read lines of which some columns, which the user has chosen, name the rows of an entry."""
+    fields = next(lines(), None)
+    if fields is None:
+        msg = "it is empty; check that it was written"
+        raise ValueError(msg)
+    n_fields = int(fields.counts[0])
+    which = columns_of_modes(fields.texts(slice(0, n_fields)), options)
+
+    def columns() -> Iterator[list[Fields]]:
+        for at, part in enumerate(lines()):
+            all_columns = columns_of(part, n_fields, skip=at == 0)
+            yield [all_columns[number] for number in which]
+
+    return place_listed(columns, Spelling(options.binarize, options.missing), None, options)
+
+
+def columns_of_modes(header: list[str], options: Options) -> list[int]:
+    """Return the numbers of the columns that the user has chosen, and that of values, if any."""
+    which, values = chosen_columns(header, options.modes or ())
+    if values is None:
+        _refuse_numbers(options, "a list without values", "add a column called 'value'")
+    return which if values is None else [*which, values]
+
+
+def place_listed(
     columns: Callable[[], Iterator[list[Fields]]],
     spelling: Spelling,
     header: list[str] | None,
@@ -133,38 +150,40 @@ def place_pairs(
     *,
     is_guess: bool = False,
 ) -> BinaryTensor:
-    """Build a matrix from pairs.
+    """Build a matrix from pairs, or a tensor from a list of its entries.
 
-    The pairs are read twice, first for the names and then for the positions. So only one block of
-    pairs is in memory at a time, besides the names and the matrix.
+    The list is read twice, first for the names and then for the positions. So only one block of
+    it is in memory at a time, besides the names and the tensor.
 
     Parameters
     ----------
     columns
-        Starts reading and yields blocks of pairs: the fields of the rows, of the columns and, if
-        there are values, of the values.
+        Starts reading and yields blocks of entries: the fields with the names of rows, one of
+        ``Fields`` per mode, and, if there are values, those of the values.
     spelling
         How values are written.
     header
-        The names of the columns, or None if there is no header.
+        The names of the columns of pairs, or None if there is no header.
     options
-        The user's options.
+        The user's options; without modes, there are two.
     is_guess
         Whether the first line was only guessed to be a header. Then the file is refused if one of
         its names occurs again, because it may be the first pair.
     """
-    check_threshold(options.binarize, is_sparse=True)
-    modes = (NameIndex(), NameIndex())
+    check_threshold(options.binarize, is_sparse=options.unlisted == "zero")
+    modes = tuple(NameIndex() for _ in options.modes or ("row", "column"))
     n_listed = 0
     for fields in columns():
         for names, mode in zip(fields, modes, strict=False):
-            _check_named(names)
+            _check_named(names, options.modes)
             mode.number(names)
         n_listed += len(fields[0].starts)
     if not n_listed:
-        msg = "it has a header and no pairs; add them"
+        what = "entries below it" if options.modes else "pairs"
+        msg = f"it has a header and no {what}; add them"
         raise ValueError(msg)
-    if options.kind is None and all(mode.are_entries() for mode in modes):
+    is_asked = options.kind is not None or options.modes is not None
+    if not is_asked and all(mode.are_entries() for mode in modes):
         raise InvalidValue(
             "its header is that of pairs, and its lines hold only 0 and 1",
             remedy=("give ", Setting("kind", "pairs"), " or ", Setting("kind", "table")),
@@ -172,20 +191,39 @@ def place_pairs(
     if header is not None and is_guess:
         _check_header(header, modes)
     row_names = tuple(mode.finish() for mode in modes)
-    positions = PositionBuilder((len(modes[0]), len(modes[1])), n_listed)
+    positions = new_positions(tuple(map(len, modes)), n_listed, options)
     for fields in columns():
-        rows, others = (mode.number(names) for names, mode in zip(fields, modes, strict=False))
-        if len(fields) == 2:
-            positions.add(rows, others, None)
-        else:
-            codes = _values(fields[2], spelling)
-            listed = codes != ZERO
-            positions.add(rows[listed], others[listed], codes[listed] == UNKNOWN)
+        places = [mode.number(names) for names, mode in zip(fields, modes, strict=False)]
+        values = None if len(fields) == len(modes) else fields[-1]
+        place(positions, places, values, spelling, options)
     ones, unknown = positions.entries()
-    mode_names = ("row", "column")
+    mode_names = tuple(options.modes or ("row", "column"))
     if header and header[0] and header[1] and header[0] != header[1]:
         mode_names = (header[0], header[1])
     return BinaryTensor(ones, unknown, mode_names, row_names)
+
+
+def new_positions(shape: tuple[int, ...], n_listed: int, options: Options) -> PositionBuilder:
+    """Return a builder for a tensor of which a file lists some entries."""
+    return PositionBuilder(shape, n_listed, is_packed=options.unlisted == "unknown")
+
+
+def place(
+    positions: PositionBuilder,
+    places: list[NDArray[np.int64]],
+    values: Fields | None,
+    spelling: Spelling,
+    options: Options,
+) -> None:
+    """Add entries that a file lists: ones, or what their values say."""
+    if options.unlisted == "unknown":
+        positions.observe(places)
+    if values is None:
+        positions.add(places)
+        return
+    codes = _values(values, spelling)
+    listed = codes != ZERO
+    positions.add([rows[listed] for rows in places], codes[listed] == UNKNOWN)
 
 
 def _has_header(first: list[str], spelling: Spelling) -> bool:
@@ -197,7 +235,7 @@ def _has_header(first: list[str], spelling: Spelling) -> bool:
     return not all(name.isascii() and name.isdigit() for name in first)
 
 
-def _check_header(header: list[str], modes: tuple[NameIndex, NameIndex]) -> None:
+def _check_header(header: list[str], modes: tuple[NameIndex, ...]) -> None:
     """Refuse a header with a name that occurs again below it; it may be the first pair."""
     again = [name for name, mode in zip(header, modes, strict=False) if name in mode]
     if again:
@@ -208,8 +246,8 @@ def _check_header(header: list[str], modes: tuple[NameIndex, NameIndex]) -> None
         raise ValueError(msg)
 
 
-def _columns(fields: Fields, n_fields: int, *, skip: bool) -> list[Fields]:
-    """Return the fields of each column of a block."""
+def columns_of(fields: Fields, n_fields: int, *, skip: bool = False) -> list[Fields]:
+    """Return the fields of each column of a block, perhaps without its first line."""
     is_bad = fields.counts != n_fields
     if is_bad.any():
         line = int(is_bad.argmax())
@@ -228,11 +266,12 @@ def _columns(fields: Fields, n_fields: int, *, skip: bool) -> list[Fields]:
     ]
 
 
-def _check_named(fields: Fields) -> None:
+def _check_named(fields: Fields, modes: Sequence[str] | None) -> None:
     is_empty = fields.starts == fields.ends
     if is_empty.any():
         line = fields.block.line(int(fields.starts[is_empty.argmax()]))
-        msg = f"line {line} names no row or no column; fill it in or delete the line"
+        what = "no row of one of the modes" if modes else "no row or no column"
+        msg = f"line {line} names {what}; fill it in or delete the line"
         raise ValueError(msg)
 
 
@@ -248,6 +287,7 @@ def _values(fields: Fields, spelling: Spelling) -> NDArray[np.uint8]:
 def read_baskets(path: Path, options: Options) -> BinaryTensor:
     """Read baskets, one per line: the names of its items, with blanks or a sign in between."""
     _refuse_numbers(options, "baskets", "give ", Setting("kind", "matrix"), " for entries")
+    options.refuse_unlisted()
     separator = _basket_separator(path, options.sep)
     items = NameIndex()
     n_rows = n_listed = 0
@@ -272,7 +312,7 @@ def read_baskets(path: Path, options: Options) -> BinaryTensor:
     positions = PositionBuilder((n_rows, len(items)), n_listed)
     first = 0
     for fields, rows in _baskets(path, separator):
-        positions.add(first + rows, items.number(fields), None)
+        positions.add((first + rows, items.number(fields)))
         first += len(fields.counts)
     ones, unknown = positions.entries()
     return BinaryTensor(ones, unknown, ("basket", "item"), (None, names))

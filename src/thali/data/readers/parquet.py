@@ -1,4 +1,4 @@
-"""Read Parquet files: tables of entries, or pairs of row and column."""
+"""Read Parquet files: tables of entries, pairs of row and column, or lists of entries."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 
 from thali.data.binary import BinaryTensor
 from thali.data.build import check_fits_in_memory, pack_rows
-from thali.data.entries import n_words
+from thali.data.layout import n_words
 from thali.data.readers.arrays import refuse
-from thali.data.readers.pairs import looks_like_pairs, place_pairs
+from thali.data.readers.pairs import columns_of_modes, looks_like_pairs, place_listed
 from thali.data.readers.text import Fields, fields_from_texts
 from thali.data.readers.text_values import Spelling
 from thali.errors import require
@@ -36,12 +36,15 @@ def read_parquet(path: Path, options: Options) -> BinaryTensor:
             size = f"{n_of(len(columns), 'column')} and {n_of(file.metadata.num_rows, 'row')}"
             msg = f"it has {size}; at least one of each is needed; check that it was written"
             raise ValueError(msg)
+        if options.modes is not None:
+            return _listed(file, columns, options, columns_of_modes(columns, options))
         if options.kind == "pairs" or (options.kind is None and looks_like_pairs(columns)):
             return _pairs(file, columns, options)
         return _table(file, columns, options)
 
 
 def _table(file: Any, columns: list[str], options: Options) -> BinaryTensor:
+    options.refuse_unlisted()
     index = _index_column(file, columns)
     entries = [name for name in columns if name != index]
     if len(set(columns)) < len(columns):
@@ -126,11 +129,18 @@ def _pairs(file: Any, columns: list[str], options: Options) -> BinaryTensor:
         )
         raise ValueError(msg)
 
+    return _listed(file, columns, options, list(range(len(columns))))
+
+
+def _listed(file: Any, columns: list[str], options: Options, which: list[int]) -> BinaryTensor:
+    """Read some columns, of names and perhaps of values."""
+
     def fields() -> Iterator[list[Fields]]:
         for batch in _batches(file, columns, options.threads):
-            yield [_texts(batch.column(i)) for i in range(len(columns))]
+            yield [_texts(batch.column(i)) for i in which]
 
-    return place_pairs(fields, Spelling(options.binarize), columns, options)
+    header = None if options.modes else columns
+    return place_listed(fields, Spelling(options.binarize), header, options)
 
 
 def _texts(part: Any) -> Fields:

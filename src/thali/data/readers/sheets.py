@@ -1,4 +1,4 @@
-"""Read workbooks (.xlsx): a sheet is a table, or pairs, like a text file with its cells."""
+"""Read workbooks (.xlsx): a sheet is a table or a list, like a text file with its cells."""
 
 from __future__ import annotations
 
@@ -46,6 +46,8 @@ def read_workbook(path: Path, options: Options) -> BinaryTensor:
     _refuse_dangerous(path)
     sheet = _sheet(path, options.sheet)
     lines = partial(_lines, path, sheet)
+    if options.modes is not None:
+        return pairs.read_listed(lines, options)
     kind = options.kind
     if kind is None and pairs.looks_like_pairs(few_fields(lines)):
         kind = "pairs"

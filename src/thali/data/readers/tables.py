@@ -49,6 +49,7 @@ def read_table(lines: Lines, between: str, options: Options) -> BinaryTensor:
 
     ``between`` says in messages what separates its fields.
     """
+    options.refuse_unlisted()
     spelling = Spelling(options.binarize, options.missing)
     parts = lines()
     start = next(parts, None)
