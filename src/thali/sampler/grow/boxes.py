@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 
     Lines = list[NDArray[np.bool_]]
 
-_LARGE = 1 << 22
-"""Entries on which components are grown at most: of a larger tensor, some lines of each mode."""
+_LARGE, _FEWEST = 1 << 22, 64
+"""Entries on which components are grown at most: of a larger tensor, some lines of each mode, but
+not fewer than the second number."""
 
 _SMALLEST = 0.1
 """Share of the entries of a code that a further box must have."""
@@ -47,7 +48,7 @@ def choose_lines(stream: Stream, shape: tuple[int, ...]) -> list[Index]:
     share = min(1.0, (_LARGE / prod(shape)) ** (1.0 / len(shape)))
     lines = []
     for mode, n in enumerate(shape):
-        n_chosen = n if share == 1.0 else max(min(n, WORD), int(share * n))
+        n_chosen = n if share == 1.0 else max(min(n, _FEWEST), int(share * n))
         order = stream.permutation(site_of(Site.FIRST_ROWS, mode), n)
         lines.append(np.sort(order[:n_chosen]))
     return lines

@@ -1,0 +1,67 @@
+"""Chains of tensors begin with boxes that are grown on the data."""
+
+import numpy as np
+import pytest
+
+import thali
+from thali.model import Model
+from thali.sampler import Schedule, Target
+from thali.sampler.grow import boxes
+from thali.sampler.grow.boxes import find_boxes
+from thali.sampler.start import first_state
+from thali.streams import Stream, chain_key
+
+SHAPE = (26, 18, 22)
+DATA = thali.simulate(SHAPE, 3, spurious=0.05, seed=4)
+
+
+@pytest.mark.parametrize("n_components", [None, 3])
+def test_the_truth_is_found(n_components):
+    """Before the first sweep, nearly all lines are right; the number may be given."""
+    target = Target.prepare(DATA.tensor, Model(n_components), Schedule(), threads=1)
+    state = first_state(chain_key(1), target)
+    assert state.n_components == 3
+    cover = thali.model.simulate.boolean_product([factor.dense() for factor in state.factors])
+    assert (cover != DATA.noise_free).mean() < 0.01
+    assert target.recount(state).covered == state.covered
+
+
+def test_a_given_number_beyond_what_is_found():
+    """The others begin without rows, columns and layers."""
+    target = Target.prepare(DATA.tensor, Model(5), Schedule(), threads=1)
+    state = first_state(chain_key(1), target)
+    sizes = np.array([factor.sizes() for factor in state.factors])
+    assert (sizes[:, :3] > 0).all()
+    assert (sizes[:, 3:] == 0).all()
+
+
+def test_a_large_tensor_starts_on_some_lines(monkeypatch):
+    """Lines that were left out are drawn given what the others have found."""
+    monkeypatch.setattr(boxes, "_LARGE", 4_000)
+    monkeypatch.setattr(boxes, "_FEWEST", 8)
+    target = Target.prepare(DATA.tensor, Model(), Schedule(), threads=1)
+    lines = boxes.choose_lines(Stream(chain_key(1), np.uint64(0)), SHAPE)
+    assert all(len(some) < n for some, n in zip(lines, SHAPE, strict=True))
+    state = first_state(chain_key(1), target)
+    cover = thali.model.simulate.boolean_product([factor.dense() for factor in state.factors])
+    assert (cover != DATA.noise_free).mean() < 0.02
+
+
+def test_no_component_is_no_box():
+    """Noise alone starts with nothing, and stays without for a while."""
+    noise = np.random.default_rng(1).random((20, 15, 12)) < 0.1
+    target = Target.prepare(noise, Model(), Schedule(), threads=1)
+    assert first_state(chain_key(2), target).n_components == 0
+
+
+def test_boxes_of_a_code_with_errors():
+    """A few wrong entries change nothing; what is hardly there is left out."""
+    rng = np.random.default_rng(0)
+    code = np.zeros((12, 14, 10), bool)
+    code[:6, :7, :5] = code[6:, 5:, 3:] = True
+    broken = code ^ (rng.random(code.shape) < 0.05)
+    cover = np.zeros_like(code)
+    for lines in find_boxes(broken):
+        cover |= np.logical_and.outer(np.logical_and.outer(lines[0], lines[1]), lines[2])
+    assert (cover == code).all()
+    assert list(find_boxes(np.zeros((3, 4), bool))) == []
