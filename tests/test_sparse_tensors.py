@@ -71,15 +71,15 @@ def test_a_run_keeps_the_tensor(dense, tmp_path):
 
 def test_some_lines_of_a_large_tensor(monkeypatch):
     """A start looks at some lines, a block of rows at a time."""
-    from thali.sampler.grow import boxes
+    from thali.bits import tensor
 
     values = np.random.default_rng(0).random((9, 5, 70)) < 0.4
     words = thali.bits.PackedTensor.from_tensor(thali.BinaryTensor.from_any(values))
     lines = [np.arange(9), np.array([0, 3]), np.arange(2, 70, 3)]
     expected = values[np.ix_(*lines)]
     for most in (1, 800, 1 << 20):
-        monkeypatch.setattr(boxes, "_LARGE", most)
-        packed = boxes._chosen(words.unfoldings[0].ones, values.shape, lines)
+        monkeypatch.setattr(tensor, "_BLOCK_ENTRIES", most)
+        packed = words.as_matrix(lines).unfoldings[0].ones
         np.testing.assert_array_equal(unfold_back(packed, expected.shape), expected)
 
 

@@ -16,6 +16,7 @@ import thali
 from thali.posterior.beyond import beyond_in_words
 from thali.posterior.export import factors_of
 from thali.posterior.remarks import start_in_words
+from thali.posterior.verdict import Disagreement
 from thali.sampler.moves.tries import FINITE
 from thali.sampler.schedule import MOVES
 
@@ -312,6 +313,18 @@ def test_export_of_tables(run, kept, tmp_path):
     told = json.loads((folder / "summary.json").read_text())
     assert told == json.loads(run("summary", "kept.run", "--json")[1])
     assert len(list(folder.iterdir())) == 7
+
+
+def test_export_of_chains_that_disagree(run, kept, monkeypatch):
+    """The files average over all chains, which the error stream says; one chain can be had."""
+    apart = Disagreement(2, 30, {"n_components": 2.0}, (4.0, 3.0), 10)
+    monkeypatch.setattr(thali.Posterior, "verdict", lambda _: apart)
+    code, out, err = run("export", "kept.run", "--to", "both")
+    assert (code, out) == (0, "both is written.\n")
+    assert "The 2 chains disagree" in err
+    monkeypatch.undo()
+    assert run("export", "kept.run", "--to", "one", "--chain", "2")[0] == 0
+    assert run("export", "kept.run", "--to", "none", "--chain", "9")[0] == 2
 
 
 def test_export_of_a_tensor(run, tmp_path):

@@ -124,7 +124,7 @@ def test_rates_under_effects():
     assert "; inside " in with_some[3]
     assert "inside" not in without[3].partition("%)")[2]
     assert without[2] == NOTHING
-    assert "are ones outside all components (395), or zeros inside one (0)" in with_some[4]
+    assert "are ones outside all components (49), or zeros inside one (22)" in with_some[4]
     found = answer(posterior_of(none, none))["noise"]
     assert list(found) == [
         "kind", "spurious", "dropped", "row_spread", "column_spread", "jump_spread",

@@ -56,6 +56,14 @@ def test_disagreement_comes_first(apart):
     assert "Each chain by itself" not in thali.report.page.page(made())
 
 
+def test_the_page_of_one_chain_says_so(apart):
+    """Whoever gets the page must not take it for the whole run."""
+    page = thali.report.page.page(apart.chain(1))
+    assert "Chain 2 of 2: " in page
+    assert "This page is about one chain (chain 2 of 2)." in page
+    assert "Only one chain was run" not in page
+
+
 def test_advice_changes_after_it_failed():
     """Whoever took more draws is not told to take more draws again."""
     first = Disagreement(2, 400, {"n_components": 1.5}, (3.0, 21.0), 200)

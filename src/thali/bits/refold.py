@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from thali._jit import jit
+from thali._jit import inner, jit
 from thali.bits.words import WORD, Index, Words, n_words, transpose64
 from thali.data.layout import inner_mode, row_words, word_strides
 from thali.threads import parallel_for
@@ -56,7 +56,7 @@ def refold(first: Words, shape: tuple[int, ...], mode: int, threads: int) -> Wor
     return out
 
 
-@jit
+@inner
 def _offset(number: int, lengths: Index, strides: Index) -> int:
     """Return where a slice begins, given its number in C order of the modes that it fixes."""
     offset = 0

@@ -36,7 +36,6 @@ __all__ = [
     "take_lines",
     "transpose",
     "transpose64",
-    "transpose_rows",
     "unpack",
 ]
 
@@ -199,7 +198,7 @@ def transpose64(square: Words) -> None:
         mask ^= mask << np.uint64(step)
 
 
-@jit
+@inner
 def transpose_rows(lo: int, hi: int, words: Words, out: Words) -> None:
     """Transpose rows ``lo … hi-1``, where ``lo`` is a multiple of 64, into words of columns."""
     n_columns = out.shape[0]

@@ -95,7 +95,8 @@ def report(run: Path, out: Path, title: str | None, chain: int | None, *, force:
     help="A folder for CSV files, a .nc file (NetCDF) or a .h5ad file (AnnData).",
 )
 @_FORCE
-def export(run: Path, to: str, *, force: bool) -> None:
+@_CHAIN
+def export(run: Path, to: str, chain: int | None, *, force: bool) -> None:
     """Write what RUN found for other programs.
 
     \b
@@ -112,6 +113,7 @@ def export(run: Path, to: str, *, force: bool) -> None:
     Examples:
         thali export animals.run --to animals-tables
         thali export animals.run --to animals.nc
+        thali export animals.run --to second-chain --chain 2
     """  # noqa: D301 - as above
     path = Path(to)
     ending = "" if to.endswith("/") or path.is_dir() else path.suffix.lower()
@@ -120,7 +122,7 @@ def export(run: Path, to: str, *, force: bool) -> None:
         raise click.UsageError(msg)
     if ending:
         refuse_existing(path, force=force)
-    posterior = _load(run)
+    posterior = _load(run, chain)
     from thali.posterior.visible import with_visible_names  # noqa: PLC0415 - as above
 
     posterior = with_visible_names(posterior)
@@ -136,6 +138,9 @@ def export(run: Path, to: str, *, force: bool) -> None:
         with whole_folder(path, force=force) as temporary:
             _write_tables(posterior, temporary, run)
     say(f"{path} is written.")
+    verdict = posterior.verdict()
+    if verdict is not None and verdict.kind == "disagreement":  # the files average over chains
+        tell(verdict.sentence(CommandFace(run)))
 
 
 def _write_tables(posterior: Posterior, folder: Path, run: Path) -> None:

@@ -174,8 +174,11 @@ class Disagreement(Verdict):
 
     @property
     def advised_warmup(self) -> int:
-        """Length of the warm-up, in sweeps, for sampling anew."""
-        return 2 * self.warmup or self.n_draws
+        """Length of the warm-up, in sweeps, for sampling anew.
+
+        It is twice as long as before; where more draws have not helped, as long as they were.
+        """
+        return max(2 * self.warmup, self.n_draws if self.has_failed or not self.warmup else 0)
 
     @property
     def quantities(self) -> tuple[str, ...]:

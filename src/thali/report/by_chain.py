@@ -27,7 +27,7 @@ def by_chain_html(known: Facts) -> str:
     shared = f" {escape(known.shared_by_chains)}" if known.shared_by_chains else ""
     return (
         '<div class="scroll" tabindex="0" role="region" aria-label="Each chain by itself"><table>'
-        "<caption>Each chain by itself; a higher log joint density is better</caption>"
+        "<caption>Each chain by itself</caption>"
         f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
         f'<p class="help">{shared} <code>thali report RUN --chain N</code> writes this page about '
         "one chain, and <code>thali summary RUN --chain N</code> its summary.</p>"

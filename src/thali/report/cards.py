@@ -103,7 +103,7 @@ def _card(card: Card, words: list[str]) -> str:
         f'aria-label="Mark component {number} in the table">Mark</button></div></header>'
         f'<p class="size">{escape(size)}, lift {_times(card["lift"])}</p>'
         f'<p class="sure">{_meter(card["sure"])}<span>Certainty <b>{card["sure"]:.2f}</b>. '
-        f"Found in {percent(card['matched'])} of the draws; mean similarity "
+        f"Has a counterpart in {percent(card['matched'])} of the draws, of mean similarity "
         f"{card['similarity']:.2f}.</span></p>"
         f"{lists}{_overlaps(card, words)}</article>"
     )

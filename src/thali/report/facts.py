@@ -82,6 +82,7 @@ class Facts(NamedTuple):
     are_apart: bool  # whether several chains disagree
     by_chain: list[dict[str, Any]]  # what every chain says by itself
     shared_by_chains: str  # what all chains have, in words, if they disagree
+    part: str | None  # which chain of how many it is, if the page is about one of several
 
 
 def facts(posterior: Posterior) -> Facts:
@@ -119,6 +120,7 @@ def facts(posterior: Posterior) -> Facts:
         are_apart(found),
         found["by_chain"],
         shared_in_words(found),
+        _part(posterior),
     )
 
 
@@ -130,6 +132,11 @@ def headline(known: Facts) -> str:
     the chains disagree, the headline says so, with the number of each; if they cannot be trusted
     for another reason, it says "perhaps".
     """
+    told = _headline(known)
+    return f"{known.part}: {told[0].lower()}{told[1:]}" if known.part else told
+
+
+def _headline(known: Facts) -> str:
     told = n_of(known.number, "component")
     if known.are_apart:
         numbers = [chain["n_components"]["mode"] for chain in known.by_chain]
@@ -191,6 +198,11 @@ def agreement(posterior: Posterior, known: Facts) -> str:
     """Say whether the chains agree."""
     if known.verdict is not None:
         return known.verdict
+    if known.part:
+        return (
+            f"This page is about one chain ({known.part.lower()}). Whether the chains agree with "
+            "each other is on the page about all of them."
+        )
     if posterior.n_chains == 1:
         return "Only one chain was run, so agreement between chains could not be checked."
     several = "Both" if posterior.n_chains == 2 else f"All {posterior.n_chains}"
@@ -212,6 +224,14 @@ def percent(share: float) -> str:
     if share > 0.999:
         return "over 99.9%"
     return f"{share:.1%}"
+
+
+def _part(posterior: Posterior) -> str | None:
+    n_run = posterior.settings.chains
+    if posterior.n_chains == n_run:
+        return None
+    which = listed([str(numbered(index)) for index in posterior.chain_indices])
+    return f"Chain {which} of {n_run}"
 
 
 def _plain(pmf: dict[str, float]) -> dict[int, float]:

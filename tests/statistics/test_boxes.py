@@ -77,7 +77,6 @@ MISTAKES = {
     "how lines are drawn": (
         "boxes", "BOX", "total -= float(log_expit(np.where(own, of_mode, -of_mode)).sum())", "",
     ),
-    "the box of unions": ("split_boxes", "SPLIT_BOXES", "np.array([0b1111])", "np.array([0b111])"),
     "how lines are divided": (
         "split_boxes", "SPLIT_BOXES", "ratio -= float(log_division(pair[0], pair[1]))", "pass",
     ),
@@ -97,8 +96,22 @@ def test_a_mistake_is_rejected(mistake, monkeypatch):
     mutant = mutants.mutate(f"thali.sampler.moves.{file}", [edit])
     mutants.put_move(monkeypatch.setattr, mutant, which, "TENSORS")
     moves = {getattr(mutant, which).name: 2} | ({} if file == "boxes" else {"residual": 1})
-    given = LEARNED if mistake == "the box of unions" else FIXED
-    compare.assert_rejected(*problem(given, **moves), 20_000)
+    compare.assert_rejected(*problem(FIXED, **moves), 40_000)
+
+
+def flow(move, n_sweeps):
+    """Return how many components come and go by a move, tried once on every exact draw."""
+    model = Model(noise=FixedRates(0.2, 0.3), alpha=2.0, density=0.5)
+    quiet = NO_MOVES | {"residual": 1, "split_merge": 1}
+    target = Target.prepare(X223, model, Schedule(hold=0, starts=0, **quiet), threads=1)
+    born = died = 0
+    for sweep, (state, _) in enumerate(chain(chain_key(3), target, n_sweeps)):
+        attempt = Attempt(Stream(chain_key(4), np.uint64(sweep)), np.uint64(0), state, target)
+        after = move(attempt)
+        if after is not None:
+            born += after.n_components > state.n_components
+            died += after.n_components < state.n_components
+    return born, died
 
 
 @pytest.mark.parametrize(
@@ -108,15 +121,18 @@ def test_a_mistake_is_rejected(mistake, monkeypatch):
 )
 def test_as_many_come_as_go(move):
     """Over exact draws, components are born as often as they die (z below 4)."""
-    model = Model(noise=FixedRates(0.2, 0.3), alpha=2.0, density=0.5)
-    quiet = NO_MOVES | {"residual": 1, "split_merge": 1}
-    target = Target.prepare(X223, model, Schedule(hold=0, starts=0, **quiet), threads=1)
-    born = died = 0
-    for sweep, (state, _) in enumerate(chain(chain_key(3), target, 1_500)):
-        attempt = Attempt(Stream(chain_key(4), np.uint64(sweep)), np.uint64(0), state, target)
-        after = move(attempt)
-        if after is not None:
-            born += after.n_components > state.n_components
-            died += after.n_components < state.n_components
+    born, died = flow(move, 1_500)
     assert born + died > 100
     assert abs(born - died) < 4.0 * np.sqrt(born + died)
+
+
+@pytest.mark.slow
+def test_the_box_of_unions_is_not_the_union_of_boxes():
+    """A merge that forgets what is in neither box is seen where merges and splits are counted.
+
+    Frequencies of predictions hardly change by it: |z| is 5 after 40,000 sweeps.
+    """
+    edit = ("np.array([0b1111])", "np.array([0b111])")
+    mutant = mutants.mutate("thali.sampler.moves.split_boxes", [edit])
+    born, died = flow(mutant.SPLIT_BOXES, 6_000)
+    assert abs(born - died) > 6.0 * np.sqrt(born + died)
