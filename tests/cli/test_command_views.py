@@ -323,7 +323,7 @@ def test_export_of_chains_that_disagree(run, kept, monkeypatch):
     assert (code, out) == (0, "both is written.\n")
     assert "The 2 chains disagree" in err
     monkeypatch.undo()
-    assert run("export", "kept.run", "--to", "one", "--chain", "2")[0] == 0
+    assert run("export", "kept.run", "--to", "one", "--chain", "1")[0] == 0
     assert run("export", "kept.run", "--to", "none", "--chain", "9")[0] == 2
 
 

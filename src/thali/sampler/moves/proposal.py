@@ -95,7 +95,7 @@ def impossible(users: Words) -> Proposal:
     return Proposal(False, nothing, (lines,), 0.0, uniforms, lines, nothing, nothing)
 
 
-@inner
+@jit
 def three_uniforms(
     key: np.uint64, sweep: np.uint64, site: np.uint64, number: np.uint64, first: np.uint64
 ) -> tuple[float, float, float]:

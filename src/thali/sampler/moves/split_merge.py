@@ -102,7 +102,7 @@ def one_or_both(
     return first, partner_of(users, first, u, v)
 
 
-@inner
+@jit
 def one_or_two(
     users: Words, n_rows: int, alpha: float, first: int, second: int, pair: Words, log_how: float,
     uniforms: tuple[float, float, float],
@@ -246,7 +246,7 @@ def divide(
                 pair[1, w] |= bit
 
 
-@inner
+@jit
 def log_division(a: Words, b: Words) -> float:
     """Return the log probability that a set is divided into these two sets (eq. 18)."""
     shared = size_of_both(a, b)
