@@ -315,14 +315,14 @@ def test_export_of_tables(run, kept, tmp_path):
     assert len(list(folder.iterdir())) == 7
 
 
-def test_export_of_chains_that_disagree(run, kept, monkeypatch):
+def test_export_of_chains_that_disagree(run, kept):
     """The files average over all chains, which the error stream says; one chain can be had."""
     apart = Disagreement(2, 30, {"n_components": 2.0}, (4.0, 3.0), 10)
-    monkeypatch.setattr(thali.Posterior, "verdict", lambda _: apart)
-    code, out, err = run("export", "kept.run", "--to", "both")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(thali.Posterior, "verdict", lambda _: apart)
+        code, out, err = run("export", "kept.run", "--to", "both")
     assert (code, out) == (0, "both is written.\n")
     assert "The 2 chains disagree" in err
-    monkeypatch.undo()
     assert run("export", "kept.run", "--to", "one", "--chain", "1")[0] == 0
     assert run("export", "kept.run", "--to", "none", "--chain", "9")[0] == 2
 
