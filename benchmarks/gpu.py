@@ -28,7 +28,8 @@ from thali.engines.gpu import device
 from thali.engines.gpu.device_memory import Lines, stride_of
 from thali.engines.gpu.engine import GpuEngine
 from thali.model import Levels, Model
-from thali.model.effects import Hyper, effects_for
+from thali.model.effects import effects_for
+from thali.model.levels import Hyper
 from thali.sampler import Schedule, Target, chain, start, step
 from thali.sampler.level_counts import count_lines
 from thali.sampler.levels import draw_levels

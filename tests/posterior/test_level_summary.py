@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from thali.model import Effects, Levels, Noise
-from thali.model.effects import Hyper
+from thali.model.levels import Hyper
 from thali.posterior.levels import level_summary
 
 PRIOR = Effects()

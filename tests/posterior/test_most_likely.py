@@ -7,7 +7,8 @@ from scipy.special import expit
 import thali
 from thali.bits import Factor, PackedTensor
 from thali.data import BinaryTensor
-from thali.model.effects import Effects, Hyper, Levels
+from thali.model.effects import Effects
+from thali.model.levels import Hyper, Levels
 from thali.posterior import most_likely
 from thali.posterior.most_likely import n_misread
 from thali.sampler import State

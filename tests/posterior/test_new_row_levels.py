@@ -11,7 +11,7 @@ from support.mutants import mutate
 from thali.bits import Unfolding, pack
 from thali.data import BinaryTensor
 from thali.model import Effects, Levels
-from thali.model.effects import Hyper
+from thali.model.levels import Hyper
 from thali.posterior import new_row_level_chain, new_row_level_plan, new_row_plan, new_rows
 from thali.posterior.new_rows import Components, log_scores, memberships, predictive
 

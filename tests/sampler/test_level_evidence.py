@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 from support.mutants import mutate
 from thali.bits import Factor
 from thali.model import Effects, Levels, Model
-from thali.model.effects import Hyper
+from thali.model.levels import Hyper
 from thali.sampler import Schedule, Target
 from thali.sampler.grow.growth import Growth
 from thali.sampler.grow.sides import log_evidence

@@ -11,7 +11,7 @@ from support.mutants import module, mutate, put_into_blocks
 from thali.bits import Factor, PackedTensor
 from thali.data import BinaryTensor
 from thali.model import Beta, Effects, Gamma, Levels, Model, PerComponent
-from thali.model.effects import Hyper
+from thali.model.levels import Hyper
 from thali.sampler import Schedule, State, Target, step
 from thali.sampler.level_counts import count_lines
 from thali.streams import chain_key
@@ -123,7 +123,7 @@ def summarize(z, u, x, covered, alpha, density, noise):
         (x & covered).sum(), x.sum(axis=1) @ noise.rows, x.sum(axis=0) @ noise.columns,
         (x & covered).sum(axis=0) @ noise.jumps, alpha, density, noise.rows.sum(),
         noise.rows.var(), noise.columns.sum(), noise.columns.var(), noise.jumps.sum(),
-        noise.jumps.var(), *noise.hyper, *(noise.hyper[i] == 0 for i in (0, 2, 4)),
+        noise.jumps.var(), *noise.hyper.flat(), *(noise.hyper[i] == 0 for i in (0, 2, 4)),
     )  # fmt: skip
 
 
@@ -237,8 +237,8 @@ def shift_probabilities(shifted, noise):
     """How often each shift of columns and offset is drawn, over evenly spaced uniform numbers."""
     moved = []
     for u in (np.arange(2000) + 0.5) / 2000:
-        after = shifted(noise, [u] * 8)
-        up, aside = int(after.columns[0] - noise.columns[0]), after.hyper[-1] - noise.hyper[-1]
+        after = shifted(noise, 0, u)
+        up, aside = int(after.columns[0] - noise.columns[0]), after.hyper.offset - noise.hyper.offset
         moved.append((up, aside))
         assert np.all(after.columns - noise.columns == up)
         np.testing.assert_allclose(after.log_odds, noise.log_odds)
@@ -264,7 +264,7 @@ def test_rows_and_columns_shift_by_their_priors():
         for aside in (0, 2):  # two steps of the offset are one of rows
             down, with_mean = 2 * up + aside // 2, hyper._replace(column_mean=1 + up)
             after = noise.with_both(
-                rows - down, columns + up, with_mean._replace(offset=1 + aside)
+                0, rows - down, columns + up, with_mean._replace(offset=1 + aside)
             )
             expected[up, aside] = np.exp(prior.log_prior(after))
     total = sum(expected.values())

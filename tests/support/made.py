@@ -7,7 +7,7 @@ import numpy as np
 from thali.bits import Factor, PackedTensor
 from thali.data import BinaryTensor
 from thali.model import Levels, Model, Noise
-from thali.model.effects import Hyper
+from thali.model.levels import Hyper
 from thali.posterior import Posterior
 from thali.sampler import Schedule, State
 from thali.trace import Draw, Settings

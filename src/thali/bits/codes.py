@@ -9,7 +9,7 @@ import numpy as np
 
 from thali._jit import jit
 from thali.bits.factor import Factor
-from thali.bits.words import WORD
+from thali.bits.words import WORD, gather_bits, unpack
 from thali.data.layout import inner_mode, outer_modes
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from thali.bits.words import Words
+    from thali.bits.words import Index, Words
 
-__all__ = ["inner_mode", "khatri_rao", "outer_modes"]
+__all__ = ["inner_mode", "is_covered", "khatri_rao", "outer_modes"]
 
 
 @jit
@@ -75,3 +75,14 @@ def _combine(factors: tuple[Factor, ...], skip: int) -> Factor:
     out = np.zeros((inner.shape[0], outer.shape[1] * inner.shape[1]), np.uint64)
     _spread(outer, inner, out)
     return Factor(out, WORD * out.shape[1])
+
+
+def is_covered(factors: Sequence[Factor], positions: Index) -> NDArray[np.bool_]:
+    """Return whether a component covers listed entries, one line of every mode each."""
+    lines = [
+        gather_bits(factor.words, np.ascontiguousarray(at))
+        for factor, at in zip(factors, positions.T, strict=True)
+    ]
+    shared = np.bitwise_and.reduce(lines)
+    covered: NDArray[np.bool_] = np.any(unpack(shared, len(positions)), axis=0)
+    return covered

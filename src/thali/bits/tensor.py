@@ -145,6 +145,18 @@ class PackedTensor(NamedTuple):
         first = Unfolding(ones[rows], None if known is None else known[rows])
         return PackedTensor.from_unfolding((len(rows), *self.shape[1:]), first, threads)
 
+    def of_lines(self, lines: Sequence[Index]) -> PackedTensor:
+        """Return a tensor with some lines of every mode."""
+        shape = tuple(map(len, lines))
+        if shape == self.shape:
+            return self
+        ones, known = self.unfoldings[0]
+        first = Unfolding(
+            _of_lines(ones, self.shape, lines),
+            None if known is None else _of_lines(known, self.shape, lines),
+        )
+        return PackedTensor.from_unfolding(shape, first)
+
     def as_matrix(self, lines: Sequence[Index]) -> PackedTensor:
         """Return some lines of every mode as a matrix, one column per combination of lines.
 
@@ -152,10 +164,7 @@ class PackedTensor(NamedTuple):
         padding.
         """
         shape = tuple(map(len, lines))
-        ones, known = self.unfoldings[0]
-        if shape != self.shape:
-            ones = _of_lines(ones, self.shape, lines)
-            known = None if known is None else _of_lines(known, self.shape, lines)
+        ones, known = self.of_lines(lines).unfoldings[0]
         is_there = every_column(shape)
         known = np.tile(is_there, (len(ones), 1)) if known is None else known & is_there
         whole = shape[0], WORD * ones.shape[1]

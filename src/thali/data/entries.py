@@ -47,10 +47,10 @@ def unfold_back(words: NDArray[np.uint64], shape: tuple[int, ...]) -> NDArray[np
     return dense.transpose([order.index(mode) for mode in range(len(shape))])
 
 
-def every_column(shape: tuple[int, ...]) -> NDArray[np.uint64]:
-    """Return a packed row of the first unfolding in which all bits but the padding are on."""
-    line = pack(np.ones(shape[inner_mode(shape, 0)], np.bool_))
-    return np.tile(line, row_words(shape, 0) // len(line))
+def every_column(shape: tuple[int, ...], mode: int = 0) -> NDArray[np.uint64]:
+    """Return a packed row of an unfolding in which all bits but the padding are on."""
+    line = pack(np.ones(shape[inner_mode(shape, mode)], np.bool_))
+    return np.tile(line, row_words(shape, mode) // len(line))
 
 
 @dataclass(frozen=True, eq=False)

@@ -175,7 +175,7 @@ class Engine(Protocol):
         """
 
     def count_lines(self, mode: int, factors: tuple[Factor, ...], classes: Index) -> LineCounts:
-        """Count the entries of all lines of a mode of a matrix, by class of column and cover."""
+        """Count the entries of all lines of a mode, by class of column and cover."""
 
     def count_in_window(self, rows: Index, window: slice, cover: Cover, classes: Words) -> Index:
         """Count as :meth:`count_by_class`, for any rows of the first mode and some columns.
@@ -198,10 +198,9 @@ class Engine(Protocol):
 
 
 class Hidden(NamedTuple):
-    """Known entries of a matrix that an engine does not know."""
+    """Known entries that an engine does not know."""
 
-    rows: Index
-    columns: Index
+    positions: Index  # (n_hidden, n_modes)
     values: NDArray[np.bool_]
 
 
@@ -235,6 +234,9 @@ class HostEngine(Engine, Protocol):
 
     def hide(self, stream: Stream, share: float) -> tuple[HostEngine, Hidden]:
         """Return an engine that does not know a random share of the entries, and these entries."""
+
+    def of_lines(self, lines: Sequence[Index]) -> HostEngine:
+        """Return an engine with some lines of every mode of a tensor."""
 
     def as_matrix(self, lines: Sequence[Index]) -> HostEngine:
         """Return an engine with some lines of a tensor, unfolded to a matrix.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thali.bits.words import n_words
+from thali.bits.words import WORD, list_bits, n_words
+from thali.data.entries import every_column
 from thali.engines.cpu.count_by_class import count_free_in_window, list_free_in_window
 from thali.threads import n_threads, parallel_for
 
@@ -78,9 +80,11 @@ class HostRows:
         """Return the free entries and all ones of a few rows in a window of columns."""
         codes = cover.codes.words
         at, stop, _ = window.indices(codes.shape[1])
+        is_matrix = len(self.totals.shape) == 2  # a tensor has padding elsewhere, without ones
+        n_columns = self.totals.n_columns(0) if is_matrix else WORD * codes.shape[1]
         free, has = np.empty((2, len(rows), stop - at), np.uint64)
         list_free_in_window(
-            rows, at, self.totals.n_columns(0), *self._first, codes, cover.users.words,
+            rows, at, n_columns, *self._first, codes, cover.users.words,
             cover.is_counted, free, has,
         )  # fmt: skip
         return free, has
@@ -96,6 +100,13 @@ class HostRows:
         if self.is_one_range(work):
             return [kernel(0, n_rows, *arguments)]
         return parallel_for(kernel, n_rows, self.threads, *arguments, step=step)
+
+
+@lru_cache(maxsize=8)
+def list_columns(shape: tuple[int, ...], mode: int) -> Index:
+    """Return the columns of an unfolding that are no padding."""
+    columns: Index = list_bits(every_column(shape, mode))
+    return columns
 
 
 def lines_of_births(owners: Index, codes: Words, n_rows: int) -> tuple[Words, Words]:

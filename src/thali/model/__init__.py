@@ -1,6 +1,7 @@
 """Stage 3a: the model as formulas on counts. It depends on no engine and no chain."""
 
-from thali.model.effects import Effects, Levels
+from thali.model.effects import Effects
+from thali.model.levels import Levels
 from thali.model.model import Model
 from thali.model.noise import AsPublished, EqualRates, FixedRates, Noise, UnequalRates
 from thali.model.priors import Beta, Buffet, Fixed, Gamma, PerComponent

@@ -2,30 +2,27 @@
 
 The log odds that an entry reads one are the sum of a level of its row and a level of its column;
 if a component covers the entry, they are higher by a jump. Levels and jumps lie on fixed grids, so
-that rows and columns fall into classes, and everything stays a sum of weights times counts.
+that rows and columns fall into classes, and everything stays a sum of weights times counts. In a
+tensor, the lines of every further mode have levels as well.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from math import prod
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from scipy.special import expit, log_expit, logit
+from scipy.special import logit
 
-from thali.decide import SCALE
-from thali.model.classes import ranks
 from thali.model.level_grids import make_grids, nearest
+from thali.model.levels import Hyper, Levels
 from thali.model.noise_kinds import EFFECTS
-from thali.model.weights import Weights
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from thali.bits import Counts, Index
     from thali.model.level_grids import Grids
-    from thali.model.noise_kinds import NoiseKind, NoiseQuantity
+    from thali.model.noise_kinds import NoiseKind
 
 
 def _steps(low: float, high: float, step: float) -> tuple[float, ...]:
@@ -57,11 +54,13 @@ class Effects:
     ----------
     rows, columns, jumps
         Whether rows have levels of their own, columns have levels of their own, and every column
-        has its own jump. Otherwise that spread is zero.
+        has its own jump. Otherwise that spread is zero. In a tensor, ``columns`` stands for all
+        modes but the first, and there is one jump.
     row_levels, column_levels, jump_sizes
-        Ascending grids. Row levels must contain zero, and jumps must be positive. By default,
-        steps of rows are 0.25, of columns 0.5, and of jumps 0.1, or 0.25 if every column has its
-        own. ``noise="effects"`` has steps of 0.1 for rows of more than 1,280 entries.
+        Ascending grids; further modes of a tensor have the levels of rows. Row levels must contain
+        zero, and jumps must be positive. By default, steps of rows are 0.25, of columns 0.5, and
+        of jumps 0.1, or 0.25 if every column has its own. ``noise="effects"`` has steps of 0.1 for
+        rows of more than 1,280 entries.
     offsets
         Offsets to choose from; all are equally likely a priori.
     spreads
@@ -108,12 +107,13 @@ class Effects:
         column = nearest(grids.columns, level)
         offset = nearest(grids.offsets, level - grids.columns[column])
         jump = nearest(grids.jumps, -float(logit(dropped)) - level)
-        n_rows, n_columns = shape
+        n_rows, n_columns, *more = shape
         zero = nearest(grids.rows, 0.0)
         return Levels(
             self,
             np.full(n_rows, zero), np.full(n_columns, column), np.full(n_columns, jump),
-            Hyper(0, column, 0, jump, 0, offset),
+            Hyper(0, column, 0, jump, 0, offset, (0,) * len(more)),
+            tuple(np.full(n, zero) for n in more),
         )  # fmt: skip
 
     def log_prior(self, noise: Levels) -> float:
@@ -127,6 +127,7 @@ class Effects:
             len(grids.columns) * (n_spreads if self.columns else 1),
             len(grids.jumps) * (n_spreads if self.jumps else 1),
             len(grids.offsets),
+            *(n_spreads if self.columns else 1 for _ in noise.more),
         )
         return float(total) - float(np.log(choices).sum())
 
@@ -135,191 +136,26 @@ class Effects:
         grids, hyper = self.grids, noise.hyper
         total = grids.of_rows[hyper.row_spread][noise.rows].sum()
         total += grids.of_columns[hyper.column_mean, hyper.column_spread][noise.columns].sum()
+        for spread, levels in zip(hyper.more_spreads, noise.more, strict=True):
+            total += grids.of_rows[spread][levels].sum()
         return float(total)
 
 
-class Hyper(NamedTuple):
-    """Means and spreads of levels and jumps, as positions on their grids."""
-
-    row_spread: int
-    column_mean: int
-    column_spread: int
-    jump_mean: int
-    jump_spread: int
-    offset: int
-
-
-class Levels:
-    """The levels and jumps of a state; immutable."""
-
-    def __init__(
-        self,
-        prior: Effects,
-        rows: NDArray[Any],
-        columns: NDArray[Any],
-        jumps: NDArray[Any],
-        hyper: Hyper,
-    ) -> None:
-        self.prior = prior
-        self.rows = rows  # level of every row, as a position on the grid
-        self.columns = columns
-        self.jumps = jumps
-        self.hyper = hyper
-
-    @property
-    def offset(self) -> float:
-        """What all log odds have in common."""
-        return float(self.prior.grids.offsets[self.hyper.offset])
-
-    @property
-    def column_odds(self) -> NDArray[np.float64]:
-        """Log odds of a one at every level of a column, in an average row without cover."""
-        return self.prior.grids.columns + self.offset
-
-    def for_rows(self, n_rows: int) -> Levels:
-        """Return the same levels of columns for other rows, which are all average at first."""
-        rows = np.full(n_rows, nearest(self.prior.grids.rows, 0.0))
-        return Levels(self.prior, rows, self.columns, self.jumps, self.hyper)
-
-    def with_rows(self, rows: Index, hyper: Hyper) -> Levels:
-        """Return the same levels of columns with other levels of rows."""
-        return self._keeping("column_classes", Levels(
-            self.prior, rows, self.columns, self.jumps, hyper
-        ))  # fmt: skip
-
-    def with_columns(self, columns: Index, jumps: Index, hyper: Hyper) -> Levels:
-        """Return the same levels of rows with other levels and jumps of columns."""
-        return self._keeping("row_classes", Levels(self.prior, self.rows, columns, jumps, hyper))
-
-    def with_both(self, rows: Index, columns: Index, hyper: Hyper) -> Levels:
-        """Return levels that are all shifted, so that rows and columns keep their classes."""
-        both = Levels(self.prior, rows, columns, self.jumps, hyper)
-        of_rows, classes = self.row_classes
-        both.__dict__["row_classes"] = of_rows + (int(rows[0]) - int(self.rows[0])), classes
-        of_columns, *rest = self.column_classes
-        shift = int(columns[0]) - int(self.columns[0])
-        both.__dict__["column_classes"] = (of_columns + shift, *rest)
-        return both
-
-    def with_offset(self, offset: int) -> Levels:
-        """Return the same levels with another offset of all log odds."""
-        hyper = self.hyper._replace(offset=offset)
-        return self.with_both(self.rows, self.columns, hyper)
-
-    def _keeping(self, classes: str, changed: Levels) -> Levels:
-        """Let other levels have the same classes, by which an engine has sorted the data."""
-        changed.__dict__[classes] = getattr(self, classes)
-        return changed
-
-    def with_jump(self, size: float) -> Levels:
-        """Return the same levels with one jump for all columns."""
-        jump = nearest(self.prior.grids.jumps, size)
-        hyper = self.hyper._replace(jump_mean=jump, jump_spread=0)
-        return Levels(self.prior, self.rows, self.columns, np.full_like(self.jumps, jump), hyper)
-
-    def values(self) -> tuple[float, ...]:
-        """Return the quantities: two rates of an average row and column, and three spreads."""
-        grids, hyper = self.prior.grids, self.hyper
-        level = self.column_odds[hyper.column_mean]
-        covered = level + grids.jumps[hyper.jump_mean]
-        spreads = grids.spreads[[hyper.row_spread, hyper.column_spread, hyper.jump_spread]]
-        return float(expit(level)), float(expit(-covered)), *map(float, spreads)
-
-    def compact(self) -> Levels:
-        """Return the same levels in a byte each, without what was computed from them."""
-        rows, columns, jumps = (
-            part.astype(np.uint8) for part in (self.rows, self.columns, self.jumps)
-        )
-        return Levels(self.prior, rows, columns, jumps, self.hyper)
-
-    @classmethod
-    def quantities(cls) -> tuple[NoiseQuantity, ...]:
-        """Return the description of each quantity, in the order of the values."""
-        return *EFFECTS.quantities, *EFFECTS.spreads
-
-    @cached_property
-    def row_classes(self) -> tuple[Index, Index]:
-        """Levels that occur, and the number of every row's level among them."""
-        return ranks(self.rows)
-
-    @cached_property
-    def column_classes(self) -> tuple[Index, Index, Index]:
-        """Levels and jumps that occur together, and the number of every column's pair."""
-        n = len(self.prior.grids.jumps)
-        both = self.columns.astype(np.int64) * n + self.jumps
-        pairs, classes = ranks(both)
-        return pairs // n, pairs % n, classes
-
-    @cached_property
-    def log_odds(self) -> NDArray[np.float64]:
-        """Log odds of a one by class of row, class of column, and whether it is covered."""
-        grids = self.prior.grids
-        levels, jumps, _ = self.column_classes
-        plain = grids.rows[self.row_classes[0]][:, None] + self.column_odds[levels]
-        both = np.empty((*plain.shape, 2))  # small tables feel the time that np.stack takes
-        both[..., 0], both[..., 1] = plain, plain + grids.jumps[jumps]
-        return both
-
-    def weights(self) -> Weights:
-        """Return the log-likelihood gained by covering an uncovered entry (eq. 27)."""
-        return self._weights
-
-    def rounded_weights(self) -> Weights:
-        """Return the same, rounded as engines use them."""
-        return self._rounded_weights
-
-    @cached_property
-    def _rounded_weights(self) -> Weights:
-        return self._weights.rounded()
-
-    @cached_property
-    def _weights(self) -> Weights:
-        zero = log_expit(-self.log_odds)
-        gain = zero[..., 1] - zero[..., 0]
-        # The log odds, which are higher by the jump, are the difference of both gains. It is a
-        # whole number of units, so that both gains are rounded by as much: where all jumps are
-        # equal, a one then gains as much more everywhere, and engines count less.
-        jumps = np.rint(self.prior.grids.jumps[self.column_classes[1]] * SCALE) / SCALE
-        table = np.empty((*gain.shape, 1, 2))
-        table[:, :, 0, 0], table[:, :, 0, 1] = gain + jumps, gain
-        if table.shape[:2] == (1, 1):  # no effects: as fast as with two rates
-            return Weights(table)
-        return Weights(table, self.row_classes[1], self.column_classes[2])
-
-    @cached_property
-    def typical(self) -> tuple[float, float]:
-        """Average gains by covering a one and a zero, for proposals that need not be exact."""
-        n_rows = np.bincount(self.row_classes[1]) / len(self.rows)
-        n_columns = np.bincount(self.column_classes[2]) / len(self.columns)
-        one, zero = np.einsum("r,c,rcx->x", n_rows, n_columns, self._weights.table[:, :, 0])
-        return float(one), float(zero)
-
-    def reads_one(self, covered: bool) -> NDArray[np.float64]:  # noqa: FBT001
-        """Return the probability that an entry reads one, by class of row and class of column."""
-        return expit(self.log_odds[..., int(covered)])
-
-    def entry_probabilities(self) -> NDArray[np.float64]:
-        """Return P(datum | covered) by classes of row and column, datum and cover."""
-        return np.stack([expit(-self.log_odds), expit(self.log_odds)], axis=2)
-
-    def log_likelihood(self, counts: Counts) -> float:
-        """Return the log probability of the known entries."""
-        tp, fp, tn, fn = np.moveaxis(counts.table, -1, 0)
-        one, zero = log_expit(self.log_odds), log_expit(-self.log_odds)
-        return float(
-            (tp * one[..., 1] + fp * zero[..., 1] + tn * zero[..., 0] + fn * one[..., 0]).sum()
-        )
-
-
 def effects_for(shape: tuple[int, ...]) -> Effects:
-    """Return the effects of a matrix of a shape, with small steps between levels of long rows.
+    """Return the effects of data of a shape, with small steps between levels of long rows.
+
+    The lines of a tensor are long in all modes, so that their levels have equal steps.
 
     Examples
     --------
-    >>> [len(effects_for((300, n)).row_levels) for n in (1000, 5000)]
-    [65, 161]
+    >>> [len(effects_for(shape).row_levels) for shape in ((300, 1000), (300, 5000), (9, 40, 40))]
+    [65, 161, 161]
     """
-    is_long = len(shape) == 2 and shape[1] > _LONG
+    is_tensor = len(shape) > 2
+    is_long = (prod(shape) // min(shape) if is_tensor else shape[1]) > _LONG
+    if is_tensor:
+        levels = _steps(-8.0, 8.0, 0.1 if is_long else 0.25)
+        return Effects(row_levels=levels, column_levels=levels)
     return Effects(row_levels=_steps(-8.0, 8.0, 0.1)) if is_long else Effects()
 
 

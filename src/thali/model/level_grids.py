@@ -76,6 +76,14 @@ def make_grids(prior: Effects) -> Grids:
     )  # fmt: skip
 
 
+@lru_cache(maxsize=16)
+def lattice_of(prior: Effects, arity: int) -> Lattice:
+    """Return the lattice of the log odds of a tensor: every mode adds a level."""
+    grids = prior.grids
+    of_modes = (grids.rows,) * (arity - 1)
+    return make_lattice(*of_modes, grids.columns, grids.offsets, np.append(0.0, grids.jumps))
+
+
 def make_lattice(*grids: NDArray[np.float64]) -> Lattice:
     """Return the lattice of all sums of one value of each grid, or one without points."""
     values = np.concatenate(grids)

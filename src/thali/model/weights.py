@@ -32,13 +32,18 @@ class Weights(NamedTuple):
     columns: Index | None = None
     """Class of every column; None if all columns are of one class."""
 
+    others: tuple[Weights, ...] = ()
+    """If a tensor has classes: the same with the lines of every other mode as rows."""
+
     def fixed(self) -> Weights:
         """Return the weights as the integers that engines use."""
-        return self._replace(table=fixed(self.table))
+        others = tuple(weights.fixed() for weights in self.others)
+        return self._replace(table=fixed(self.table), others=others)
 
     def rounded(self) -> Weights:
         """Return the weights as real numbers, rounded as engines use them."""
-        return self._replace(table=fixed(self.table) / SCALE)
+        others = tuple(weights.rounded() for weights in self.others)
+        return self._replace(table=fixed(self.table) / SCALE, others=others)
 
     @property
     def has_classes(self) -> bool:
@@ -49,6 +54,8 @@ class Weights(NamedTuple):
         """Return the weights with the lines of a mode as rows."""
         if mode == 0 or not self.has_classes:
             return self
+        if self.others:
+            return self.others[mode - 1]
         table = np.ascontiguousarray(self.table.swapaxes(0, 1))
         return Weights(table, self.columns, self.rows)
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali.bits import pack, unpack
-from thali.model.effects import Levels
+from thali.bits import khatri_rao, pack, unpack
+from thali.model.levels import Levels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,10 +52,10 @@ def n_misread(state: State, tensor: PackedTensor, confusion: Confusion) -> int:
         inside = confusion.fp if noise.reads_one(covered=True) > 0.5 else confusion.tp
         outside = confusion.tn if noise.reads_one(covered=False) > 0.5 else confusion.fn
         return inside + outside
-    users, codes = state.factors
+    users, codes = state.factors[0], khatri_rao(state.factors, 0)
     ones, known = tensor.unfoldings[0]
     free, taken = (
-        pack((noise.log_odds[..., covered] > 0.0)[:, noise.column_classes[2]])
+        pack((noise.log_odds[..., covered] > 0.0)[:, noise.across(0).classes])
         for covered in (0, 1)
     )
     members = unpack(users.words, users.n_rows)

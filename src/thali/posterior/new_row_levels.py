@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.special import expit, log_expit
 
-from thali.model.effects import Effects, Levels
+from thali.model.effects import Effects
 from thali.model.level_grids import log_level_prior
 from thali.posterior.levels import level_summary
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from thali.model.levels import Levels
     from thali.posterior.posterior import Posterior
 
 

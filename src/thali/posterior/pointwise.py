@@ -11,9 +11,11 @@ from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
+from thali.bits.codes import is_covered
 from thali.bits.tensor import unfold_back
-from thali.bits.words import count_ones, gather_bits, unpack
+from thali.bits.words import count_ones
 from thali.model import Levels
 from thali.sites import Site
 from thali.streams import Stream, simulation_key
@@ -105,16 +107,8 @@ def values_at(tensor: PackedTensor, positions: Index) -> NDArray[np.int8]:
 def _probabilities(draw: Draw, positions: Index) -> NDArray[np.float64]:
     """Return the probability of a zero and of a one at every position, given a draw."""
     factors, noise = draw.state.factors, draw.state.noise
-    lines = [
-        gather_bits(factor.words, np.ascontiguousarray(rows))
-        for factor, rows in zip(factors, positions.T, strict=True)
-    ]
-    shared = np.bitwise_and.reduce(lines)
-    covered = unpack(shared, len(positions)).any(axis=0).astype(np.int64)
-    table = noise.entry_probabilities()
+    covered = is_covered(factors, positions).astype(np.int64)
     if isinstance(noise, Levels):
-        rows, columns = positions.T
-        by_entry = table[noise.row_classes[1][rows], noise.column_classes[2][columns]]
-        found: NDArray[np.float64] = by_entry[np.arange(len(positions)), :, covered]
-        return found
-    return np.asarray(np.array(table)[:, covered].T, np.float64)
+        odds = noise.entry_odds(positions, covered)
+        return np.stack([expit(-odds), expit(odds)], axis=1)
+    return np.asarray(np.array(noise.entry_probabilities())[:, covered].T, np.float64)

@@ -7,9 +7,10 @@ from math import fsum, prod
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
-from thali.bits import PackedTensor, inner_mode
-from thali.bits.codes import outer_modes
+from thali.bits import PackedTensor, inner_mode, khatri_rao
+from thali.bits.codes import is_covered, outer_modes
 from thali.bits.words import WORD, gather_bits, n_words, pack, transpose
 from thali.model import Levels
 from thali.posterior.batches import (
@@ -267,11 +268,12 @@ def _add_levels(
     draw: Draw, rows: Index, sums: NDArray[np.float64], ones: Words, threads: int
 ) -> None:
     """Add the probabilities of a draw with levels of rows and columns."""
-    (users, codes), noise = draw.state.factors, draw.state.noise
+    factors, noise = draw.state.factors, draw.state.noise
     assert isinstance(noise, Levels)
     job = (
-        codes.words, gather_bits(users.words, rows), noise.row_classes[1][rows],
-        noise.column_classes[2], noise.entry_probabilities(), ones, sums,
+        khatri_rao(factors, 0).words, gather_bits(factors[0].words, rows),
+        noise.row_classes[1][rows], noise.across(0).classes, noise.entry_probabilities(), ones,
+        sums,
     )  # fmt: skip
     parallel_for(add_level_values, len(rows), threads, *job)
 
@@ -317,14 +319,10 @@ def _all_known(shape: tuple[int, ...]) -> Words:
 
 def _level_values(draw: Draw, positions: Index) -> NDArray[np.float64]:
     """Return the probabilities of a one at listed entries, given a draw with levels."""
-    users, codes = (factor.dense() for factor in draw.state.factors)
-    row, column = positions.T
-    covered = (users[row] & codes[column]).any(axis=1).astype(np.int64)
     noise = draw.state.noise
     assert isinstance(noise, Levels)
-    table = noise.entry_probabilities()
-    of_row, of_column = noise.row_classes[1][row], noise.column_classes[2][column]
-    values: NDArray[np.float64] = table[of_row, of_column, 1, covered]
+    covered = is_covered(draw.state.factors, positions)
+    values: NDArray[np.float64] = expit(noise.entry_odds(positions, covered))
     return values
 
 

@@ -12,6 +12,7 @@ from math import isnan, nan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import expit
 
 from thali.bits import khatri_rao
 from thali.bits.tensor import unfold_back
@@ -158,9 +159,7 @@ def _replicate(stream: Stream, draw: Draw, shape: tuple[int, ...], rows: Index) 
     is_covered = unfold_back(words, shape)
     uniforms = stream.uniforms(Site.REPLICATE, is_covered.size).reshape(is_covered.shape)
     if isinstance(noise, Levels):
-        table = noise.entry_probabilities()[..., 1, :]  # of a one
-        by_class = table[noise.row_classes[1][rows]][:, noise.column_classes[2]]
-        reads_one = np.where(is_covered, by_class[..., 1], by_class[..., 0])
+        reads_one = expit(noise.odds_of_rows(rows, is_covered))
     else:
         reads_one = noise.reads_one(is_covered)
     block: Block = (uniforms < reads_one).astype(np.float64)

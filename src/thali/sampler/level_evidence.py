@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from thali.bits import Index
     from thali.engines.base import Engine
-    from thali.model.effects import Levels
+    from thali.model.levels import Levels
     from thali.sampler.level_likelihoods import Likelihoods
     from thali.sampler.state import State
     from thali.sampler.target import Target

@@ -1,4 +1,4 @@
-"""Draws of the levels of rows and columns, given the factors (eq. 28 to 30).
+"""Draws of the levels of the lines of all modes, given the factors (eq. 28 to 30).
 
 A spread or mean is drawn with the levels it belongs to summed out, and these levels are drawn
 right after it. Given the levels, a spread could hardly move, and the absence of effects could
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
     from thali.bits import Index
     from thali.engines.base import Engine, LineCounts
-    from thali.model.effects import Effects, Levels
+    from thali.model.effects import Effects
     from thali.model.level_grids import Grids
+    from thali.model.levels import Levels
     from thali.sampler.state import State
     from thali.sampler.target import Target
     from thali.streams import Stream
@@ -45,6 +46,9 @@ def draw_levels(
 ) -> Levels:
     """Draw spreads, means, levels and jumps: rows first, then columns, then jumps.
 
+    The levels of all further modes of a tensor, whose mean is zero like that of rows, come after
+    those of rows.
+
     A start may have another ``prior``, with fewer effects, and may hold jumps, or columns as well.
     The ``number`` of the draw decides whether the offset is drawn with the rows; by default, it is
     that of the sweep.
@@ -52,7 +56,7 @@ def draw_levels(
     noise: Levels = state.noise
     prior = noise.prior if prior is None else prior
     engine, grids = target.engine, noise.prior.grids
-    uniforms = stream.uniforms(Site.LEVEL_PRIORS, len(LevelIndex)).tolist()
+    uniforms = _uniforms(stream, 0)
     if prior.rows:
         number = int(stream.sweep) if number is None else number
         is_offset_held = number % _OFFSET_EVERY > 0
@@ -60,8 +64,11 @@ def draw_levels(
         noise = _draw_rows(stream, state, target, u, is_offset_held=is_offset_held)
     if is_column_held:
         return noise
+    for mode in range(2, len(noise.lines)):
+        if prior.columns or noise.hyper.spread_of(mode):
+            noise = _draw_more(stream, state, target, noise, mode)
     hyper, jumps = noise.hyper, noise.jumps
-    counts = count_lines(state, target, 1, noise.row_classes[1])
+    counts = count_lines(state, target, 1, noise.across(1).classes)
 
     if prior.columns or hyper.column_spread:
         columns, mean, spread = _draw_columns(engine, stream, noise, counts, prior, uniforms)
@@ -70,7 +77,7 @@ def draw_levels(
         columns = np.full(len(jumps), mean)
     hyper = hyper._replace(column_mean=mean, column_spread=spread)
     if is_jump_held:
-        return _moved(noise.with_columns(columns, jumps, hyper), counts, prior, uniforms)
+        return _moved(stream, noise.with_columns(columns, jumps, hyper), counts, prior, uniforms)
 
     spread = hyper.jump_spread
     if prior.jumps or spread:
@@ -86,7 +93,15 @@ def draw_levels(
         mean = pick(log_weights, uniforms[LevelIndex.JUMP_MEAN])
         jumps = np.full(len(columns), mean)
     hyper = hyper._replace(jump_mean=mean, jump_spread=spread)
-    return _moved(noise.with_columns(columns, jumps, hyper), counts, prior, uniforms)
+    return _moved(stream, noise.with_columns(columns, jumps, hyper), counts, prior, uniforms)
+
+
+def _uniforms(stream: Stream, mode: int) -> list[float]:
+    """Return the random numbers of a draw that do not belong to single lines."""
+    numbers: list[float] = stream.uniforms(
+        site_of(Site.LEVEL_PRIORS, mode), len(LevelIndex)
+    ).tolist()
+    return numbers
 
 
 def _draw_rows(
@@ -99,10 +114,10 @@ def _draw_rows(
     """
     noise: Levels = state.noise
     grids, hyper = noise.prior.grids, noise.hyper
-    engine, counts = target.engine, count_lines(state, target, 0, noise.column_classes[2])
+    engine, counts = target.engine, count_lines(state, target, 0, noise.across(0).classes)
 
     def likelihoods(offset: int) -> Likelihoods:
-        return _row_likelihoods(noise, counts, float(grids.offsets[offset]))
+        return _line_likelihoods(noise, counts, 0, float(grids.offsets[offset]))
 
     site = site_of(Site.LEVELS, 0)
     if is_offset_held:
@@ -121,6 +136,20 @@ def _draw_rows(
     offset = offsets[k]
     rows = draw_lines(engine, stream, site, likelihoods(offset), grids.of_rows[spread])
     return noise.with_rows(rows, hyper._replace(row_spread=spread, offset=offset))
+
+
+def _draw_more(stream: Stream, state: State, target: Target, noise: Levels, mode: int) -> Levels:
+    """Draw the spread and the levels of a third or later mode."""
+    grids, hyper = noise.prior.grids, noise.hyper
+    counts = count_lines(state, target, mode, noise.across(mode).classes)
+    given = _line_likelihoods(noise, counts, mode, noise.offset)
+    site = site_of(Site.LEVELS, mode)
+    u = _uniforms(stream, mode)[LevelIndex.ROW_SPREAD]
+    spread, levels = draw_with_prior(
+        target.engine, stream, site, given, grids.of_rows, hyper.spread_of(mode),
+        lambda log_sums: pick(log_sums, u),
+    )  # fmt: skip
+    return noise.with_lines(mode, levels, hyper.with_spread(mode, spread))
 
 
 def _draw_columns(
@@ -145,20 +174,21 @@ def _draw_columns(
 def row_likelihoods(state: State, target: Target) -> Likelihoods:
     """Return the likelihoods of the levels of all rows, given those of columns."""
     noise: Levels = state.noise
-    counts = count_lines(state, target, 0, noise.column_classes[2])
-    return _row_likelihoods(noise, counts, noise.offset)
+    counts = count_lines(state, target, 0, noise.across(0).classes)
+    return _line_likelihoods(noise, counts, 0, noise.offset)
 
 
 def column_likelihoods(state: State, target: Target) -> Likelihoods:
     """Return the likelihoods of the levels of all columns, given those of rows."""
     noise: Levels = state.noise
-    return _column_likelihoods(noise, count_lines(state, target, 1, noise.row_classes[1]))
+    return _column_likelihoods(noise, count_lines(state, target, 1, noise.across(1).classes))
 
 
-def _row_likelihoods(noise: Levels, counts: LineCounts, offset: float) -> Likelihoods:
-    grids, (levels, jumps, _) = noise.prior.grids, noise.column_classes
-    odds = _log_odds(np.array([offset]), grids.columns[levels], grids.jumps[jumps])
-    return _likelihoods(noise, counts, odds, grids.rows, noise.rows)
+def _line_likelihoods(noise: Levels, counts: LineCounts, mode: int, offset: float) -> Likelihoods:
+    """Return the likelihoods of the levels of a mode that has no mean and no jumps."""
+    values, jumps, _ = noise.across(mode)
+    odds = _log_odds(np.array([offset]), values, jumps)
+    return _likelihoods(noise, counts, odds, noise.grid(mode), noise.lines[mode])
 
 
 def _column_likelihoods(noise: Levels, counts: LineCounts) -> Likelihoods:
@@ -170,7 +200,7 @@ def _jump_likelihoods(noise: Levels, counts: LineCounts) -> Likelihoods:
     odds, of_columns = _odds_by_column(noise)
     grids, n_ones = noise.prior.grids, counts.n_ones[1]
     return Likelihoods.of(
-        counts, n_ones, odds, grids.jumps, noise.jumps, of_columns, grids.lattice
+        counts, n_ones, odds, grids.jumps, noise.jumps, of_columns, noise.lattice
     )
 
 
@@ -179,7 +209,7 @@ def _likelihoods(
     near: Index, which: Index | None = None,
 ) -> Likelihoods:  # fmt: skip
     n_ones = counts.n_ones[0] + counts.n_ones[1]
-    return Likelihoods.of(counts, n_ones, odds, grid, near, which, noise.prior.grids.lattice)
+    return Likelihoods.of(counts, n_ones, odds, grid, near, which, noise.lattice)
 
 
 def _weigh_level(noise: Levels, counts: LineCounts) -> NDArray[np.float64]:
@@ -199,7 +229,7 @@ def _weigh_offsets(
 ) -> NDArray[np.float64]:
     """Return the log likelihood of offsets given all levels, up to a constant."""
     grids, (levels, jumps, of_columns) = noise.prior.grids, noise.column_classes
-    of_rows = grids.rows[noise.row_classes[0]]
+    of_rows = noise.across(1).values
     odds = _log_odds(grids.columns[levels], of_rows, grids.jumps[jumps][:, None])
     return _weigh(noise, counts, of_columns, odds, offsets)
 
@@ -209,7 +239,7 @@ def _weigh(
     grid: NDArray[np.float64],
 ) -> NDArray[np.float64]:  # fmt: skip
     log_weights: NDArray[np.float64] = weigh_common(
-        *counts, of_lines, odds, grid, tuple(noise.prior.grids.lattice)
+        *counts, of_lines, odds, grid, tuple(noise.lattice)
     )
     return log_weights
 
@@ -220,7 +250,7 @@ def _weigh(
 def _odds_by_jump(noise: Levels) -> tuple[NDArray[np.float64], Index]:
     """Return log odds without the level of the column, and the number of every column's jump."""
     grids, (occurring, of_jumps) = noise.prior.grids, ranks(noise.jumps)
-    of_rows = grids.rows[noise.row_classes[0]]
+    of_rows = noise.across(1).values
     offsets = np.full(len(occurring), noise.offset)
     return _log_odds(offsets, of_rows, grids.jumps[occurring][:, None]), of_jumps
 
@@ -228,7 +258,7 @@ def _odds_by_jump(noise: Levels) -> tuple[NDArray[np.float64], Index]:
 def _odds_by_column(noise: Levels) -> tuple[NDArray[np.float64], Index]:
     """Return log odds without the jump, and the number of every column's level."""
     grids, (occurring, of_columns) = noise.prior.grids, ranks(noise.columns)
-    of_rows = grids.rows[noise.row_classes[0]]
+    of_rows = noise.across(1).values
     odds = _log_odds(grids.columns[occurring] + noise.offset, of_rows, 0.0)
     odds[:, :, 0] = -np.inf  # a jump does not matter without cover
     return odds, of_columns
@@ -248,7 +278,9 @@ def _log_odds(
 # --- the offset, and shifts --------------------------------------------------------------------
 
 
-def _moved(noise: Levels, counts: LineCounts, prior: Effects, uniforms: list[float]) -> Levels:
+def _moved(
+    stream: Stream, noise: Levels, counts: LineCounts, prior: Effects, uniforms: list[float]
+) -> Levels:
     """Draw the offset given all levels, then shift rows against columns.
 
     If rows have levels of their own, only the offsets of a group are in question. A group is wider
@@ -265,7 +297,10 @@ def _moved(noise: Levels, counts: LineCounts, prior: Effects, uniforms: list[flo
     if len(some) > 1:
         log_weights = _weigh_offsets(noise, counts, some)
         noise = noise.with_offset(first + pick(log_weights, uniforms[LevelIndex.OFFSET]))
-    return _shifted(noise, uniforms)
+    noise = _shifted(noise, 0, uniforms[LevelIndex.SHIFT])
+    for mode in range(2, len(noise.lines)):
+        noise = _shifted(noise, mode, _uniforms(stream, mode)[LevelIndex.SHIFT])
+    return noise
 
 
 def _fine(grids: Grids) -> int:
@@ -273,8 +308,10 @@ def _fine(grids: Grids) -> int:
     return -(-len(grids.offsets) // 11)
 
 
-def _shifted(noise: Levels, uniforms: list[float]) -> Levels:
+def _shifted(noise: Levels, mode: int, u: float) -> Levels:
     """Draw how far all rows go down while columns or the offset go up, or the other way round.
+
+    In a tensor, any mode but the second stands for the rows.
 
     The likelihood depends on sums of a level of a row, a level of a column and the offset only, so
     their priors alone decide. Without this step, rows that lie below zero on average would stay
@@ -282,15 +319,15 @@ def _shifted(noise: Levels, uniforms: list[float]) -> Levels:
     them.
     """
     grids, hyper = noise.prior.grids, noise.hyper
-    if not noise.prior.rows or grids.steps.of_columns == 0:
+    has_levels = noise.prior.columns if mode else noise.prior.rows
+    if not has_levels or grids.steps.of_columns == 0:
         return noise
-    rows, columns = (np.asarray(part, np.int64) for part in (noise.rows, noise.columns))
+    rows, columns = (np.asarray(noise.lines[m], np.int64) for m in (mode, 1))
     down, up, aside = draw_shift(
-        rows, columns, grids.of_rows[hyper.row_spread], grids.of_columns, hyper.column_mean,
-        hyper.column_spread, hyper.offset, len(grids.offsets), *grids.steps,
-        uniforms[LevelIndex.SHIFT],
+        rows, columns, grids.of_rows[hyper.spread_of(mode)], grids.of_columns, hyper.column_mean,
+        hyper.column_spread, hyper.offset, len(grids.offsets), *grids.steps, u,
     )  # fmt: skip
     if down == up == aside == 0:
         return noise
     hyper = hyper._replace(column_mean=hyper.column_mean + up, offset=hyper.offset + aside)
-    return noise.with_both(rows - down, columns + up, hyper)
+    return noise.with_both(mode, rows - down, columns + up, hyper)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from thali.bits import Counts, Factor, PackedTensor, khatri_rao
-from thali.bits.words import pack
 from thali.data import BinaryTensor
+from thali.data.entries import every_column
 from thali.engines.base import Cover
 from thali.engines.choose import choose
 from thali.errors import EngineUnavailable
@@ -82,10 +82,10 @@ class Target(NamedTuple):
             tensor = PackedTensor.from_tensor(labelled, threads)
         arity = len(tensor.shape)
         priors = model.priors(arity)
-        if isinstance(priors.noise, Effects) and arity > 2:
+        if isinstance(priors.noise, Effects) and priors.noise.jumps and arity > 2:
             msg = (
-                f"a tensor of {arity} modes with row and column effects was given; they are "
-                "implemented for matrices only; choose another noise, or unfold the tensor."
+                f"a tensor of {arity} modes and effects with a jump per column were given; a "
+                "tensor has one jump; use Effects(jumps=False), or unfold the tensor."
             )
             raise NotImplementedError(msg)
         is_buffet = not model.is_finite and arity > 2
@@ -198,9 +198,9 @@ class Target(NamedTuple):
         if not isinstance(state.noise, Levels):
             return Counts(total)
         levels, of_rows = state.noise.row_classes
-        _, _, of_columns = state.noise.column_classes
-        every, lines = pack(np.ones((1, self.shape[1]), np.bool_)), (0, self.shape[0])
-        users, codes = state.factors
+        of_columns = state.noise.across(0).classes
+        every, lines = every_column(self.shape)[None], (0, self.shape[0])
+        users, codes = state.factors[0], khatri_rao(state.factors, 0)
         table = np.empty((2, len(levels), int(of_columns.max()) + 1, 2), np.int64)
         for k, is_counted in enumerate((np.True_, np.False_)):  # free and known entries
             cover = Cover(codes, users, np.full(state.n_components, is_counted))

@@ -9,7 +9,7 @@ import numpy as np
 from thali.bits import Factor
 from thali.compiling import clock
 from thali.model import Levels, Noise
-from thali.model.effects import Hyper
+from thali.model.levels import Hyper
 from thali.sampler import State
 from thali.sampler.schedule import MOVES
 
@@ -194,6 +194,11 @@ def moves_of(draws: Sequence[Draw]) -> NDArray[np.int64]:
     return np.array(counts, np.int64).reshape(len(counts), len(MOVES), 2)
 
 
+def level_name(mode: int) -> str:
+    """Return the name of the array with the levels of a mode."""
+    return f"{('row', 'column')[mode]}_levels" if mode < 2 else f"mode_{mode}_levels"
+
+
 class Chunk(NamedTuple):
     """Consecutive draws as arrays, with the components of all draws concatenated."""
 
@@ -218,10 +223,10 @@ class Chunk(NamedTuple):
         }
         levels = [s.noise.compact() for s in states if isinstance(s.noise, Levels)]
         if levels:
-            arrays["row_levels"] = np.stack([noise.rows for noise in levels])
-            arrays["column_levels"] = np.stack([noise.columns for noise in levels])
             arrays["jumps"] = np.stack([noise.jumps for noise in levels])
-            arrays["level_priors"] = np.array([noise.hyper for noise in levels], np.uint8)
+            for mode in range(len(shape)):
+                arrays[level_name(mode)] = np.stack([noise.lines[mode] for noise in levels])
+            arrays["level_priors"] = np.array([noise.hyper.flat() for noise in levels], np.uint8)
         for mode in range(len(shape)):
             arrays[f"factor_{mode}"] = np.concatenate([s.factors[mode].words for s in states])
             parts = [s.densities[mode] for s in states]
@@ -274,8 +279,6 @@ class Chunk(NamedTuple):
         arrays = self.arrays
         if self.effects is None:
             return Noise(*arrays["noise"][i].tolist())
-        rows, columns, jumps = (
-            arrays[name][i] for name in ("row_levels", "column_levels", "jumps")
-        )
-        hyper = Hyper(*arrays["level_priors"][i].tolist())
-        return Levels(self.effects, rows, columns, jumps, hyper)
+        rows, columns, *more = (arrays[level_name(mode)][i] for mode in range(len(self.shape)))
+        hyper = Hyper.of(arrays["level_priors"][i].tolist())
+        return Levels(self.effects, rows, columns, arrays["jumps"][i], hyper, tuple(more))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thali.bits.words import WORD, n_words
-from thali.model.effects import Hyper
+from thali.trace.draws import level_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,15 +60,16 @@ def require_sound(
         _need("noise", is_right=bool(((arrays["noise"] >= 0) & (arrays["noise"] <= 1)).all()))
         return
     grids = effects.grids
+    of_modes = [grids.columns if mode == 1 else grids.rows for mode in range(len(shape))]
     for name, mode, grid in (
-        ("row_levels", 0, grids.rows),
-        ("column_levels", 1, grids.columns),
+        *((level_name(mode), mode, grid) for mode, grid in enumerate(of_modes)),
         ("jumps", 1, grids.jumps),
     ):
         _on_grid(name, _array(arrays, name, (n_draws, shape[mode]), "iu"), len(grid))
-    hyper = _array(arrays, "level_priors", (n_draws, len(Hyper._fields)), "iu")
-    lengths = [len(grids.spreads), len(grids.columns), len(grids.spreads)]
-    lengths += [len(grids.jumps), len(grids.spreads), len(grids.offsets)]
+    n_spreads = len(grids.spreads)
+    lengths = [n_spreads, len(grids.columns), n_spreads, len(grids.jumps), n_spreads]
+    lengths += [len(grids.offsets), *(n_spreads for _ in shape[2:])]
+    hyper = _array(arrays, "level_priors", (n_draws, len(lengths)), "iu")
     for column, length in zip(hyper.T, lengths, strict=True):
         _on_grid("level_priors", column, length)
 

@@ -13,7 +13,7 @@ from thali.bits.words import WORD, count_ones, gather_bits, scatter_bits
 from thali.engines.cpu import by_class, horizontal, vertical, vertical_by_class
 from thali.engines.cpu.by_class import Sorted
 from thali.engines.cpu.visits import list_visits
-from thali.engines.host import NOTHING, HostRows
+from thali.engines.host import NOTHING, HostRows, list_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,11 +90,17 @@ class RowDraws(HostRows):
         self._sorted = {}
 
     def sorted_by(self, mode: int, classes: Index) -> Sorted:
-        """Return the unfolding of a mode of a matrix with its columns sorted by class."""
+        """Return the unfolding of a mode with its columns sorted by class."""
         key = get_ident(), mode  # chains that run side by side have classes of their own
         held = self._sorted.get(key)
         if held is None or held[0] is not classes:
-            held = classes, Sorted.by(classes, self._data[1 - mode], self.totals.shape[mode])
+            shape = self.totals.shape
+            if len(shape) == 2:
+                in_order = Sorted.by(classes, self._data[1 - mode], shape[mode])
+            else:
+                columns = list_columns(shape, mode)
+                in_order = Sorted.of_tensor(classes, columns, self._data[mode])
+            held = classes, in_order
             self._sorted[key] = held
         return held[1]
 

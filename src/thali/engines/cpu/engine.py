@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali.bits import Factor, PackedTensor, Unfolding
-from thali.bits.words import gather_bits, n_words, pack, scatter_bits, unpack
+from thali.bits import Factor, PackedTensor, Unfolding, khatri_rao
+from thali.bits.tensor import unfold_back
+from thali.bits.words import WORD, gather_bits, n_words, scatter_bits
+from thali.data.entries import every_column
 from thali.decide import threshold
 from thali.engines.base import BirthDeaths, Births, Block, Hidden, LineCounts
 from thali.engines.cpu import births as birth_kernels
@@ -287,14 +289,14 @@ class CpuEngine(RowDraws):
         return gains
 
     def count_lines(self, mode: int, factors: tuple[Factor, ...], classes: Index) -> LineCounts:
-        """Count the entries of all lines of a mode of a matrix, by class of column and cover."""
-        own, other = factors[mode].words, factors[1 - mode].words
+        """Count the entries of all lines of a mode, by class of column and cover."""
+        own, other = factors[mode].words, khatri_rao(factors, mode).words
         in_order = self.sorted_by(mode, classes)
         ones, known, _ = in_order.data
         uncovered = np.empty((len(ones), in_order.n_classes), np.uint32)
         n_known = np.empty_like(uncovered)
         if len(known) == 0:
-            n_known = np.bincount(classes).astype(np.uint32)[None]
+            n_known = np.bincount(in_order.classes).astype(np.uint32)[None]
         n_ones = np.empty((2, len(ones)), np.int64)
         self.share_work(
             count_cover, len(ones), ones.size * (len(other) + 3),
@@ -304,18 +306,25 @@ class CpuEngine(RowDraws):
 
     def hide(self, stream: Stream, share: float) -> tuple[CpuEngine, Hidden]:
         """Return an engine that does not know a random share of the entries, and these entries."""
-        ones, known, n_columns = self._data[0]
+        (ones, known, n_columns), shape = self._data[0], self.totals.shape
         limit = threshold(share)
         mask = np.zeros_like(ones)
+        if len(shape) > 2:  # padding is anywhere
+            n_columns = WORD * ones.shape[1]
+            known = known if len(known) else np.tile(every_column(shape), (len(ones), 1))
         self.share_work(
             choose_entries, len(ones), 64 * ones.size, n_columns, known, *stream, limit, mask
         )
-        rows, columns = np.nonzero(unpack(mask, n_columns))
-        values = unpack(ones & mask, n_columns)[rows, columns]
-        every = pack(np.ones(n_columns, np.bool_)) if len(known) == 0 else known
+        positions = np.argwhere(unfold_back(mask, shape))
+        values = unfold_back(ones & mask, shape)[tuple(positions.T)]
+        every = every_column(shape) if len(known) == 0 else known
         first = Unfolding(ones & ~mask, every & ~mask)
-        tensor = PackedTensor.from_unfolding(self.totals.shape, first, self.threads)
-        return self.load(tensor), Hidden(rows, columns, values)
+        tensor = PackedTensor.from_unfolding(shape, first, self.threads)
+        return self.load(tensor), Hidden(positions, values)
+
+    def of_lines(self, lines: Sequence[Index]) -> CpuEngine:
+        """Return an engine with some lines of every mode of a tensor."""
+        return self.load(self.tensor.of_lines(lines))
 
     def as_matrix(self, lines: Sequence[Index]) -> CpuEngine:
         """Return an engine with some lines of a tensor, unfolded to a matrix."""

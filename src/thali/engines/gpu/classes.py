@@ -78,6 +78,12 @@ def classes_of(engine: DeviceMemory, mode: int, classes: Index | None) -> Classe
     return made
 
 
+def columns_of(engine: DeviceMemory, mode: int, classes: Index | None) -> Classes | None:
+    """Return the classes of the columns of a mode's unfolding; None if there is one class."""
+    arity = len(engine.totals.shape)  # the columns of one mode of a matrix are the other's lines
+    return classes_of(engine, 1 - mode if arity == 2 else arity + mode, classes)
+
+
 def masks_of(engine: DeviceMemory, classes: Index) -> Lines:
     """Return the lines of every class, packed."""
     numbers = np.arange(classes.max() + 1)[:, None]

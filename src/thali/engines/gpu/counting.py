@@ -253,15 +253,14 @@ def count_in_parts(
     """
     n_others = float(engine.sizes(codes)[:, 0].sum()) / (32 * codes.n_words)
     counting = FreeCounts(engine, sets, codes, classes, n_others)
-    ones, known = engine.on_device(1 - mode)
     lo, hi = rows
     first = lo // 128 * 128  # whole vectors of words
     step = engine.rows_to_count(counting.bits_per_row, max(1, hi - first))
+    if len(engine.totals.shape) > 2:
+        step = min(step, engine.rows_at_once(mode, hi - first))
     step = -(-step // 128) * 128
     for start in range(first, hi if lo < hi else first, step):
         stop = min(start + step, hi)
-        part = slice(start // 32, -(-stop // 128) * 4)
-        mask = None if known is None else known.words[:, part]
-        bits = engine.with_room(users.words[:, part])
-        here = Rows(ones.words[:, part], mask, bits, stop - start)
+        bits = engine.with_room(users.words[:, start // 32 : -(-stop // 128) * 4])
+        here = Rows(*engine.transposed_range(mode, start, stop), bits, stop - start)
         yield max(lo, start), stop, counting.count(here, max(0, lo - start))

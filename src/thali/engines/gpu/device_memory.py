@@ -332,6 +332,24 @@ class DeviceMemory(HostRows):
         self._transposed = block
         return block.transposed
 
+    def transposed_range(self, mode: int, start: int, stop: int) -> tuple[Any, Any]:
+        """Return the transposed data of a range of rows, which starts at a multiple of 128."""
+        if len(self.totals.shape) == 2:  # the other unfolding
+            part = slice(start // 32, -(-stop // 128) * 4)
+            ones, known = (
+                None if lines is None else lines.words[:, part]
+                for lines in self.on_device(1 - mode)
+            )
+            return ones, known
+
+        def make() -> RowBlock:
+            return RowBlock(self.xp.arange(start, stop, dtype=i64))
+
+        is_whole = (start, stop) == (0, self.totals.shape[mode])
+        return self.transposed(
+            mode, self.kept(f"rows {mode}", self.totals, make) if is_whole else make()
+        )
+
     def _transpose_all(self, lines: Lines, n_rows: int, n_columns: int) -> Lines:
         """Transpose the unfolding of a matrix on the device."""
         out = self.xp.zeros((64 * n_words(n_columns), 2 * stride_of(n_rows)), u32)

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thali.bits import Factor
-from thali.bits.words import n_words, pack
+from thali.bits import Factor, khatri_rao
+from thali.bits.words import n_words
+from thali.data.entries import every_column
 from thali.engines.base import BirthDeaths, Births, Block, LineCounts
 from thali.engines.cpu.engine import CpuEngine
 from thali.engines.gpu.births import BirthsByClass
-from thali.engines.gpu.classes import classes_of, masks_of
+from thali.engines.gpu.classes import classes_of, columns_of, masks_of
 from thali.engines.gpu.counting import count_in_parts
 from thali.engines.gpu.device_memory import GB, NULL, DeviceMemory, Lines, RowBlock, i64, u32, u64
 from thali.engines.gpu.vertical import VerticalUpdate
-from thali.engines.host import lines_of_births
+from thali.engines.host import lines_of_births, list_columns
 from thali.errors import EngineUnavailable
 from thali.model.gains import sum_gains
 from thali.sites import Site
@@ -222,7 +223,7 @@ class GpuEngine(DeviceMemory):
     ) -> Index:  # fmt: skip
         """Count the free ones and zeros per row of a range and per class of columns."""
         if of_columns is not None:
-            by_column = classes_of(self, 1 - mode, of_columns)
+            by_column = columns_of(self, mode, of_columns)
             assert by_column is not None
             return self._count_by_column(mode, rows, cover, classes, by_column)
         n_rows = rows[1] - rows[0]
@@ -273,16 +274,17 @@ class GpuEngine(DeviceMemory):
         return counts
 
     def count_lines(self, mode: int, factors: tuple[Factor, ...], classes: Index) -> LineCounts:
-        """Count the entries of all lines of a mode of a matrix, by class of column and cover.
+        """Count the entries of all lines of a mode, by class of column and cover.
 
         Ones are added up over classes on the device, and the rest comes in the layout in which the
         host reads it: to copy all counts by class and value would take longer than to count.
         """
-        of_columns = classes_of(self, 1 - mode, classes)
+        of_columns = columns_of(self, mode, classes)
         assert of_columns is not None
-        n_lines = self.totals.shape[mode]
-        every = self.upload(pack(np.ones((1, len(classes)), np.bool_)))
-        users, codes = self.lines(factors[mode]), self.lines(factors[1 - mode])
+        shape = self.totals.shape
+        n_lines = shape[mode]
+        every = self.upload(every_column(shape, mode)[None])
+        users, codes = self.lines(factors[mode]), self.lines(khatri_rao(factors, mode))
         n_ones = self.xp.empty((2, n_lines), i64)
 
         def count(n: int) -> NDArray[np.uint32]:  # with the first n components
@@ -297,7 +299,7 @@ class GpuEngine(DeviceMemory):
             return counts
 
         if self._unfoldings[mode][1] is None:
-            known = np.bincount(classes).astype(np.uint32)[None]
+            known = np.bincount(classes[list_columns(shape, mode)]).astype(np.uint32)[None]
         else:
             known = count(0)
         uncovered = count(codes.n_lines)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from thali.bits.words import count_ones
-from thali.engines.gpu.classes import by_class, classes_of
+from thali.engines.gpu.classes import by_class, classes_of, columns_of
 from thali.engines.gpu.counting import (
     SHORT_PLANES,
     SLOT_PLANES,
@@ -52,7 +52,7 @@ class VerticalUpdate:
         self.gained = self.xp.zeros(2, u64)
         self.codes = engine.lines(job.codes)
         self.weights = job.weights.of_mode(job.mode)
-        self.classes = classes_of(engine, 1 - job.mode, self.weights.columns)
+        self.classes = columns_of(engine, job.mode, self.weights.columns)
         self.n_others = 0.0  # mean number of components per column
         if self.codes.n_lines == 0:
             return

@@ -1,5 +1,3 @@
-# Compiled by Numba, which checks types itself: mypy's checks that do not apply are switched off.
-# mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
 """Starts on trial: which of them predicts entries best that it has not seen.
 
 Components and effects of rows and columns can each explain what the other does, and neither gives
@@ -18,14 +16,13 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 from scipy.special import log_expit
 
-from thali._jit import jit
+from thali.bits.codes import is_covered
 from thali.sampler.step import draw_noise, step
 from thali.streams import Stream
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from thali.bits import Index, Words
     from thali.engines.base import Hidden, HostEngine
     from thali.sampler.state import State
     from thali.sampler.target import Target
@@ -40,8 +37,6 @@ _SWEEPS, _USED = 60, 40
 _MARGIN, _WIDE_MARGIN = 1.0, 2.0
 """Standard errors by which a start with more components must predict better: if the evidence says
 the same, and if it does not."""
-
-_ONE = np.uint64(1)
 
 
 class Tried(NamedTuple):
@@ -88,7 +83,7 @@ def on_trial(key: np.uint64, target: Target, state: State, hidden: Hidden) -> Tr
     """Follow a start for some sweeps, and predict the hidden entries."""
     target = target._replace(schedule=replace(target.schedule, warmup=1 << 30))
     state = target.recount(state)
-    chance, n_components = np.zeros(len(hidden.rows)), 0.0
+    chance, n_components = np.zeros(len(hidden.values)), 0.0
     for number in range(_SWEEPS):
         state, _ = step(key, state._replace(sweep=number), target)
         if number >= _SWEEPS - _USED:
@@ -106,7 +101,7 @@ def rates_alone(
     without components may find some.
     """
     assert state.n_components == 0
-    chance = np.zeros(len(hidden.rows))
+    chance = np.zeros(len(hidden.values))
     for number in range(_SWEEPS):
         state = state._replace(sweep=number)
         noise = draw_noise(Stream(key, np.uint64(number)), state, target)
@@ -134,24 +129,6 @@ def choose(trials: list[Trial], evidence: list[float]) -> int:
 
 def _log_scores(state: State, hidden: Hidden) -> NDArray[np.float64]:
     """Return the log probability of every hidden entry, given a state (eq. 25)."""
-    noise, grids = state.noise, state.noise.prior.grids
-    users, codes = state.factors
-    covered = _is_covered(users.words, codes.words, hidden.rows, hidden.columns)
-    odds = grids.rows[noise.rows[hidden.rows]] + noise.column_odds[noise.columns[hidden.columns]]
-    odds = odds + grids.jumps[noise.jumps[hidden.columns]] * covered
+    odds = state.noise.entry_odds(hidden.positions, is_covered(state.factors, hidden.positions))
     scores: NDArray[np.float64] = log_expit(np.where(hidden.values, odds, -odds))
     return scores
-
-
-@jit
-def _is_covered(users: Words, codes: Words, rows: Index, columns: Index) -> NDArray[np.bool_]:
-    covered = np.zeros(rows.shape[0], np.bool_)
-    for i in range(rows.shape[0]):
-        row, column = rows[i], columns[i]
-        for k in range(users.shape[0]):
-            has = users[k, row >> 6] >> np.uint64(row & 63)
-            has &= codes[k, column >> 6] >> np.uint64(column & 63)
-            if has & _ONE:
-                covered[i] = True
-                break
-    return covered
