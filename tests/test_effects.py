@@ -298,9 +298,9 @@ def test_what_a_user_gets_by_default(tmp_path):
 
 
 def test_what_is_refused():
-    """Tensors: one sentence."""
-    with pytest.raises(NotImplementedError, match="implemented for matrices only"):
-        thali.sample(np.ones((2, 2, 2)), n_components=1, noise="effects", **SHORT)
+    """A jump per column of a tensor: one sentence."""
+    with pytest.raises(NotImplementedError, match="a tensor has one jump; use"):
+        thali.sample(np.ones((2, 2, 2)), n_components=1, noise=Effects(jumps=True), **SHORT)
 
 
 # --- steps of long rows --------------------------------------------------------------------------

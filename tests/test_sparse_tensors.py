@@ -79,7 +79,7 @@ def test_some_lines_of_a_large_tensor(monkeypatch):
     expected = values[np.ix_(*lines)]
     for most in (1, 800, 1 << 20):
         monkeypatch.setattr(tensor, "_BLOCK_ENTRIES", most)
-        packed = words.as_matrix(lines).unfoldings[0].ones
+        packed = words.of_lines(lines).as_matrix().unfoldings[0].ones
         np.testing.assert_array_equal(unfold_back(packed, expected.shape), expected)
 
 

@@ -283,7 +283,7 @@ def test_a_tensor_as_a_matrix(shape, is_part):
     values = (rng.random(shape) < 0.4).astype(float)
     values[rng.random(shape) < 0.1] = np.nan
     lines = [np.sort(rng.permutation(n)[: n // 2 + 1 if is_part else n]) for n in shape]
-    matrix = PackedTensor.from_tensor(BinaryTensor.from_any(values)).as_matrix(lines)
+    matrix = PackedTensor.from_tensor(BinaryTensor.from_any(values)).of_lines(lines).as_matrix()
     chosen = values[np.ix_(*lines)]
     inner = max(range(1, len(shape)), key=lambda m: (chosen.shape[m], m))
     outer = [m for m in range(1, len(shape)) if m != inner]

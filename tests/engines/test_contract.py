@@ -16,6 +16,7 @@ from thali.data import BinaryTensor
 from thali.engines import Cover
 from thali.engines.cpu.engine import CpuEngine
 from thali.model import Effects, FixedRates, Levels, Model, PerComponent, Weights
+from thali.model.effects import effects_for
 from thali.sampler import Schedule, Target, chain, step
 from thali.sampler.schedule import SCHEDULES
 from thali.sampler.step import update_mode
@@ -180,10 +181,11 @@ def test_buffet_with_more_components_than_a_word(kind, engine):
         ((120, 90), Model(alpha=BROAD, density=PerComponent(1.0, 2.0, n_values=4))),
         ((90, 70), Model(3, noise="effects")), ((300, 90), Model(noise=Effects(jumps=True))),
         ((120, 90), Model(noise="effects", density=PerComponent(1.0, 2.0, n_values=4))),
-        ((40, 12, 70), Model(alpha=BROAD)),
+        ((40, 12, 70), Model(alpha=BROAD)), ((40, 12, 70), Model(noise=effects_for((40, 12, 70)))),
+        ((9, 40, 5, 11), Model(2, noise="effects")),
     ],
     ids=["finite", "buffet", "many rows", "own densities", "finite, effects", "buffet, effects",
-         "own densities, effects", "tensor"],
+         "own densities, effects", "tensor", "tensor, effects", "four modes, effects"],
 )  # fmt: skip
 def test_chain_does_not_depend_on_the_engine(shape, model, has_unknown, engine):
     """Many sweeps with all moves: the GPU engine draws what the CPU engine draws."""
@@ -207,7 +209,7 @@ def noise_of(state):
     noise = state.noise
     if not isinstance(noise, Levels):
         return noise
-    return [noise.rows.tolist(), noise.columns.tolist(), noise.jumps.tolist(), noise.hyper]
+    return [*(part.tolist() for part in (*noise.lines, noise.jumps)), noise.hyper]
 
 
 @pytest.mark.parametrize(

@@ -238,7 +238,8 @@ def shift_probabilities(shifted, noise):
     moved = []
     for u in (np.arange(2000) + 0.5) / 2000:
         after = shifted(noise, 0, u)
-        up, aside = int(after.columns[0] - noise.columns[0]), after.hyper.offset - noise.hyper.offset
+        up = int(after.columns[0] - noise.columns[0])
+        aside = after.hyper.offset - noise.hyper.offset
         moved.append((up, aside))
         assert np.all(after.columns - noise.columns == up)
         np.testing.assert_allclose(after.log_odds, noise.log_odds)

@@ -157,17 +157,16 @@ class PackedTensor(NamedTuple):
         )
         return PackedTensor.from_unfolding(shape, first)
 
-    def as_matrix(self, lines: Sequence[Index]) -> PackedTensor:
-        """Return some lines of every mode as a matrix, one column per combination of lines.
+    def as_matrix(self) -> PackedTensor:
+        """Return a matrix with one column per combination of lines of all modes but the first.
 
         Columns are in the order of an unfolding of the first mode, with unknown columns as
         padding.
         """
-        shape = tuple(map(len, lines))
-        ones, known = self.of_lines(lines).unfoldings[0]
-        is_there = every_column(shape)
+        ones, known = self.unfoldings[0]
+        is_there = every_column(self.shape)
         known = np.tile(is_there, (len(ones), 1)) if known is None else known & is_there
-        whole = shape[0], WORD * ones.shape[1]
+        whole = self.shape[0], WORD * ones.shape[1]
         return PackedTensor.from_unfolding(whole, Unfolding(ones, known))
 
     @property

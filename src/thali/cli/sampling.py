@@ -207,7 +207,7 @@ def fit(
         modes=None if modes is None else [name.strip() for name in modes.split(",")],
     )  # fmt: skip
     _refuse_impossible(components, **settings)
-    beginning = f"{data.name}: {_size(tensor)}; sampling {_chosen(tensor, components, **settings)}"
+    beginning = f"{data.name}: {_size(tensor)}; sampling {_chosen(components, **settings)}"
     settings["density"] = density_prior(settings["density"])
     if force and out is not None:
         remove_run(out)
@@ -255,7 +255,6 @@ def _size(tensor: BinaryTensor) -> str:
 
 
 def _chosen(
-    tensor: BinaryTensor,
     components: int | None,
     *,
     noise: str,
@@ -271,7 +270,7 @@ def _chosen(
     number = "number of components inferred"
     if components is not None:
         number = n_of(components, "component")
-    kind = usual_noise(len(tensor.shape), components) if noise == "auto" else noise
+    kind = usual_noise(components) if noise == "auto" else noise
     return f"{sweeps} ({number}, noise: {kind})"
 
 

@@ -238,8 +238,8 @@ class HostEngine(Engine, Protocol):
     def of_lines(self, lines: Sequence[Index]) -> HostEngine:
         """Return an engine with some lines of every mode of a tensor."""
 
-    def as_matrix(self, lines: Sequence[Index]) -> HostEngine:
-        """Return an engine with some lines of a tensor, unfolded to a matrix.
+    def as_matrix(self) -> HostEngine:
+        """Return an engine with a tensor unfolded to a matrix.
 
         Columns are the combinations of lines of all modes but the first, with padding.
         """

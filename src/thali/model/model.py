@@ -98,25 +98,25 @@ class Model:
         return Priors(_noise_prior(self.noise), buffet, (None, *densities))
 
 
-def usual_noise(arity: int, n_components: int | None) -> str:
+def usual_noise(n_components: int | None) -> str:
     """Return the noise of data about which nothing is said (``noise="auto"``).
 
     The components of real tables stand in for full rows and columns if the model has no effects.
-    Effects are those of a matrix; if the number of components is fixed, no start decides whether
-    effects or components explain the data.
+    If the number of components is fixed, no start decides whether effects or components explain
+    the data.
 
     Examples
     --------
-    >>> usual_noise(2, None), usual_noise(3, None), usual_noise(2, 5)
-    ('effects', 'unequal', 'unequal')
+    >>> usual_noise(None), usual_noise(5)
+    ('effects', 'unequal')
     """
-    return "effects" if arity == 2 and n_components is None else "unequal"
+    return "effects" if n_components is None else "unequal"
 
 
 def noise_for(noise: Any, shape: tuple[int, ...], n_components: int | None) -> Any:
     """Return the noise of data of a shape, given what was said about it.
 
-    ``"auto"`` becomes a name. Effects of long rows get a fine grid
+    ``"auto"`` becomes a name. Effects of long rows, and of tensors, get a fine grid
     (:func:`thali.model.effects.effects_for`).
 
     Examples
@@ -127,7 +127,7 @@ def noise_for(noise: Any, shape: tuple[int, ...], n_components: int | None) -> A
     'Effects'
     """
     if isinstance(noise, str) and noise == "auto":
-        noise = usual_noise(len(shape), n_components)
+        noise = usual_noise(n_components)
     if isinstance(noise, str) and noise == "effects" and effects_for(shape) != Effects():
         return effects_for(shape)
     return noise

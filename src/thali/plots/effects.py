@@ -24,7 +24,7 @@ _MOST_BARS = 2000
 def effects(
     posterior: Posterior, *, figure: Figure | SubFigure | None = None
 ) -> NDArray[np.object_]:
-    """Draw the levels of rows and columns against their shares of ones, and how they vary.
+    """Draw the levels of the lines of every mode against their shares of ones, and how they vary.
 
     A point is a row, or a column: its posterior mean, with an interval that contains 90% of the
     probability, in log odds. Among those with the same share of ones, the lower ones owe more of
@@ -40,7 +40,7 @@ def effects(
     Returns
     -------
     axes
-        ``(2, 2)``: for rows and columns, the points and the histogram of all levels.
+        ``(n_modes, 2)``: for rows and columns, the points and the histogram of all levels.
 
     Examples
     --------
@@ -54,12 +54,12 @@ def effects(
     'share of ones of the column'
     """
     found = views.levels(checked(posterior))
-    figure = a_figure(figure, (7.5, 5.0))
+    figure = a_figure(figure, (7.5, 2.5 * len(found)))
     axes: NDArray[np.object_] = figure.subplots(
-        2, 2, squeeze=False, sharey="row", width_ratios=[4, 1]
+        len(found), 2, squeeze=False, sharey="row", width_ratios=[4, 1]
     )
     for mode, (levels, (points, bars)) in enumerate(zip(found, axes, strict=True)):
-        _draw(points, bars, levels, word(posterior, mode), COLOURS[mode])
+        _draw(points, bars, levels, word(posterior, mode), COLOURS[mode % len(COLOURS)])
     return axes
 
 

@@ -101,8 +101,9 @@ def to_datatree(
             with :func:`factors_of`.
         ``levels``
             Under row and column effects, in log odds: ``row_level``, ``(chain, draw, <first
-            mode>)``, ``column_level`` and ``jump``, ``(chain, draw, <second mode>)``, float32. It
-            is not in ``posterior``, so that summaries of that group need not list every row.
+            mode>)``, ``column_level`` and ``jump``, ``(chain, draw, <second mode>)``, and
+            ``level_<mode>`` for further modes of a tensor, float32. They are not in ``posterior``,
+            so that summaries of that group need not list every row.
         ``observed_data``
             ``tensor``, one axis per mode, NaN where unknown. More than four million entries are
             packed: ``ones_bits`` and, if some entries are unknown, ``known_bits`` hold the rows
@@ -310,8 +311,9 @@ def _factors(posterior: Posterior, labels: list[str]) -> tuple[dict[str, Any], N
 
 
 def _levels(posterior: Posterior, labels: list[str]) -> dict[str, Any]:
-    """Gather the levels of rows and columns and the jumps of columns."""
-    modes = (0, 1, 1)
+    """Gather the levels of rows, columns and further modes, and the jumps of columns."""
+    modes = (0, 1, 1, *range(2, len(labels)))
+    names = (*_LEVELS, *(f"level_{label}" for label in labels[2:]))
     shape = (posterior.n_chains, posterior.n_draws)
     arrays = [np.zeros((*shape, posterior.shape[mode]), np.float32) for mode in modes]
     for at, draw in zip(np.ndindex(shape), posterior, strict=True):
@@ -319,7 +321,7 @@ def _levels(posterior: Posterior, labels: list[str]) -> dict[str, Any]:
             array[at] = values
     return {
         name: ((*_DRAW, labels[mode]), array)
-        for name, mode, array in zip(_LEVELS, modes, arrays, strict=True)
+        for name, mode, array in zip(names, modes, arrays, strict=True)
     }
 
 

@@ -25,6 +25,12 @@ class LevelSummary(NamedTuple):
     columns_sd: NDArray[np.float64]
     jumps_mean: NDArray[np.float64]  # (n_columns,)
     jumps_sd: NDArray[np.float64]
+    more: tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...] = ()  # of further modes
+
+    def of_mode(self, mode: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return mean and standard deviation of the levels of a mode."""
+        first = (self.rows_mean, self.rows_sd), (self.columns_mean, self.columns_sd)
+        return (*first, *self.more)[mode]
 
 
 def level_summary(draws: Iterable[Draw]) -> LevelSummary:
@@ -59,12 +65,14 @@ def level_summary(draws: Iterable[Draw]) -> LevelSummary:
         msg = "no draws were given; levels are summarized over at least one; give some."
         raise ValueError(msg)
     ends = np.cumsum(sizes)[:-1]
-    both = zip(np.split(means, ends), np.split(np.sqrt(squares / n_draws), ends), strict=True)
-    return LevelSummary(*(part for pair in both for part in pair))
+    rows, columns, jumps, *more = zip(
+        np.split(means, ends), np.split(np.sqrt(squares / n_draws), ends), strict=True
+    )
+    return LevelSummary(*rows, *columns, *jumps, tuple(more))
 
 
 def in_log_odds(draw: Draw) -> tuple[NDArray[np.float64], ...]:
-    """Return the levels of rows and columns and the jumps of columns."""
+    """Return the levels of rows and columns, the jumps of columns, and levels of further modes."""
     noise = draw.state.noise
     if not isinstance(noise, Levels):
         msg = (
@@ -73,4 +81,6 @@ def in_log_odds(draw: Draw) -> tuple[NDArray[np.float64], ...]:
         )
         raise ValueError(msg)  # noqa: TRY004 - what was sampled is wrong, not the type
     grids = noise.prior.grids
-    return grids.rows[noise.rows], noise.column_odds[noise.columns], grids.jumps[noise.jumps]
+    more = (grids.rows[levels] for levels in noise.more)
+    columns, jumps = noise.column_odds[noise.columns], grids.jumps[noise.jumps]
+    return grids.rows[noise.rows], columns, jumps, *more

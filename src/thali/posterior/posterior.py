@@ -194,8 +194,7 @@ class Posterior(Predictions, Trust, Found):
             For every row, ``mean`` and ``sd`` over the draws of its level in log odds; zero is an
             average row.
         """
-        rows_mean, rows_sd, *_ = self._levels
-        return self._by_name(0, {"mean": rows_mean, "sd": rows_sd})
+        return self.levels(0)
 
     def column_levels(self) -> pd.DataFrame:
         """Return how full every column is outside its components, under row and column effects.
@@ -208,7 +207,21 @@ class Posterior(Predictions, Trust, Found):
             ``jump_sd`` of its jump, by which cover raises them.
         """
         names = ("mean", "sd", "jump_mean", "jump_sd")
-        return self._by_name(1, dict(zip(names, self._levels[2:], strict=True)))
+        return self._by_name(1, dict(zip(names, self._levels[2:6], strict=True)))
+
+    def levels(self, mode: int) -> pd.DataFrame:
+        """Return how full every line of a mode is beyond its components, under effects.
+
+        Returns
+        -------
+        table
+            For every line, ``mean`` and ``sd`` over the draws of its level in log odds. In the
+            second mode, levels contain what all log odds have in common; in all other modes, zero
+            is an average line.
+        """
+        return self._by_name(
+            mode, dict(zip(("mean", "sd"), self._levels.of_mode(mode), strict=True))
+        )
 
     @cached_property
     def _levels(self) -> LevelSummary:

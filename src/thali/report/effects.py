@@ -30,10 +30,12 @@ def effects_link(posterior: Posterior) -> str:
 
 
 def effects_section(posterior: Posterior, known: Facts) -> str:
-    """Show how full rows and columns are for other reasons than components."""
+    """Show how full the lines of every mode are for other reasons than components."""
     if not has_effects(posterior):
         return ""
     words = mode_words(posterior.mode_names)
+    levels_of = " and ".join(f"a level of its {escape(word)}" for word in words[-2:])
+    levels_of = "".join(f"a level of its {escape(word)}, " for word in words[:-2]) + levels_of
     figures = "".join(
         _figure(posterior, mode, word, found)
         for mode, (word, found) in enumerate(zip(words, levels(posterior), strict=True))
@@ -49,11 +51,11 @@ def effects_section(posterior: Posterior, known: Facts) -> str:
     return (
         '<section id="effects" aria-labelledby="effects-title">'
         '<h2 id="effects-title">Row and column effects</h2>'
-        '<p class="lead">The log odds that an entry reads one are the sum of a level of its '
-        f"{escape(words[0])} and a level of its {escape(words[1])}, and are higher if a component "
-        "covers it. Levels tell what is full for other reasons than components: cells that were "
-        "read more deeply, genes that every cell needs. Among those with the same share of ones, "
-        "the lower ones owe more of their ones to components. Point at a dot to see its name.</p>"
+        '<p class="lead">The log odds that an entry reads one are the sum of '
+        f"{levels_of}, and are higher if a component covers it. Levels tell what is full for "
+        "other reasons than components: cells that were read more deeply, genes that every cell "
+        "needs. Among those with the same share of ones, the lower ones owe more of their ones to "
+        "components. Point at a dot to see its name.</p>"
         f'<dl class="tiles across">{tiles}</dl><div class="traces">{figures}</div></section>\n\n'
     )
 

@@ -14,15 +14,16 @@ find them.
 from __future__ import annotations
 
 import logging
-from math import inf
+from math import inf, nan
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from thali.bits import Factor
 from thali.model import Effects, Levels
-from thali.sampler.grow.boxes import as_boxes, choose_lines, unfolded
+from thali.sampler.grow.boxes import as_boxes, choose_lines, for_lines, some_lines, unfolded
 from thali.sampler.grow.growth import Growth
+from thali.sampler.grow.released import eager_births, fitted_levels, swept
 from thali.sampler.grow.search import grow, improve, is_same, judged, pool
 from thali.sampler.grow.sides import log_evidence
 from thali.sampler.grow.trial import Trial, Tried, choose, hide, on_trial, rates_alone
@@ -60,6 +61,10 @@ _GIVEN_UP = "given up"
 
 _HIDING, _NONE, _LAST, _RATES, _TRIALS = 101, 102, 103, 104, 110
 """Numbers of the keys of what comes beside the starts themselves, which have small numbers."""
+
+
+_RELEASED, _EAGER = 8, 16
+"""Sweeps of a flat start of a tensor before its levels are looked at, and of a fitted one."""
 
 
 class Attempted(NamedTuple):
@@ -126,22 +131,68 @@ def start(key: np.uint64, target: Target) -> Iterator[Starting]:
 
 
 def _of_tensor(key: np.uint64, target: Target) -> Iterator[Starting]:
-    """Grow components of the matrix to which a tensor unfolds, and take their codes apart."""
+    """Search for components on some lines of a tensor, or all; then draw those of all lines."""
     lines = choose_lines(Stream(key, np.uint64(0)), target.shape)
-    for now in _search(key, unfolded(target, lines)):
+    host = some_lines(target, lines)
+    search = _search_boxes if isinstance(target.priors.noise, Effects) else _boxes
+    for now in search(key, host):
         yield now
-    state = as_boxes(now.state, target, lines)
-    if any(len(some) < n for some, n in zip(lines, target.shape, strict=True)):
+    state = for_lines(now.state, target, lines)
+    if host.shape != target.shape:
         sizes = np.maximum(state.factors[0].sizes(), 0.5)
         odds = np.log(sizes) - np.log(len(lines[0]) + 1.0 - sizes)
         for number in range(_PASSES):
             stream = Stream(key, np.uint64(1 + number))
+            if isinstance(state.noise, Levels):
+                state = state._replace(noise=draw_levels(stream, state, target))
             state = update_memberships(stream, state, target, odds)
             for mode in range(1, len(target.shape)):
                 state = update_mode(stream, state, target, mode)
         if not target.model.is_finite:
             state = state.take(state.factors[0].sizes() > 0)
     yield now._replace(state=target.recount(state), stage="")
+
+
+def _boxes(key: np.uint64, host: Target, kind: str = "") -> Iterator[Starting]:
+    """Grow components of the matrix to which a tensor unfolds, and take their codes apart."""
+    matrix = unfolded(host)
+    for now in _family(key, matrix, range(matrix.n_starts), [], kind):
+        yield now
+    yield now._replace(state=host.recount(as_boxes(now.state, host)))
+
+
+def _search_boxes(key: np.uint64, host: Target) -> Iterator[Starting]:
+    """Search as :func:`_search` does: without levels, with fitted ones, and for no component.
+
+    Components of a flat start are grown on the unfolded matrix, those of a fitted start are born
+    by many tries of the exact move that adds boxes.
+    """
+    trained, hidden = hide(start_key(np.uint64(0), _HIDING), host)
+    for now in _boxes(key, trained, "flat"):
+        yield now._replace(stage=f"flat, {now.stage}")
+    history, flat = list(now.history), now.state
+    flat = swept(start_key(key, _LAST), trained, flat, _RELEASED)
+    empty = fitted_levels(start_key(key, _NONE), trained)
+    candidates = [("flat", flat)]
+    if flat.noise.weights().has_classes:
+        eager = eager_births(trained)
+        grown = swept(start_key(key, _NONE), eager, empty, _EAGER)
+        history.append(Attempted("grown", grown.n_components, nan, "fitted"))
+        yield Starting(grown, tuple(history), "fitted")
+        candidates = [("none", empty), ("fitted", grown), ("flat", flat)]
+    baseline = rates_alone(start_key(key, _RATES), trained, empty, hidden)
+    trials: list[Trial] = []
+    tried: list[Attempted] = []
+    for number, (kind, state) in enumerate(candidates):
+        trial = on_trial(start_key(key, _TRIALS + number), trained, state, hidden)
+        trials.append(trial)
+        reached = trial.state.n_components, nan, kind, trial.against(baseline)
+        tried.append(Attempted("tried", *reached))
+        yield Starting(trial.state, (*history, *tried), "on trial")
+    best = choose(trials)
+    chosen = tried[best]._replace(stage="chosen")
+    state = host.recount(trials[best].state)._replace(sweep=0)
+    yield Starting(state, (*history, *tried, chosen), "done")
 
 
 def _search(key: np.uint64, host: Target) -> Iterator[Starting]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
+from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -49,8 +50,8 @@ def has_effects(posterior: Posterior) -> bool:
     return isinstance(posterior.settings.model.priors(len(posterior.shape)).noise, Effects)
 
 
-def levels(posterior: Posterior) -> tuple[LineLevels, LineLevels]:
-    """Return the levels of rows and of columns, with the share of ones of each.
+def levels(posterior: Posterior) -> tuple[LineLevels, ...]:
+    """Return the levels of the lines of every mode, with the share of ones of each.
 
     Parameters
     ----------
@@ -71,17 +72,15 @@ def levels(posterior: Posterior) -> tuple[LineLevels, LineLevels]:
     """
     step = max(1, -(-len(posterior) * sum(posterior.shape) // _MOST))
     found = level_summary(islice(posterior, 0, None, step))
-    return (
-        LineLevels(_share_of_ones(posterior, 0), found.rows_mean, found.rows_sd),
-        LineLevels(_share_of_ones(posterior, 1), found.columns_mean, found.columns_sd),
-    )
+    modes = range(len(posterior.shape))
+    return tuple(LineLevels(_share_of_ones(posterior, m), *found.of_mode(m)) for m in modes)
 
 
 def _share_of_ones(posterior: Posterior, mode: int) -> NDArray[np.float64]:
     ones, known = posterior.tensor.unfoldings[mode]
     n_ones: Index = count_ones(ones)
     if known is None:
-        return n_ones / posterior.shape[1 - mode]
+        return n_ones * posterior.shape[mode] / prod(posterior.shape)
     n_known: Index = count_ones(known)
     share: NDArray[np.float64] = np.where(n_known > 0, n_ones / np.maximum(n_known, 1), np.nan)
     return share

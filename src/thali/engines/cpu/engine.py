@@ -326,9 +326,9 @@ class CpuEngine(RowDraws):
         """Return an engine with some lines of every mode of a tensor."""
         return self.load(self.tensor.of_lines(lines))
 
-    def as_matrix(self, lines: Sequence[Index]) -> CpuEngine:
-        """Return an engine with some lines of a tensor, unfolded to a matrix."""
-        return self.load(self.tensor.as_matrix(lines))
+    def as_matrix(self) -> CpuEngine:
+        """Return an engine with a tensor unfolded to a matrix."""
+        return self.load(self.tensor.as_matrix())
 
     def uncovered(self, factors: Sequence[Factor]) -> Uncovered:
         """Return the entries of a matrix that no component covers."""

@@ -10,14 +10,15 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import reduce
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from thali.bits import Factor
 from thali.bits.codes import inner_mode, outer_modes
 from thali.bits.words import WORD
-from thali.model import Beta
+from thali.model import Beta, Effects, Levels
+from thali.sampler.state import State
 from thali.sampler.target import Target
 from thali.sites import Site, site_of
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Index
-    from thali.sampler.state import State
+    from thali.engines.base import HostEngine
     from thali.streams import Stream
 
     Lines = list[NDArray[np.bool_]]
@@ -54,16 +55,23 @@ def choose_lines(stream: Stream, shape: tuple[int, ...]) -> list[Index]:
     return lines
 
 
-def unfolded(target: Target, lines: list[Index]) -> Target:
-    """Return a target like another whose data are some lines of a tensor, as a matrix."""
-    model = replace(target.model, n_components=None, density=Beta())
-    engine = target.engine.on_host(None).as_matrix(lines)
-    return Target(engine, model, model.priors(2), target.schedule)
+def some_lines(target: Target, lines: list[Index]) -> Target:
+    """Return a target like another, on the host, of some lines of a tensor."""
+    return target._replace(engine=target.engine.on_host(None).of_lines(lines))
 
 
-def as_boxes(state: State, target: Target, lines: list[Index]) -> State:
-    """Return a state of a tensor, given one of the matrix that some of its lines make."""
-    shape = tuple(map(len, lines))
+def unfolded(host: Target) -> Target:
+    """Return a target whose data are a tensor as a matrix, without levels of lines."""
+    model = replace(host.model, n_components=None, density=Beta())
+    if isinstance(host.priors.noise, Effects):
+        model = replace(model, noise="unequal")
+    engine = cast("HostEngine", host.engine).as_matrix()
+    return Target(engine, model, model.priors(2), host.schedule)
+
+
+def as_boxes(state: State, host: Target) -> State:
+    """Return a state of a tensor, given one of the matrix to which it unfolds."""
+    shape = host.shape
     outer, inner = outer_modes(shape, 0), inner_mode(shape, 0)
     users, codes = (factor.dense() for factor in state.factors)
     width = -(-shape[inner] // WORD) * WORD
@@ -74,19 +82,33 @@ def as_boxes(state: State, target: Target, lines: list[Index]) -> State:
             found[0].append(users[:, component])
             for mode, line in zip([*outer, inner], box, strict=True):
                 found[mode].append(line)
-    kept = _largest(found, target.model.n_components)
-    n_components = target.model.n_components or len(kept)
+    kept = _largest(found, host.model.n_components)
+    n_components = host.model.n_components or len(kept)
     factors, densities = [], []
-    for mode, (chosen, n) in enumerate(zip(lines, target.shape, strict=True)):
+    for mode, n in enumerate(shape):
         dense = np.zeros((n, n_components), np.bool_)
         for component, which in enumerate(kept):
-            dense[chosen, component] = found[mode][which]
+            dense[:, component] = found[mode][which]
         factors.append(Factor.from_dense(dense))
-        share = (dense[chosen].sum() + 1.0) / (dense[chosen].size + 4.0)
-        densities.append(_fixed_or(target, mode, share))
-    return state._replace(
-        factors=tuple(factors), densities=tuple(densities), sweep=0, covered=(0, 0)
-    )
+        share = (dense.sum() + 1.0) / (dense.size + 4.0)
+        densities.append(_fixed_or(host, mode, share))
+    noise, prior = state.noise, host.priors.noise
+    if isinstance(prior, Effects):
+        noise = prior.flat(shape, *noise)
+    return State(tuple(factors), noise, state.alpha, tuple(densities), (0, 0), 0)
+
+
+def for_lines(state: State, target: Target, lines: list[Index]) -> State:
+    """Return a state of all lines, given one of some: the others have no component yet."""
+    factors = []
+    for factor, chosen, n in zip(state.factors, lines, target.shape, strict=True):
+        dense = np.zeros((n, state.n_components), np.bool_)
+        dense[chosen] = factor.dense()
+        factors.append(Factor.from_dense(dense))
+    noise = state.noise
+    if isinstance(noise, Levels):
+        noise = noise.for_lines(tuple(lines), target.shape)
+    return state._replace(factors=tuple(factors), noise=noise)
 
 
 def _largest(found: list[Lines], n_components: int | None) -> list[int]:

@@ -111,12 +111,13 @@ def rates_alone(
     return np.log(np.maximum(chance, 1e-300))
 
 
-def choose(trials: list[Trial], evidence: list[float]) -> int:
+def choose(trials: list[Trial], evidence: list[float] | None = None) -> int:
     """Return the number of the start that goes on: fewest components among the best.
 
     A start that predicts best must do so by more than chance, compared with one that has fewer
     components; if the evidence is against it, by more than twice as much.
     """
+    evidence = [trial.score for trial in trials] if evidence is None else evidence
     best = max(range(len(trials)), key=lambda k: trials[k].score)
     for k in sorted(range(len(trials)), key=lambda k: (trials[k].n_components, k)):
         gain = trials[best].scores - trials[k].scores  # entry by entry

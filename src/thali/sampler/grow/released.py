@@ -1,0 +1,52 @@
+"""States of a tensor whose lines have levels, before a start is put on trial."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from thali.sampler.levels import draw_levels
+from thali.sampler.step import step
+from thali.streams import Stream
+
+if TYPE_CHECKING:
+    from thali.sampler.state import State
+    from thali.sampler.target import Target
+
+_FIRST_JUMP = 1.5
+"""Jump as long as there are no components to learn it from."""
+
+_FITS = 4
+"""How often levels are drawn when they are fitted for the first time."""
+
+_TRIES = 12
+"""How often per sweep components are born or die by the moves of boxes while a start grows."""
+
+
+def fitted_levels(key: np.uint64, target: Target) -> State:
+    """Return a state without components whose levels are fitted to the data."""
+    state = target.initial(key)
+    empty = [np.zeros((n, 0), np.bool_) for n in target.shape]
+    state = target.initial(key, empty) if state.n_components else state
+    state = state._replace(noise=state.noise.with_jump(_FIRST_JUMP))
+    for number in range(_FITS):
+        stream = Stream(key, np.uint64(number))
+        noise = draw_levels(stream, state, target, number=number, is_jump_held=True)
+        state = state._replace(noise=noise)
+    return state
+
+
+def eager_births(target: Target) -> Target:
+    """Return the same target with more tries of the moves by which components are born."""
+    schedule = replace(target.schedule, seeded=_TRIES, residual=1)
+    return target._replace(schedule=schedule)
+
+
+def swept(key: np.uint64, target: Target, state: State, n_sweeps: int) -> State:
+    """Return the state after some sweeps."""
+    target = target._replace(schedule=replace(target.schedule, warmup=1 << 30))
+    for number in range(n_sweeps):
+        state, _ = step(key, state._replace(sweep=number), target)
+    return state
