@@ -49,7 +49,6 @@ KERNEL_FILES = (
     "sampler/level_shifts.py",
     "sampler/level_weights.py",
     "sampler/level_windows.py",
-    "sampler/grow/trial.py",
     "sampler/grow/values.py",
     "sampler/moves/anchored.py",
     "sampler/moves/compound.py",

@@ -39,7 +39,7 @@ def test_moments_are_those_of_the_draws():
         if name == "columns":
             values = values + PRIOR.offsets[0]
         expected += [values.mean(axis=0), values.std(axis=0)]
-    for given, wanted in zip(level_summary(draws()), expected, strict=True):
+    for given, wanted in zip(level_summary(draws())[:6], expected, strict=True):
         np.testing.assert_allclose(given, wanted, rtol=1e-12, atol=1e-12)
 
 

@@ -179,7 +179,7 @@ def _load(run: Path, chain: int | None = None) -> Posterior:
 
 
 def _lines(title: str, found: dict[str, Any]) -> list[str]:
-    from thali.model.noise_kinds import NOISE_KINDS  # noqa: PLC0415 - --help must stay fast
+    from thali.model.noise_kinds import noise_kind  # noqa: PLC0415 - --help must stay fast
     from thali.posterior.answer import in_words  # noqa: PLC0415
     from thali.posterior.remarks import same_rows_in_words, start_in_words  # noqa: PLC0415
 
@@ -191,7 +191,7 @@ def _lines(title: str, found: dict[str, Any]) -> list[str]:
     lines += _by_chain(found)
     quantities = {name: found[name] for name in ("n_components", "components_that_matter")}
     drawn_as = {}  # names of the noise's quantities in the diagnostics
-    kind = NOISE_KINDS[found["noise"]["kind"]]
+    kind = noise_kind(found["noise"]["kind"], len(found["shape"]))
     for quantity in (*kind.quantities, *kind.spreads):
         quantities[quantity.name] = found["noise"][quantity.name]
         drawn_as[quantity.name] = quantity.draws

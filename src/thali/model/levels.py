@@ -18,7 +18,7 @@ from thali.data.layout import WORD, inner_mode, n_words, outer_modes
 from thali.decide import SCALE
 from thali.model.classes import ranks
 from thali.model.level_grids import lattice_of, nearest
-from thali.model.noise_kinds import EFFECTS
+from thali.model.noise_kinds import EFFECTS, spreads_of
 from thali.model.weights import Weights
 
 if TYPE_CHECKING:
@@ -217,17 +217,18 @@ class Levels:
     # --- what is reported ----------------------------------------------------------------------
 
     def values(self) -> tuple[float, ...]:
-        """Return the quantities: two rates of an average row and column, and three spreads."""
+        """Return the quantities: two rates of an average row and column, and all spreads."""
         grids, hyper = self.prior.grids, self.hyper
         level = self.column_odds[hyper.column_mean]
         covered = level + grids.jumps[hyper.jump_mean]
-        spreads = grids.spreads[[hyper.row_spread, hyper.column_spread, hyper.jump_spread]]
+        positions = hyper.row_spread, hyper.column_spread, hyper.jump_spread, *hyper.more_spreads
+        spreads = grids.spreads[list(positions)]
         return float(expit(level)), float(expit(-covered)), *map(float, spreads)
 
     @classmethod
-    def quantities(cls) -> tuple[NoiseQuantity, ...]:
+    def quantities(cls, arity: int = 2) -> tuple[NoiseQuantity, ...]:
         """Return the description of each quantity, in the order of the values."""
-        return *EFFECTS.quantities, *EFFECTS.spreads
+        return *EFFECTS.quantities, *spreads_of(arity)
 
     # --- classes of lines and columns ----------------------------------------------------------
 

@@ -110,5 +110,33 @@ EFFECTS = NoiseKind(
     without="In an average row and column, {spurious} of the entries read one.",
 )
 
+_SPREADS_OF_TENSORS = tuple(
+    NoiseQuantity(
+        f"mode_{mode}_spread",
+        f"the spread of the levels of mode {mode + 1}",
+        f"Spread of levels of mode {mode + 1}",
+        "in log odds",
+        (f"mode_{mode}_spread",),
+    )
+    for mode in range(2, 64)
+)
+
 NOISE_KINDS = {kind.name: kind for kind in (UNEQUAL, EQUAL, FIXED, AS_PUBLISHED, EFFECTS)}
 """Every kind of noise by name."""
+
+
+def noise_kind(name: str, arity: int) -> NoiseKind:
+    """Return a kind of noise; with effects, every mode of a tensor has a spread.
+
+    Examples
+    --------
+    >>> [quantity.name for quantity in noise_kind("effects", 3).spreads]
+    ['row_spread', 'column_spread', 'jump_spread', 'mode_2_spread']
+    """
+    kind = NOISE_KINDS[name]
+    return kind._replace(spreads=spreads_of(arity)) if kind.spreads else kind
+
+
+def spreads_of(arity: int) -> tuple[NoiseQuantity, ...]:
+    """Return the spreads of the levels of all modes, and that of the jumps."""
+    return *SPREADS, *_SPREADS_OF_TENSORS[: arity - 2]

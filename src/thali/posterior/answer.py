@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import thali
+from thali.model.noise_kinds import noise_kind
 from thali.posterior.answer_words import in_words
 from thali.posterior.by_chain import in_all_chains
 from thali.posterior.explained import coverage
@@ -239,7 +240,8 @@ def _in_all_chains(posterior: Posterior, verdict: Verdict | None) -> dict[str, A
 
 
 def _noise(posterior: Posterior) -> dict[str, Any]:
-    kind = posterior.settings.model.priors(len(posterior.shape)).noise.kind
+    arity = len(posterior.shape)
+    kind = noise_kind(posterior.settings.model.priors(arity).noise.kind.name, arity)
     drawn = {
         quantity.name: _quantity(posterior.noise[quantity.draws[0]])
         for quantity in (*kind.quantities, *kind.spreads)

@@ -175,13 +175,18 @@ def spreads_in_words(noise: dict[str, Any]) -> str:
     """
     if not NOISE_KINDS[noise["kind"]].spreads:
         return ""
-    spreads = {lines: noise[f"{lines}_spread"]["mean"] for lines in ("row", "column")}
-    same = [f"{lines}s hardly differ" for lines, spread in spreads.items() if spread < _HARDLY]
+    more = [name for name in noise if name.startswith("mode_")]
+    words = ["rows", "columns"]
+    if more:
+        words = [f"lines of mode {mode + 1}" for mode in range(2 + len(more))]
+    names = ("row_spread", "column_spread", *more)
+    spreads = {word: noise[name]["mean"] for word, name in zip(words, names, strict=True)}
+    same = [f"{lines} hardly differ" for lines, spread in spreads.items() if spread < _HARDLY]
     told = [
-        f"{lines}s differ by a spread of {spread:.2f} in log odds (one in six has odds of a one "
+        f"{lines} differ by a spread of {spread:.2f} in log odds (one in six has odds of a one "
         f"more than {exp(spread):.1f} times the average)"
         if at == 0
-        else f"{lines}s by {spread:.2f} ({exp(spread):.1f} times)"
+        else f"{lines} by {spread:.2f} ({exp(spread):.1f} times)"
         for at, (lines, spread) in enumerate(
             (lines, spread) for lines, spread in spreads.items() if spread >= _HARDLY
         )

@@ -17,7 +17,7 @@ from thali.bits.words import gather_bits, unpack
 from thali.checks import count
 from thali.errors import require
 from thali.model import Noise
-from thali.model.noise_kinds import SPREADS
+from thali.model.noise_kinds import spreads_of
 from thali.sentences import mode_words, plural
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ WORDS = {
     "log_joint": "the log joint density",
     "log_likelihood": "the log likelihood",
     "co_membership": "which rows share components",
-    **{quantity.name: quantity.phrase for quantity in (*Noise.quantities(), *SPREADS)},
+    **{quantity.name: quantity.phrase for quantity in (*Noise.quantities(), *spreads_of(64))},
     "alpha": "the concentration alpha",
 }
 """Phrases for quantities within a sentence, by name."""

@@ -113,8 +113,9 @@ class Draws:
         """Draws of the quantities that describe the noise, by name."""
         columns = np.moveaxis(self._scalars.noise, -1, 0)
         prior = self.settings.model.priors(len(self.shape)).noise
-        noise = Levels if isinstance(prior, Effects) else Noise
-        names = (quantity.name for quantity in noise.quantities())
+        is_flat = not isinstance(prior, Effects)
+        quantities = Noise.quantities() if is_flat else Levels.quantities(len(self.shape))
+        names = (quantity.name for quantity in quantities)
         return dict(zip(names, columns, strict=True))
 
     @property

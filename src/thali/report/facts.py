@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from thali.model.noise_kinds import NOISE_KINDS
+from thali.model.noise_kinds import noise_kind
 from thali.posterior.answer import answer
 from thali.posterior.answer_words import (
     are_apart,
@@ -89,7 +89,7 @@ def facts(posterior: Posterior) -> Facts:
     """Collect the statements of the draws about the data as a whole."""
     found = answer(posterior, PAGE)
     number, noise, wrong = found["n_components"], found["noise"], found["wrong_entries"]
-    kind = NOISE_KINDS[noise["kind"]]
+    kind = noise_kind(noise["kind"], len(posterior.shape))
     every, shared, matter = (
         _plain(found[name]["pmf"])
         for name in ("n_components", "shared_components", "components_that_matter")
