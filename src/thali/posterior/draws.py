@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from thali.checks import is_integer
+from thali.data.layout import from_front
 from thali.errors import InvalidValue
 from thali.model import Effects, Levels, Noise
+from thali.posterior.order import Ordered
 from thali.sampler.schedule import MOVES
 from thali.sentences import Resume
 from thali.trace.draws import Scalars
@@ -54,7 +56,9 @@ class Draws:
         self.tensor = tensor
         self.shape = tensor.shape
         self.mode_names, self.row_names = names
-        self._chains = chains
+        self._stores = chains
+        mode = settings.mode
+        self._chains = [Ordered(store, mode) for store in chains] if mode else chains
         self.n_chains = len(chains)
         self.n_draws = min(map(len, chains))
         self.chain_indices = tuple(range(len(chains)) if chain_indices is None else chain_indices)
@@ -92,7 +96,7 @@ class Draws:
             self.settings,
             self.tensor,
             Names(self.mode_names, self.row_names),
-            [self._chains[chain]],
+            [self._stores[chain]],
             chain_indices=[self.chain_indices[chain]],
             extended_from=self.extended_from,
         )
@@ -114,8 +118,12 @@ class Draws:
         columns = np.moveaxis(self._scalars.noise, -1, 0)
         prior = self.settings.model.priors(len(self.shape)).noise
         noise = Levels if isinstance(prior, Effects) else Noise
-        names = (quantity.name for quantity in noise.quantities())
-        return dict(zip(names, columns, strict=True))
+        names = [quantity.name for quantity in noise.quantities()]
+        drawn = dict(zip(names, columns, strict=True))
+        if self.settings.mode and "row_spread" in drawn:  # the sampler's rows are the columns
+            swapped = {"row_spread": drawn["column_spread"], "column_spread": drawn["row_spread"]}
+            return drawn | swapped
+        return drawn
 
     @property
     def spurious(self) -> NDArray[np.float64]:
@@ -139,6 +147,7 @@ class Draws:
         If every component has its own density, this is their mean, as components have no labels.
         """
         priors = self.settings.model.priors(len(self.shape)).densities
+        priors = from_front(priors, self.settings.mode)
         return tuple(
             None if prior is None else self._scalars.densities[:, :, mode]
             for mode, prior in enumerate(priors)

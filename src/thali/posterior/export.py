@@ -19,6 +19,7 @@ import numpy as np
 import thali
 from thali.bits.tensor import unfold_back
 from thali.checks import count
+from thali.data.layout import to_front
 from thali.errors import MissingLibrary, require
 from thali.model import Effects
 from thali.posterior.levels import in_log_odds
@@ -311,7 +312,9 @@ def _factors(posterior: Posterior, labels: list[str]) -> tuple[dict[str, Any], N
 
 def _levels(posterior: Posterior, labels: list[str]) -> dict[str, Any]:
     """Gather the levels of rows and columns and the jumps of columns."""
-    modes = (0, 1, 1)
+    rows, columns = to_front((0, 1), posterior.settings.mode)
+    modes = (rows, columns, columns)
+    names = (_LEVELS[rows], _LEVELS[columns], _LEVELS[2])
     shape = (posterior.n_chains, posterior.n_draws)
     arrays = [np.zeros((*shape, posterior.shape[mode]), np.float32) for mode in modes]
     for at, draw in zip(np.ndindex(shape), posterior, strict=True):
@@ -319,7 +322,7 @@ def _levels(posterior: Posterior, labels: list[str]) -> dict[str, Any]:
             array[at] = values
     return {
         name: ((*_DRAW, labels[mode]), array)
-        for name, mode, array in zip(_LEVELS, modes, arrays, strict=True)
+        for name, mode, array in zip(names, modes, arrays, strict=True)
     }
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thali.checks import count
+from thali.checks import count, mode_number
 from thali.posterior.found import Found
 from thali.posterior.predictions import Predictions
 from thali.posterior.trust import Trust
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from thali.bits import Index
     from thali.posterior.beyond import Beyond
-    from thali.posterior.levels import LevelSummary
 
 
 class Posterior(Predictions, Trust, Found):
@@ -99,7 +98,7 @@ class Posterior(Predictions, Trust, Found):
         count("least_users", least_users, least=1)
         numbers = self.n_components
         if least_users > 1:
-            sizes = (draw.state.factors[0].sizes() for draw in self)
+            sizes = (draw.state.factors[self.settings.mode].sizes() for draw in self)
             numbers = np.array([np.count_nonzero(s >= least_users) for s in sizes])
         return probabilities(numbers)
 
@@ -146,7 +145,9 @@ class Posterior(Predictions, Trust, Found):
 
         return beyond_rates(self)
 
-    def co_membership(self, rows: Sequence[int] | Index, mode: int = 0) -> NDArray[np.float64]:
+    def co_membership(
+        self, rows: Sequence[int] | Index, mode: int | str = 0
+    ) -> NDArray[np.float64]:
         """Return the probability that two rows share a component, for all pairs of some rows.
 
         Parameters
@@ -154,7 +155,7 @@ class Posterior(Predictions, Trust, Found):
         rows
             Row numbers.
         mode
-            Mode that the rows belong to.
+            Mode that the rows belong to, by number or name.
 
         Returns
         -------
@@ -170,11 +171,7 @@ class Posterior(Predictions, Trust, Found):
         from thali.posterior.diagnostics import co_membership  # noqa: PLC0415
 
         self._need_draws()
-        if count("mode", mode) >= len(self.shape):
-            msg = (
-                f"mode={mode} was given; there are {len(self.shape)}, numbered from 0; choose one."
-            )
-            raise ValueError(msg)
+        mode = mode_number(mode, self.mode_names)
         picked = row_numbers(rows, self.shape[mode])
         left, right = np.triu_indices(len(picked))
         pairs = np.stack([picked[left], picked[right]], axis=1)
@@ -192,10 +189,10 @@ class Posterior(Predictions, Trust, Found):
         -------
         table
             For every row, ``mean`` and ``sd`` over the draws of its level in log odds; zero is an
-            average row.
+            average row. If the columns have the buffet (``mode=1``), rows and columns change
+            places: this is what :meth:`column_levels` says of columns.
         """
-        rows_mean, rows_sd, *_ = self._levels
-        return self._by_name(0, {"mean": rows_mean, "sd": rows_sd})
+        return self._by_name(0, self._level_columns[self.settings.mode])
 
     def column_levels(self) -> pd.DataFrame:
         """Return how full every column is outside its components, under row and column effects.
@@ -207,15 +204,16 @@ class Posterior(Predictions, Trust, Found):
             odds of a one in an average row if no component covers the entry; ``jump_mean`` and
             ``jump_sd`` of its jump, by which cover raises them.
         """
-        names = ("mean", "sd", "jump_mean", "jump_sd")
-        return self._by_name(1, dict(zip(names, self._levels[2:], strict=True)))
+        return self._by_name(1, self._level_columns[1 - self.settings.mode])
 
     @cached_property
-    def _levels(self) -> LevelSummary:
+    def _level_columns(self) -> tuple[dict[str, NDArray[np.float64]], ...]:
+        """Levels of the mode of the buffet, and of the other mode with its jumps."""
         from thali.posterior.levels import level_summary  # noqa: PLC0415
 
         self._need_draws()
-        return level_summary(self)
+        names, found = ("mean", "sd", "jump_mean", "jump_sd"), level_summary(self)
+        return tuple(dict(zip(names, part, strict=False)) for part in (found[:2], found[2:]))
 
     def _by_name(self, mode: int, columns: dict[str, NDArray[np.float64]]) -> pd.DataFrame:
         import pandas as pd  # noqa: PLC0415 - slow to import

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from thali.bits.words import count_ones
+from thali.data.layout import from_front
 from thali.model import Effects
 from thali.posterior.levels import level_summary
 
@@ -71,9 +72,11 @@ def levels(posterior: Posterior) -> tuple[LineLevels, LineLevels]:
     """
     step = max(1, -(-len(posterior) * sum(posterior.shape) // _MOST))
     found = level_summary(islice(posterior, 0, None, step))
+    both = (found.rows_mean, found.rows_sd), (found.columns_mean, found.columns_sd)
+    rows, columns = from_front(both, posterior.settings.mode)
     return (
-        LineLevels(_share_of_ones(posterior, 0), found.rows_mean, found.rows_sd),
-        LineLevels(_share_of_ones(posterior, 1), found.columns_mean, found.columns_sd),
+        LineLevels(_share_of_ones(posterior, 0), *rows),
+        LineLevels(_share_of_ones(posterior, 1), *columns),
     )
 
 
