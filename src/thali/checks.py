@@ -5,10 +5,13 @@ from __future__ import annotations
 import operator
 from math import isfinite
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from thali.errors import InvalidValue
 from thali.sentences import was_given
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def positive(name: str, value: Any) -> float:
@@ -50,6 +53,19 @@ def count(name: str, value: Any, least: int = 0) -> int:
             was_given(name, value), f"allowed are integers from {least} on", "choose one"
         )
     return int(value)
+
+
+def mode_number(mode: Any, mode_names: Sequence[str]) -> int:
+    """Return the number of a mode that is given by its number or its name."""
+    if isinstance(mode, str) and mode in mode_names:
+        return mode_names.index(mode)
+    if is_integer(mode) and 0 <= mode < len(mode_names):
+        return int(mode)
+    raise InvalidValue(
+        was_given("mode", mode),
+        f"allowed are 0 to {len(mode_names) - 1}, or the names {', '.join(mode_names)}",
+        "choose one",
+    )
 
 
 def is_integer(value: Any) -> bool:

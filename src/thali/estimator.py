@@ -13,7 +13,14 @@ from thali import inference
 from thali.data import BinaryTensor
 from thali.data.binary import own_names
 from thali.defaults import CHAINS, DRAWS, WARMUP
-from thali.estimator_rows import new_rows, noise_of, prior_odds, read_rows, seed_of
+from thali.estimator_rows import (
+    new_rows,
+    noise_of,
+    prior_odds,
+    read_rows,
+    refuse_levels_of_columns,
+    seed_of,
+)
 from thali.posterior.new_rows import log_scores, memberships, predictive
 from thali.sentences import n_of
 
@@ -48,7 +55,7 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     ----------
     n_components
         Number of components; None infers it.
-    noise, alpha, density, schedule, chains, warmup, draws, thin
+    noise, alpha, density, mode, schedule, chains, warmup, draws, thin
         As for :func:`thali.sample`.
     binarize
         None accepts only 0, 1 and missing values (NaN, None, masked). With a number, entries above
@@ -109,6 +116,7 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         noise: str | NoisePrior = "auto",
         alpha: float | Gamma | None = None,
         density: float | Beta | Fixed | PerComponent | tuple[Any, ...] | None = None,
+        mode: int | str = 0,
         schedule: str | Schedule = "parallel",
         chains: int = CHAINS,
         warmup: int = WARMUP,
@@ -126,6 +134,7 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self.noise = noise
         self.alpha = alpha
         self.density = density
+        self.mode = mode
         self.schedule = schedule
         self.chains = chains
         self.warmup = warmup
@@ -154,6 +163,7 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         _, (rows, columns) = own_names(X, 2)
         names = (rows, getattr(self, "feature_names_in_", columns))
         given = {k: v for k, v in self.get_params(deep=False).items() if k not in _OWN}
+        refuse_levels_of_columns(self, values.shape)
         posterior: Posterior = inference.sample(
             BinaryTensor.from_any(values, row_names=names, threads=self.threads),
             seed=seed_of(self.random_state),

@@ -16,11 +16,15 @@ from sklearn.utils.validation import (
 )
 
 from thali.bits import Unfolding, pack
+from thali.checks import mode_number
 from thali.data import BinaryTensor
 from thali.data.binarize import binarize, unmask
+from thali.errors import InvalidValue
 from thali.model import Effects, Noise
+from thali.model.model import noise_for, noise_prior
 from thali.posterior.new_row_levels import NewRowLevels
 from thali.posterior.new_rows import Components
+from thali.sentences import was_given
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,6 +71,17 @@ def noise_of(posterior: Posterior) -> Noise | NewRowLevels:
     if isinstance(posterior.settings.model.priors(len(posterior.shape)).noise, Effects):
         return NewRowLevels.mean(posterior)
     return Noise(float(posterior.spurious.mean()), float(posterior.dropped.mean()))
+
+
+def refuse_levels_of_columns(estimator: Any, shape: tuple[int, int]) -> None:
+    """Raise an error if the columns have the buffet, and rows have levels as columns have them."""
+    noise = noise_prior(noise_for(estimator.noise, shape, estimator.n_components))
+    if mode_number(estimator.mode, ("mode_0", "mode_1")) and isinstance(noise, Effects):
+        raise InvalidValue(
+            was_given("mode", estimator.mode),
+            "with effects, memberships of new rows need rows that have the buffet",
+            "leave it out, or give noise='unequal'",
+        )
 
 
 def prior_odds(posterior: Posterior, users: NDArray[np.bool_]) -> NDArray[np.float64]:

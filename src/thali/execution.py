@@ -33,6 +33,7 @@ def prepare(
     which threads cannot run in parallel; there, one thread takes turns with all chains of a
     process, and long runs have several processes (:mod:`thali.workers`).
     """
+    tensor = tensor.with_first(settings.mode)
     target = Target.prepare(tensor, settings.model, settings.schedule, engine, threads)
     is_large = prod(settings.shape) >= LARGE
     return target, target.engine.serve_chains(settings.chains) if is_large else 1

@@ -6,9 +6,10 @@ import secrets
 from typing import TYPE_CHECKING, Any
 
 from thali.bits import PackedTensor
-from thali.checks import count, positive
+from thali.checks import count, mode_number, positive
 from thali.data import BinaryTensor
 from thali.data.binary import own_names
+from thali.data.layout import to_front
 from thali.defaults import CHAINS, DRAWS, WARMUP
 from thali.errors import InvalidValue, TraceDamaged, TraceMismatch
 from thali.execution import carry_on, finish, prepare
@@ -43,6 +44,7 @@ def sample(
     noise: str | NoisePrior = "auto",
     alpha: float | Gamma | None = None,
     density: float | Beta | Fixed | PerComponent | tuple[Any, ...] | None = None,
+    mode: int | str = 0,
     schedule: str | Schedule = "parallel",
     chains: int = CHAINS,
     warmup: int = WARMUP,
@@ -69,7 +71,7 @@ def sample(
         Zeros, ones and unknown entries (NaN, None, masked): an array, nested lists, a sparse
         matrix, ``(coords, shape)`` or a ``COO`` array of a sparse tensor, a data frame, or a
         :class:`~thali.BinaryTensor`, whose ``from_any`` explains these, unknown entries of sparse
-        tensors and data frames that list entries. Components are assigned to rows.
+        tensors and data frames that list entries.
     n_components
         Number of components; None infers it.
     noise
@@ -85,6 +87,10 @@ def sample(
         Prior density of ones in the components: a number, :class:`~thali.model.Beta` (default)
         or :class:`~thali.model.PerComponent`, or a tuple with one of these for every mode that
         has a density.
+    mode
+        The mode to whose rows components are assigned by the Indian buffet process, by number or
+        name; the lines of all other modes have a density. 0 for the rows of a matrix, 1 for its
+        columns. Everything that is returned has its modes in the order of the data.
     schedule
         ``"parallel"``, ``"serial"`` or ``"serial-integrated"``, or a
         :class:`~thali.sampler.Schedule` (``warmup`` replaces its own warm-up).
@@ -128,7 +134,8 @@ def sample(
     """
     tensor, names = _packed(data, threads)
     given: dict[str, Any] = {"alpha": alpha, "density": density}
-    noise = noise_for(noise, tensor.shape, n_components)
+    mode = mode_number(mode, names.modes)
+    noise = noise_for(noise, to_front(tensor.shape, mode), n_components)
     model = Model(n_components, noise, **{k: v for k, v in given.items() if v is not None})
     settings = Settings(
         tensor.shape,
@@ -138,6 +145,7 @@ def sample(
         chains,
         draws,
         thin,
+        mode,
     )
     seconds = positive("checkpoint", checkpoint)
     reporter = Reporter(progress)
@@ -260,8 +268,10 @@ def resume(
             "differs, so that this version cannot continue it; use that version, or start anew."
         )
         raise TraceMismatch(msg)
-    require_same(run.settings, settings)
     tensor, names = run.data(threads)
+    if "mode" in settings:
+        settings["mode"] = mode_number(settings["mode"], names.modes)
+    require_same(run.settings, settings)
     if data is not None and digest(_packed(data, threads)[0]) != run.header["digest"]:
         raise TraceMismatch(
             f"the data given are not those of {run.folder}",

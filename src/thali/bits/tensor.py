@@ -13,7 +13,7 @@ from thali.bits.refold import WORDS_PER_THREAD, refold
 from thali.bits.words import Index, Words, count_ones, n_words, pack, set_bits
 from thali.data import BinaryTensor, Entries, Packed, Pattern
 from thali.data.entries import every_column, unfold_back
-from thali.data.layout import WORD, inner_mode, outer_modes, row_words
+from thali.data.layout import WORD, inner_mode, outer_modes, row_words, to_front
 from thali.threads import n_threads, parallel_for
 
 __all__ = ["PackedTensor", "Unfolding", "Unfoldings", "row_words", "unfold_back"]
@@ -133,6 +133,18 @@ class PackedTensor(NamedTuple):
         )
         n_ones = int(_sizes(first.ones, threads).sum())
         return cls(shape, Unfoldings(shape, first, threads=threads), n_known, n_ones)
+
+    def with_first(self, mode: int) -> PackedTensor:
+        """Return the same data with one mode before all others, which keep their order.
+
+        The unfolding of this mode is the first one of the result, as it is.
+        """
+        if mode == 0:
+            return self
+        shape = to_front(self.shape, mode)
+        threads = getattr(self.unfoldings, "threads", None)
+        unfoldings = Unfoldings(shape, self.unfoldings[mode], threads=threads)
+        return self._replace(shape=shape, unfoldings=unfoldings)
 
     def totals(self, threads: int | None = None) -> Totals:
         """Return the sums over the data that the sampler needs."""

@@ -73,6 +73,7 @@ OPTIONS = {
     "sep": "--sep SIGN",
     "array": "--array NAME",
     "sheet": "--sheet NAME",
+    "mode": "--mode NAME",
     "modes": "--modes NAMES",
     "unlisted": "--unlisted WHAT",
     "alpha": "--alpha A",

@@ -126,9 +126,7 @@ _FORCE = click.option(
     multiple=True,
     help="Text that marks unknown entries; may be repeated.",
 )
-@click.option(
-    "--transpose", is_flag=True, help="Swap rows and columns; components are assigned to rows."
-)
+@click.option("--transpose", is_flag=True, help="Swap rows and columns when the file is read.")
 @click.option(
     "--sep",
     metavar="SIGN",
@@ -148,8 +146,16 @@ _FORCE = click.option(
     "--modes",
     metavar="NAMES",
     help="Columns that name the rows of an entry, one per mode and separated by commas, if every "
-    "line of the file is an entry of a tensor, such as head,tail,relation; components are "
-    "assigned to rows of the first one.",
+    "line of the file is an entry of a tensor, such as head,tail,relation.",
+)
+@click.option(
+    "--mode",
+    metavar="NAME",
+    default="0",
+    show_default=True,
+    callback=lambda _context, _option, value: int(value) if value.isdigit() else value,
+    help="The mode to whose rows components are assigned, by name or number: 0 for rows, 1 for "
+    "columns.",
 )
 @click.option(
     "--unlisted",
@@ -184,7 +190,7 @@ def fit(
     of a tensor (--modes, .tns), baskets (.basket, .dat, .txt), an array (.npy, .npz, .mtx) or
     cells (.h5ad, .zarr, 10x); text may be compressed (.gz, .zst). Entries are 0 or 1, true or
     false, yes or no, or empty for unknown; with --binarize T, numbers above T become ones.
-    Components are assigned to rows.
+    Components are assigned to rows (--mode).
 
     Ctrl-C stops early: with --out everything sampled so far is kept, and `thali resume` continues.
 

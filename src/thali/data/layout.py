@@ -7,12 +7,31 @@ innermost. Only this inner mode is padded to whole words.
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 WORD = 64
+
+_T = TypeVar("_T")
+
+
+def to_front(parts: Sequence[_T], mode: int) -> tuple[_T, ...]:
+    """Put the part of one mode before those of all others, which keep their order.
+
+    Examples
+    --------
+    >>> to_front("abcd", 2), from_front("cabd", 2)
+    (('c', 'a', 'b', 'd'), ('a', 'b', 'c', 'd'))
+    """
+    return (parts[mode], *parts[:mode], *parts[mode + 1 :])
+
+
+def from_front(parts: Sequence[_T], mode: int) -> tuple[_T, ...]:
+    """Undo :func:`to_front`."""
+    first, *others = parts
+    return (*others[:mode], first, *others[mode:])
 
 
 def n_words(n_bits: int) -> int:

@@ -94,8 +94,8 @@ class Model:
         densities = tuple(_density_prior(part) for part in given)
         buffet = Buffet(self.alpha)
         if self.is_finite:
-            return Priors(_noise_prior(self.noise), None, densities)
-        return Priors(_noise_prior(self.noise), buffet, (None, *densities))
+            return Priors(noise_prior(self.noise), None, densities)
+        return Priors(noise_prior(self.noise), buffet, (None, *densities))
 
 
 def usual_noise(n_components: int | None) -> str:
@@ -133,7 +133,8 @@ def noise_for(noise: Any, shape: tuple[int, ...], n_components: int | None) -> A
     return noise
 
 
-def _noise_prior(noise: str | NoisePrior | Effects) -> NoisePrior | Effects:
+def noise_prior(noise: str | NoisePrior | Effects) -> NoisePrior | Effects:
+    """Return a prior of the noise, given by its name or as it is."""
     if isinstance(noise, UnequalRates | EqualRates | FixedRates | AsPublished | Effects):
         return noise
     if not isinstance(noise, str) or noise not in _NOISE:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from thali.checks import is_integer
+from thali.data.layout import from_front
 from thali.errors import InvalidValue
 from thali.model import Effects, Levels, Noise
+from thali.posterior.order import Ordered
 from thali.sampler.schedule import MOVES
 from thali.sentences import Resume
 from thali.trace.draws import Scalars
@@ -54,7 +56,9 @@ class Draws:
         self.tensor = tensor
         self.shape = tensor.shape
         self.mode_names, self.row_names = names
-        self._chains = chains
+        self._stores = chains
+        mode = settings.mode
+        self._chains = [Ordered(store, mode) for store in chains] if mode else chains
         self.n_chains = len(chains)
         self.n_draws = min(map(len, chains))
         self.chain_indices = tuple(range(len(chains)) if chain_indices is None else chain_indices)
@@ -92,7 +96,7 @@ class Draws:
             self.settings,
             self.tensor,
             Names(self.mode_names, self.row_names),
-            [self._chains[chain]],
+            [self._stores[chain]],
             chain_indices=[self.chain_indices[chain]],
             extended_from=self.extended_from,
         )
@@ -115,8 +119,14 @@ class Draws:
         prior = self.settings.model.priors(len(self.shape)).noise
         is_flat = not isinstance(prior, Effects)
         quantities = Noise.quantities() if is_flat else Levels.quantities(len(self.shape))
-        names = (quantity.name for quantity in quantities)
-        return dict(zip(names, columns, strict=True))
+        drawn = {q.name: column for q, column in zip(quantities, columns, strict=True)}
+        if is_flat:
+            return drawn
+        jumps = drawn.pop("jump_spread")
+        # The first mode of the sampler is another one of the data.
+        spreads = [name for name in drawn if name.endswith("_spread")]
+        found = from_front([drawn[name] for name in spreads], self.settings.mode)
+        return drawn | dict(zip(spreads, found, strict=True)) | {"jump_spread": jumps}
 
     @property
     def spurious(self) -> NDArray[np.float64]:
@@ -140,6 +150,7 @@ class Draws:
         If every component has its own density, this is their mean, as components have no labels.
         """
         priors = self.settings.model.priors(len(self.shape)).densities
+        priors = from_front(priors, self.settings.mode)
         return tuple(
             None if prior is None else self._scalars.densities[:, :, mode]
             for mode, prior in enumerate(priors)

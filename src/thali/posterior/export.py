@@ -19,6 +19,7 @@ import numpy as np
 import thali
 from thali.bits.tensor import unfold_back
 from thali.checks import count
+from thali.data.layout import to_front
 from thali.errors import MissingLibrary, require
 from thali.model import Effects
 from thali.posterior.levels import in_log_odds
@@ -312,8 +313,10 @@ def _factors(posterior: Posterior, labels: list[str]) -> tuple[dict[str, Any], N
 
 def _levels(posterior: Posterior, labels: list[str]) -> dict[str, Any]:
     """Gather the levels of rows, columns and further modes, and the jumps of columns."""
-    modes = (0, 1, 1, *range(2, len(labels)))
-    names = (*_LEVELS, *(f"level_{label}" for label in labels[2:]))
+    named = (*_LEVELS[:2], *(f"level_{label}" for label in labels[2:]))
+    rows, columns, *more = to_front(range(len(labels)), posterior.settings.mode)
+    modes = (rows, columns, columns, *more)  # of the data, in the order of the sampler
+    names = (named[rows], named[columns], _LEVELS[2], *(named[mode] for mode in more))
     shape = (posterior.n_chains, posterior.n_draws)
     arrays = [np.zeros((*shape, posterior.shape[mode]), np.float32) for mode in modes]
     for at, draw in zip(np.ndindex(shape), posterior, strict=True):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thali.checks import count, positive
+from thali.checks import mode_number, positive
 from thali.posterior.draws import Draws
 
 if TYPE_CHECKING:
@@ -96,13 +96,13 @@ class Found(Draws):
         estimate = self.point_estimate()
         return align((draw.state.factors for draw in self), estimate.factors)
 
-    def components(self, mode: int = 1, *, estimate: bool = False) -> pd.DataFrame:
+    def components(self, mode: int | str = 1, *, estimate: bool = False) -> pd.DataFrame:
         """Return what is in the components: components x columns, with the names of the data.
 
         Parameters
         ----------
         mode
-            Mode of the columns; 1 unless the data are a tensor of more modes.
+            Mode of the columns, by number or name; 1 unless the data have more than two modes.
         estimate
             Return zeros and ones, the components of the point estimate, instead of probabilities.
 
@@ -121,13 +121,13 @@ class Found(Draws):
         """
         return _frame(self, mode, estimate=estimate, is_wide=True)
 
-    def memberships(self, mode: int = 0, *, estimate: bool = False) -> pd.DataFrame:
+    def memberships(self, mode: int | str = 0, *, estimate: bool = False) -> pd.DataFrame:
         """Return which rows have which components: rows x components, with names.
 
         Parameters
         ----------
         mode
-            Mode of the rows.
+            Mode of the rows, by number or name.
         estimate
             Return zeros and ones, the memberships of the point estimate, instead of probabilities.
 
@@ -202,18 +202,13 @@ class Found(Draws):
         return found_by_chain(self)
 
 
-def _frame(posterior: Found, mode: int, *, estimate: bool, is_wide: bool) -> pd.DataFrame:
+def _frame(posterior: Found, mode: int | str, *, estimate: bool, is_wide: bool) -> pd.DataFrame:
     import pandas as pd  # noqa: PLC0415 - slow to import
 
     from thali.posterior.tables import component_names  # noqa: PLC0415
 
     posterior._need_draws()  # noqa: SLF001 - these are its own methods
-    if count("mode", mode) >= len(posterior.shape):
-        msg = (
-            f"mode={mode} was given; there are {len(posterior.shape)}, numbered from 0; choose "
-            "one."
-        )
-        raise ValueError(msg)
+    mode = mode_number(mode, posterior.mode_names)
     values = (
         posterior.point_estimate().factors[mode].dense().astype(np.int8)
         if estimate

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thali.checks import count
+from thali.checks import count, mode_number
+from thali.data.layout import to_front
 from thali.posterior.found import Found
 from thali.posterior.predictions import Predictions
 from thali.posterior.trust import Trust
@@ -99,7 +100,7 @@ class Posterior(Predictions, Trust, Found):
         count("least_users", least_users, least=1)
         numbers = self.n_components
         if least_users > 1:
-            sizes = (draw.state.factors[0].sizes() for draw in self)
+            sizes = (draw.state.factors[self.settings.mode].sizes() for draw in self)
             numbers = np.array([np.count_nonzero(s >= least_users) for s in sizes])
         return probabilities(numbers)
 
@@ -146,7 +147,9 @@ class Posterior(Predictions, Trust, Found):
 
         return beyond_rates(self)
 
-    def co_membership(self, rows: Sequence[int] | Index, mode: int = 0) -> NDArray[np.float64]:
+    def co_membership(
+        self, rows: Sequence[int] | Index, mode: int | str = 0
+    ) -> NDArray[np.float64]:
         """Return the probability that two rows share a component, for all pairs of some rows.
 
         Parameters
@@ -154,7 +157,7 @@ class Posterior(Predictions, Trust, Found):
         rows
             Row numbers.
         mode
-            Mode that the rows belong to.
+            Mode that the rows belong to, by number or name.
 
         Returns
         -------
@@ -170,11 +173,7 @@ class Posterior(Predictions, Trust, Found):
         from thali.posterior.diagnostics import co_membership  # noqa: PLC0415
 
         self._need_draws()
-        if count("mode", mode) >= len(self.shape):
-            msg = (
-                f"mode={mode} was given; there are {len(self.shape)}, numbered from 0; choose one."
-            )
-            raise ValueError(msg)
+        mode = mode_number(mode, self.mode_names)
         picked = row_numbers(rows, self.shape[mode])
         left, right = np.triu_indices(len(picked))
         pairs = np.stack([picked[left], picked[right]], axis=1)
@@ -192,7 +191,8 @@ class Posterior(Predictions, Trust, Found):
         -------
         table
             For every row, ``mean`` and ``sd`` over the draws of its level in log odds; zero is an
-            average row.
+            average row. If the columns have the buffet (``mode=1``), rows and columns change
+            places: this is what :meth:`column_levels` says of columns.
         """
         return self.levels(0)
 
@@ -206,22 +206,24 @@ class Posterior(Predictions, Trust, Found):
             odds of a one in an average row if no component covers the entry; ``jump_mean`` and
             ``jump_sd`` of its jump, by which cover raises them.
         """
-        names = ("mean", "sd", "jump_mean", "jump_sd")
-        return self._by_name(1, dict(zip(names, self._levels[2:6], strict=True)))
+        return self.levels(1)
 
-    def levels(self, mode: int) -> pd.DataFrame:
+    def levels(self, mode: int | str) -> pd.DataFrame:
         """Return how full every line of a mode is beyond its components, under effects.
 
         Returns
         -------
         table
-            For every line, ``mean`` and ``sd`` over the draws of its level in log odds. In the
-            second mode, levels contain what all log odds have in common; in all other modes, zero
-            is an average line.
+            For every line, ``mean`` and ``sd`` over the draws of its level in log odds. The levels
+            of one mode contain what all log odds have in common: the second, or the first if
+            another one has the buffet. In all other modes, zero is an average line.
         """
-        return self._by_name(
-            mode, dict(zip(("mean", "sd"), self._levels.of_mode(mode), strict=True))
-        )
+        mode = mode_number(mode, self.mode_names)
+        at = to_front(range(len(self.shape)), self.settings.mode).index(mode)
+        columns = dict(zip(("mean", "sd"), self._levels.of_mode(at), strict=True))
+        if at == 1 and len(self.shape) == 2:  # columns of the sampler, which have jumps
+            columns |= {"jump_mean": self._levels.jumps_mean, "jump_sd": self._levels.jumps_sd}
+        return self._by_name(mode, columns)
 
     @cached_property
     def _levels(self) -> LevelSummary:

@@ -81,7 +81,7 @@ def same_rows(posterior: Posterior) -> float | None:
     step = -(-posterior.n_draws // _DRAWS)
     for chain in range(posterior.n_chains):
         for draw in range(0, posterior.n_draws, step):
-            users = posterior.draw(chain, draw).state.factors[0]
+            users = posterior.draw(chain, draw).state.factors[posterior.settings.mode]
             numbers.append(int((earlier_twins(users.words[users.sizes() > 1]) > 0).sum()))
     return float(np.mean(numbers))
 

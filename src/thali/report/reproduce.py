@@ -17,6 +17,7 @@ _COMMAND = {
     "noise": "--noise",
     "density": "--density",
     "schedule": "--schedule",
+    "mode": "--mode",
     "chains": "--chains",
     "warmup": "--warmup",
     "draws": "--draws",
@@ -40,7 +41,7 @@ def arguments(settings: Settings) -> dict[str, Any]:
     >>> arguments(settings)
     {'noise': 'equal', 'chains': 2, 'warmup': 50, 'draws': 100, 'seed': 7}
     """
-    model, shape = settings.model, settings.shape
+    model, shape = settings.model, settings.sampled_shape
     usual = Model(noise=noise_for("auto", shape, model.n_components))
     given = {
         field.name: getattr(model, field.name)
@@ -49,6 +50,8 @@ def arguments(settings: Settings) -> dict[str, Any]:
     }
     if given.get("noise") == noise_for("effects", shape, model.n_components):
         given["noise"] = "effects"
+    if settings.mode:
+        given["mode"] = settings.mode
     schedule = replace(settings.schedule, warmup=0)
     if schedule != Schedule():
         is_plain = schedule == Schedule(schedule.kind)

@@ -257,6 +257,7 @@ def repeat(posterior: Posterior) -> str:
         if settings.model.is_finite
         else str(settings.model.alpha),
         "Density": str(settings.model.density),
+        **({"Mode of the buffet": posterior.mode_names[settings.mode]} if settings.mode else {}),
         "Versions": f"thali {thali.__version__}, Python {platform.python_version()}, "
         f"NumPy {np.__version__}",
     }

@@ -19,14 +19,14 @@ def require_same(settings: Settings, given: dict[str, Any]) -> None:
     """Raise an error if a setting given to :func:`thali.resume` is not that of the run."""
     of_model = {f.name for f in fields(Model)}
     own = {"seed": settings.seed, "chains": settings.chains, "thin": settings.thin}
-    own["warmup"] = settings.warmup
+    own |= {"warmup": settings.warmup, "mode": settings.mode}
     allowed = [*own, "schedule", *sorted(of_model)]
     arity = len(settings.shape)
     for name, value in given.items():
         if value is None and name in ("alpha", "density"):  # the default of `sample`
             value = getattr(Model(), name)
         if name == "noise":
-            value = noise_for(value, settings.shape, settings.model.n_components)
+            value = noise_for(value, settings.sampled_shape, settings.model.n_components)
         if name in of_model:
             other = replace(settings.model, **{name: value})
             is_same = other.priors(arity) == settings.model.priors(arity)

@@ -100,12 +100,14 @@ class DiskStore:
         start = len(self) - len(self.pending)
         starts, digests = list(self._starts), list(self._digests)
         if self.pending:
-            chunk = Chunk.of(self.pending, self.settings.shape)
+            chunk = Chunk.of(self.pending, self.settings.sampled_shape)
             # If the process dies before the first state is written, the draws must suffice.
             begun = start_arrays(self.start) if start == 0 else {}
             starts.append(start)
             digests.append(write_arrays(self._chunk_path(start), {**chunk.arrays, **begun}))
-        now = Chunk.of([Draw(state, np.nan, np.nan, self._moves.moves)], self.settings.shape)
+        now = Chunk.of(
+            [Draw(state, np.nan, np.nan, self._moves.moves)], self.settings.sampled_shape
+        )
         counter = {
             "starts": np.array(starts, np.int64),
             "digests": np.frombuffer(b"".join(digests), np.uint8).reshape(len(digests), 32),
@@ -242,8 +244,8 @@ class DiskStore:
         """Return arrays as draws; raise an error if they cannot be draws of this run."""
         prior = self.settings.model.priors(len(self.settings.shape)).noise
         effects = prior if isinstance(prior, Effects) else None
-        require_sound(arrays, self.settings.shape, effects)
-        return Chunk(self.settings.shape, arrays, effects)
+        require_sound(arrays, self.settings.sampled_shape, effects)
+        return Chunk(self.settings.sampled_shape, arrays, effects)
 
     def _chunk_path(self, start: int) -> Path:
         return self.folder / f"draws-{start:08d}.npz"

@@ -40,8 +40,8 @@ class Parcel(NamedTuple):
         """Pack what is new."""
         now = None
         if state is not None:
-            now = Chunk.of([Draw(state, np.nan, np.nan, moves)], settings.shape).arrays
-        new = Chunk.of(draws, settings.shape).arrays if draws else None
+            now = Chunk.of([Draw(state, np.nan, np.nan, moves)], settings.sampled_shape).arrays
+        new = Chunk.of(draws, settings.sampled_shape).arrays if draws else None
         return cls(new, now, start_arrays(start))
 
     def unpack(self, settings: Settings) -> tuple[list[Draw], Draw | None, tuple[Attempted, ...]]:
@@ -50,7 +50,7 @@ class Parcel(NamedTuple):
         effects = prior if isinstance(prior, Effects) else None
 
         def draws(arrays: Arrays | None) -> list[Draw]:
-            return [] if arrays is None else Chunk(settings.shape, arrays, effects).draws()
+            return [] if arrays is None else Chunk(settings.sampled_shape, arrays, effects).draws()
 
         now = draws(self.now)
         return draws(self.draws), now[0] if now else None, start_of(self.start)

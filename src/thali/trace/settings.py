@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from thali.checks import count, is_integer
+from thali.data.layout import to_front
 from thali.errors import InvalidValue
 from thali.model import (
     AsPublished,
@@ -56,6 +57,9 @@ class Settings:
         Seed of all chains.
     chains, draws, thin
         Number of chains, draws per chain, and sweeps per draw.
+    mode
+        The mode that has the buffet. The sampler and the draws of a run have this mode first;
+        the data of a run and its posterior have their modes in the order of the user.
     """
 
     shape: tuple[int, ...]
@@ -65,8 +69,22 @@ class Settings:
     chains: int
     draws: int
     thin: int = 1
+    mode: int = 0
 
     def __post_init__(self) -> None:
+        if count("mode", self.mode) >= len(self.shape):
+            raise InvalidValue(
+                was_given("mode", self.mode),
+                f"the data have {len(self.shape)} modes, numbered from 0",
+                "choose one",
+            )
+        if self.mode and self.model.is_finite:
+            raise InvalidValue(
+                was_given("mode", self.mode),
+                "it says which mode has the buffet, which a fixed number of components does not "
+                "have",
+                "leave it out",
+            )
         if count("chains", self.chains, least=1) > MOST_CHAINS:
             raise InvalidValue(
                 was_given("chains", self.chains),
@@ -81,6 +99,11 @@ class Settings:
                 "allowed are integers from 0 to 2**64 - 1",
                 "choose one",
             )
+
+    @property
+    def sampled_shape(self) -> tuple[int, ...]:
+        """Shape of the data as the sampler has them: the mode of the buffet is the first."""
+        return to_front(self.shape, self.mode)
 
     @property
     def warmup(self) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from thali.bits.words import count_ones
+from thali.data.layout import from_front
 from thali.model import Effects
 from thali.posterior.levels import level_summary
 
@@ -73,7 +74,8 @@ def levels(posterior: Posterior) -> tuple[LineLevels, ...]:
     step = max(1, -(-len(posterior) * sum(posterior.shape) // _MOST))
     found = level_summary(islice(posterior, 0, None, step))
     modes = range(len(posterior.shape))
-    return tuple(LineLevels(_share_of_ones(posterior, m), *found.of_mode(m)) for m in modes)
+    of_modes = from_front([found.of_mode(mode) for mode in modes], posterior.settings.mode)
+    return tuple(LineLevels(_share_of_ones(posterior, m), *of_modes[m]) for m in modes)
 
 
 def _share_of_ones(posterior: Posterior, mode: int) -> NDArray[np.float64]:

@@ -59,7 +59,7 @@ def numbers(posterior: Posterior, least_users: int = 1) -> Numbers:
     count("least_users", least_users, least=1)
     drawn = posterior.n_components
     if least_users > 1:
-        sizes = (draw.state.factors[0].sizes() for draw in posterior)
+        sizes = (draw.state.factors[posterior.settings.mode].sizes() for draw in posterior)
         shared = [np.count_nonzero(size >= least_users) for size in sizes]
         drawn = np.array(shared, np.int64).reshape(drawn.shape)
     values = np.arange(drawn.min(), drawn.max() + 1)
