@@ -1,8 +1,8 @@
 """Sweeps of tensors on one thread of the CPU: ``python benchmarks/tensors.py [--lom FOLDER]``.
 
 A chain goes on while it is measured, so that nothing is reused from one sweep to the next. Times
-are those of the processor, which other work on the machine disturbs less than those of a clock. With
-``--lom``, a folder that holds a copy of the paper's authors' package `lom` that runs with the
+are those of the processor, which other work on the machine disturbs less than those of a clock.
+With ``--lom``, a folder that holds a copy of the paper's authors' package `lom` that runs with the
 installed NumPy and Numba, its three-way sampler takes turns with ours on the same data.
 """
 
