@@ -170,6 +170,7 @@ def test_every_argument_reaches_sample(monkeypatch, data):
         "noise": FixedRates(0.1, 0.2),
         "alpha": 2.5,
         "density": PerComponent(),
+        "mode": 1,
         "schedule": "serial",
         "chains": 3,
         "warmup": 11,
@@ -508,3 +509,40 @@ def test_the_default_is_strict_and_says_what_is_not_checked():
     assert not with_threshold.input_tags.positive_only
     with pytest.raises(ValueError, match="binarize"):
         BooleanFactorization().fit(np.array([[0.0, 0.3], [1.0, 0.0]]))
+
+
+# --- tensors -----------------------------------------------------------------------------------
+
+
+def test_tensors_have_factors_by_mode():
+    """Rows of a tensor are transformed, predicted and scored in their own shape."""
+    data = thali.simulate((24, 9, 7), 2, spurious=0.03, seed=3)
+    model = short().fit(data.tensor)
+    n = model.n_components_
+    assert [factor.shape for factor in model.factors_] == [(24, n), (9, n), (7, n)]
+    assert (model.shape_in_, model.n_features_in_) == ((9, 7), 63)
+    expected = np.einsum("dl,ml->ldm", *(f.astype(int) for f in model.factors_[1:])) > 0
+    np.testing.assert_array_equal(model.components_, expected)
+    has = model.transform(data.tensor)
+    np.testing.assert_array_equal(has > 0.5, model.factors_[0])
+    np.testing.assert_array_equal(model.inverse_transform(has > 0.5), data.noise_free)
+    hidden = data.tensor.astype(float)
+    hidden[:, 2:4, 1] = np.nan
+    chance = model.reconstruct(hidden)
+    assert chance.shape == data.tensor.shape
+    assert ((chance > 0.5) == data.noise_free).mean() > 0.97
+    assert -0.4 < model.score(data.tensor) < 0.0
+    flat = thali.simulate((24, 63), 2, seed=3).tensor
+    for wrong in (data.tensor[:, :, :5], flat):
+        with pytest.raises(ValueError, match=r"X has rows of shape .*; those that were fitted"):
+            model.transform(wrong)
+    four = brief(n_components=1).fit(data.tensor.reshape(24, 3, 3, 7))
+    assert [factor.shape for factor in four.factors_] == [(24, 1), (3, 1), (3, 1), (7, 1)]
+
+
+def test_factors_of_a_matrix():
+    """A matrix has the same attribute: its rows, and the columns of its components."""
+    data = thali.simulate((30, 20), 2, spurious=0.05, seed=1)
+    model = brief(n_components=2).fit(data.tensor)
+    np.testing.assert_array_equal(model.factors_[1].T, model.components_)
+    assert (model.factors_[0].shape, model.shape_in_) == ((30, 2), (20,))

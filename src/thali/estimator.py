@@ -14,6 +14,7 @@ from thali.data import BinaryTensor
 from thali.data.binary import own_names
 from thali.defaults import CHAINS, DRAWS, WARMUP
 from thali.estimator_rows import (
+    codes_of,
     new_rows,
     noise_of,
     prior_odds,
@@ -45,7 +46,7 @@ def _has_binary_entries(estimator: BooleanFactorization) -> bool:
 
 
 class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Describe every row of a binary matrix as the union of a few components.
+    """Describe every row of a binary matrix or tensor as the union of a few components.
 
     ``fit`` samples the posterior (:func:`thali.sample`) and keeps its point estimate;
     ``transform`` returns the probability that a row has each component, also for new rows. It is
@@ -71,7 +72,13 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     posterior_ : Posterior
         All posterior draws, with their summaries.
     components_ : ndarray of bool, (n_components_, n_features_in_)
-        Columns of each component in the point estimate.
+        Columns of each component in the point estimate; of a tensor, ``(n_components_,
+        *shape_in_)``.
+    factors_ : tuple of ndarray of bool
+        The factors of the point estimate, ``(n_lines, n_components_)`` for every mode: the fitted
+        rows that have each component, then the lines of each other mode.
+    shape_in_ : tuple of int
+        Shape of a row.
     n_components_ : int
         Number of components in the point estimate; it can be 0.
     noise_ : Noise or NewRowLevels
@@ -82,7 +89,7 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     prior_odds_ : ndarray, (n_components_,)
         Prior log odds that a new row has each component.
     n_features_in_ : int
-        Number of columns.
+        Number of columns: the entries of a row.
     feature_names_in_ : ndarray of str
         Names of the columns, if the data have names.
 
@@ -155,13 +162,16 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         ----------
         X
             ``(n_rows, n_features)``: an array, a masked array, a data frame or a SciPy sparse
-            matrix of zeros, ones and missing values, or of numbers if ``binarize`` is given.
+            matrix of zeros, ones and missing values, or of numbers if ``binarize`` is given. Or an
+            array of three or more axes, a tensor, whose first axis are the rows.
         y
             Ignored.
         """
         values = read_rows(self, X, reset=True)
         _, (rows, columns) = own_names(X, 2)
-        names = (rows, getattr(self, "feature_names_in_", columns))
+        names: Any = (rows, getattr(self, "feature_names_in_", columns))
+        if len(self.shape_in_) > 1:
+            names, values = None, values.reshape(-1, *self.shape_in_)
         given = {k: v for k, v in self.get_params(deep=False).items() if k not in _OWN}
         refuse_levels_of_columns(self, values.shape)
         posterior: Posterior = inference.sample(
@@ -169,12 +179,12 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             seed=seed_of(self.random_state),
             **given,
         )
-        users, codes = (factor.dense() for factor in posterior.point_estimate().factors)
         self.posterior_ = posterior
-        self.components_ = np.ascontiguousarray(codes.T)
-        self.n_components_ = len(self.components_)
+        self.factors_ = tuple(f.dense() for f in posterior.point_estimate().factors)
+        self.n_components_ = int(self.factors_[0].shape[1])
+        self.components_ = codes_of(self.factors_).reshape(self.n_components_, *values.shape[1:])
         self.noise_ = noise_of(posterior)
-        self.prior_odds_ = prior_odds(posterior, users)
+        self.prior_odds_ = prior_odds(posterior, self.factors_[0])
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
@@ -207,7 +217,7 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         probabilities
             ``(n_rows, n_features)``.
         """
-        return predictive(*new_rows(self, X), threads=self.threads)
+        return self._shaped(predictive(*new_rows(self, X), threads=self.threads))
 
     # In scikit-learn, `predict_proba` returns a probability for every class of a row, and its
     # tests expect two or four columns from any estimator that has this method. Here the entries
@@ -279,9 +289,14 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             msg = "Z holds values outside of 0 to 1; memberships are probabilities; clip them."
             raise ValueError(msg)
         missed = np.ones((len(has), self.n_features_in_))
-        for column, code in zip(has.T, self.components_, strict=True):
+        codes = self.components_.reshape(-1, self.n_features_in_)
+        for column, code in zip(has.T, codes, strict=True):
             missed[:, code] *= 1.0 - column[:, None]
-        return 1.0 - missed
+        return self._shaped(1.0 - missed)
+
+    def _shaped(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return rows of a matrix in the shape of the rows that were fitted."""
+        return rows.reshape(len(rows), *self.shape_in_) if len(self.shape_in_) > 1 else rows
 
     # --- what scikit-learn requires --------------------------------------------------------
 

@@ -27,6 +27,8 @@ from thali.posterior.new_rows import Components
 from thali.sentences import was_given
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from thali.posterior import Posterior
@@ -44,7 +46,8 @@ def new_rows(estimator: Any, X: Any) -> tuple[BinaryTensor | Unfolding, Componen
     """Read the rows of ``X``, and return them with the components that were learned."""
     check_is_fitted(estimator)
     values = read_rows(estimator, X, reset=False)
-    components = Components(estimator.components_.T, estimator.prior_odds_, estimator.noise_)
+    codes = estimator.components_.reshape(-1, estimator.n_features_in_)
+    components = Components(codes.T, estimator.prior_odds_, estimator.noise_)
     stored = values if isinstance(values, np.ndarray) else values.data
     if stored.size == prod(values.shape) and np.isnan(stored).all():
         nothing = pack(np.zeros(values.shape, np.bool_))  # a BinaryTensor needs a known entry
@@ -52,13 +55,40 @@ def new_rows(estimator: Any, X: Any) -> tuple[BinaryTensor | Unfolding, Componen
     return BinaryTensor.from_any(values, threads=estimator.threads), components
 
 
+def flattened(estimator: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
+    """Return every row of a tensor as a row of a matrix; a matrix stays as it is.
+
+    ``shape_in_`` remembers the shape of a row.
+    """
+    shape = tuple(np.shape(X)) if hasattr(X, "shape") or isinstance(X, list | tuple) else ()
+    if reset:
+        estimator.shape_in_ = shape[1:]
+    elif len(shape) >= 2 and len(estimator.shape_in_) > 1 and shape[1:] != estimator.shape_in_:
+        msg = (
+            f"X has rows of shape {shape[1:]}; those that were fitted have the shape "
+            f"{estimator.shape_in_}; give rows of the same shape."
+        )
+        raise ValueError(msg)
+    return X if len(shape) <= 2 else np.reshape(X, (shape[0], prod(shape[1:])))
+
+
+def codes_of(factors: Sequence[NDArray[np.bool_]]) -> NDArray[np.bool_]:
+    """Return the columns of each component, ``(n_components, n_features)``, given all factors."""
+    codes = factors[1].T
+    for factor in factors[2:]:
+        codes = codes[:, :, None] & factor.T[:, None, :]
+        codes = codes.reshape(len(codes), prod(codes.shape[1:]))
+    return np.ascontiguousarray(codes)
+
+
 def read_rows(estimator: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
     """Validate ``X`` and return zeros, ones and NaN, sparse if ``X`` is sparse."""
     if isinstance(X, BinaryTensor):
         msg = "a BinaryTensor was given; give the array or frame behind it, or use sample()."
         raise TypeError(msg)
+    rows = flattened(estimator, unmask(X), reset=reset)
     values = validate_data(
-        estimator, unmask(X), reset=reset, accept_sparse="csr", ensure_all_finite="allow-nan"
+        estimator, rows, reset=reset, accept_sparse="csr", ensure_all_finite="allow-nan"
     )
     if estimator.binarize is None:  # in the words that scikit-learn's checks look for
         allowed = "allowed are 0, 1 and NaN for unknown; give `binarize`, a number"
@@ -73,10 +103,11 @@ def noise_of(posterior: Posterior) -> Noise | NewRowLevels:
     return Noise(float(posterior.spurious.mean()), float(posterior.dropped.mean()))
 
 
-def refuse_levels_of_columns(estimator: Any, shape: tuple[int, int]) -> None:
+def refuse_levels_of_columns(estimator: Any, shape: tuple[int, ...]) -> None:
     """Raise an error if the columns have the buffet, and rows have levels as columns have them."""
     noise = noise_prior(noise_for(estimator.noise, shape, estimator.n_components))
-    if mode_number(estimator.mode, ("mode_0", "mode_1")) and isinstance(noise, Effects):
+    names = [f"mode_{mode}" for mode in range(len(shape))]
+    if mode_number(estimator.mode, names) and isinstance(noise, Effects):
         raise InvalidValue(
             was_given("mode", estimator.mode),
             "with effects, memberships of new rows need rows that have the buffet",

@@ -28,6 +28,23 @@ def test_calibration_rejects_a_subtle_mistake():
     assert "density" in found
 
 
+TENSORS, NEAR = 100, 6
+"""Data sets, and sweeps between draws, of the tests of tensors."""
+
+
+@pytest.mark.slow
+def test_calibration_of_tensors():
+    """The same for tensors of three modes, whose components are born and die by moves."""
+    assert not ranks.uncalibrated(ranks.all_ranks("tensor", TENSORS, thin=NEAR))
+
+
+@pytest.mark.slow
+def test_calibration_of_tensors_rejects_a_mistake():
+    """Components that die in a block, from where none is born, are too few."""
+    found = ranks.all_ranks("tensor", TENSORS, "dropped in a block", thin=NEAR)
+    assert "n_components" in ranks.uncalibrated(found)
+
+
 def few_ranks():
     """Rank in this process: others would import everything again, and tests have all cores."""
     return np.array([ranks.ranks_of(seed, "plain", CLOSE) for seed in range(FEW)])

@@ -201,6 +201,36 @@ def dropped_in_a_parallel_phase(patch):
     patch(module("thali.sampler.step"), "sweep_blocks", mutant.sweep_blocks)
 
 
+def dropped_in_a_block_of_tensors(patch):
+    """The same for tensors, whose block update holds components without a user outside."""
+    edits = [
+        ("is_held=block.is_held", "is_held=np.zeros(len(block.sizes), np.bool_)"),
+        (
+            "    return state.with_factor(0, users)._replace(covered=covered)",
+            "    state = state.with_factor(0, users)._replace(covered=covered)\n"
+            "    return state.take(state.factors[0].sizes() > 0)",
+        ),
+    ]
+    mutant = mutate("thali.sampler.buffet", edits)
+    patch(module("thali.sampler.step"), "sweep_blocks", mutant.sweep_blocks)
+
+
+def sticks_of_one_row_more(patch):
+    """Weights of components drawn as if every component had one row more."""
+    edits = [("stick_odds(block.sizes, ", "stick_odds(block.sizes + 1, ")]
+    mutant = mutate("thali.sampler.buffet", edits)
+    patch(module("thali.sampler.step"), "sweep_blocks", mutant.sweep_blocks)
+
+
+def wrong_box(file, which, *edit):
+    """A move of tensors with one thing wrong."""
+
+    def patched(patch):
+        put_move(patch, mutate(f"thali.sampler.moves.{file}", [edit]), which, "TENSORS")
+
+    return patched
+
+
 def wrong_move_ratio(patch):
     """A death weighed as if the row owned one component more than it does."""
     edits = [("odds[n_own + is_birth]", "odds[n_own + 1]")]

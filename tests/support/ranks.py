@@ -19,13 +19,14 @@ import thali
 from support import mutants
 from thali.errors import NotConverged
 from thali.model import Beta, Gamma, UnequalRates
+from thali.model.simulate import boolean_product
 from thali.sampler import Schedule
 from thali.sampler.schedule import MOVES
 from thali.sites import Site
 from thali.streams import Stream, simulation_key
 from thali.threads import available_cores
 
-SHAPE = (12, 10)
+SHAPE, OF_TENSOR = (12, 10), (7, 6, 5)
 UNKNOWN = 0.1
 ALPHA, DENSITY = Gamma(2.0, 1.5), Beta(2.0, 3.0)
 NOISE = UnequalRates((2.0, 14.0), (3.0, 9.0))
@@ -33,6 +34,7 @@ SCHEDULES = {
     "parallel": Schedule("parallel", blocks=4),  # three rows at a time
     "serial": Schedule("serial"),
     "plain": Schedule("serial", **dict.fromkeys(MOVES, 0)),  # fast, mixes slowly
+    "tensor": Schedule(blocks=3, split_merge=1, residual=1, seeded=1),
 }
 N_SETS = 300
 WARMUP = 60
@@ -95,8 +97,8 @@ def rank_among(value, draws, uniform):
     return int(np.sum(draws < value) + np.floor(uniform * (1 + np.sum(draws == value))))
 
 
-def draw_truth(seed):
-    """Draw concentration, density and error rates from their priors."""
+def draw_truth(seed, arity):
+    """Draw concentration, density of every other mode and error rates from their priors."""
     stream = Stream(simulation_key(seed), np.uint64(1))  # simulate() reads sweep 0
     laws = stats.beta(*NOISE.spurious), stats.beta(*NOISE.dropped)
     for both in stream.uniforms(Site.NOISE, 2000).reshape(-1, 2):
@@ -104,8 +106,8 @@ def draw_truth(seed):
         if sum(rates) < 1:
             break
     alpha = stats.gamma.ppf(stream.uniforms(Site.ALPHA, 1)[0], ALPHA.shape, scale=1 / ALPHA.rate)
-    density = stats.beta.ppf(stream.uniforms(Site.DENSITY, 1)[0], DENSITY.a, DENSITY.b)
-    return float(alpha), float(density), *rates
+    densities = stats.beta.ppf(stream.uniforms(Site.DENSITY, arity - 1), DENSITY.a, DENSITY.b)
+    return float(alpha), densities.tolist(), *rates
 
 
 def log_likelihood(tensor, cover, spurious, dropped):
@@ -115,18 +117,18 @@ def log_likelihood(tensor, cover, spurious, dropped):
 
 
 def n_covered(factors):
-    """Count the ones of the noise-free matrix."""
-    users, codes = factors
-    return int((users.astype(int) @ codes.T.astype(int) > 0).sum())
+    """Count the ones of the noise-free matrix or tensor."""
+    return int(boolean_product(factors).sum())
 
 
 def ranks_of(seed, kind, thin=THIN):
     """Simulate one data set, sample its posterior, and rank the truth: one rank a quantity."""
-    alpha, density, spurious, dropped = draw_truth(seed)
+    shape = OF_TENSOR if kind == "tensor" else SHAPE
+    alpha, densities, spurious, dropped = draw_truth(seed, len(shape))
     data = thali.simulate(
-        SHAPE,
+        shape,
         alpha=alpha,
-        density=density,
+        density=[0.5, *densities],  # the first mode has none, and does not read it
         spurious=spurious,
         dropped=dropped,
         unknown=UNKNOWN,
@@ -161,7 +163,7 @@ def ranks_of(seed, kind, thin=THIN):
         "spurious": spurious,
         "dropped": dropped,
         "alpha": alpha,
-        "density": density,
+        "density": densities[0],
         "n_components": data.factors[0].shape[1],
         "covered": n_covered(data.factors),
         "log_likelihood": log_likelihood(data.tensor, data.noise_free, spurious, dropped),
@@ -199,4 +201,5 @@ def one_zero_too_many(patch):
 MISTAKES = {
     "swapped counts": mutants.swapped_counts,
     "one zero too many": one_zero_too_many,
+    "dropped in a block": mutants.dropped_in_a_block_of_tensors,
 }

@@ -14,6 +14,7 @@ from thali.posterior.visible import visible, with_visible_names
 from thali.report import sections
 from thali.report.effects import effects_link, effects_section
 from thali.report.facts import BY, facts, headline
+from thali.report.pairs import pairs_link, pairs_section
 from thali.report.table import table
 
 if TYPE_CHECKING:
@@ -115,6 +116,8 @@ def page(posterior: Posterior, title: str | None = None) -> str:
         components=sections.components(posterior, known, has_factors=shown["factors"] is not None),
         effects=effects_section(posterior, known),
         effects_link=effects_link(posterior),
+        pairs=pairs_section(posterior),
+        pairs_link=pairs_link(posterior),
         chains=sections.chains(posterior),
         repeat=sections.repeat(posterior),
         # A name such as "</script>" would end the script element, so every "<" is escaped.

@@ -8,6 +8,7 @@ from thali.views.describe import Card, Member, Neighbour, Overlap, cards, overla
 from thali.views.line_levels import LineLevels, has_effects, levels
 from thali.views.numbers import Numbers, Quantity, numbers, quantities
 from thali.views.order import component_order, seriate
+from thali.views.pairs import Pair, pairs
 from thali.views.raster import Blocks, blocks
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Neighbour",
     "Numbers",
     "Overlap",
+    "Pair",
     "Quantity",
     "blocks",
     "cards",
@@ -29,6 +31,7 @@ __all__ = [
     "names",
     "numbers",
     "overlap",
+    "pairs",
     "quantities",
     "seriate",
     "titles",

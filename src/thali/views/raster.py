@@ -110,14 +110,14 @@ def blocks(
         msg = f"shape={shape!r} was given; give a tuple of two numbers, such as (200, 300)."
         raise ValueError(msg)
     edges = [
-        _edges(len(order), count("shape", wanted, least=1))
+        edges_of(len(order), count("shape", wanted, least=1))
         for order, wanted in zip((rows, columns), shape, strict=True)
     ]
     sums = np.zeros((4, len(edges[0]) - 1, len(edges[1]) - 1))
     n_entries = np.zeros((len(edges[0]) - 1, 1))
-    draws = _draws(posterior)
-    for block_of, chosen in _chunks(rows, edges[0], prod(posterior.shape[1:])):
-        ones, known = _observed(posterior, chosen)
+    draws = chosen_draws(posterior)
+    for block_of, chosen in chunks(rows, edges[0], prod(posterior.shape[1:])):
+        ones, known = observed(posterior, chosen)
         covered = predictive(draws, posterior.shape, chosen, noise_free=True)
         parts = [ones, covered] if known is None else [ones, covered, known, covered * known]
         present, starts, n_rows = np.unique(block_of, return_index=True, return_counts=True)
@@ -142,7 +142,7 @@ def blocks(
     )
 
 
-def _draws(posterior: Posterior) -> list[Draw]:
+def chosen_draws(posterior: Posterior) -> list[Draw]:
     """Return evenly spaced draws of every chain, or all draws if the work allows it."""
     n_entries = min(prod(posterior.shape), MOST_ENTRIES)
     most = max(FEWEST_DRAWS, MOST_COVERED // n_entries)
@@ -154,7 +154,7 @@ def _draws(posterior: Posterior) -> list[Draw]:
     ]
 
 
-def _chunks(rows: Index, edges: Index, n_columns: int) -> Iterator[tuple[Index, Index]]:
+def chunks(rows: Index, edges: Index, n_columns: int) -> Iterator[tuple[Index, Index]]:
     """Yield the block numbers and the row numbers of a few rows at a time."""
     most = max(1, MOST_ENTRIES // (n_columns * (len(edges) - 1)))
     places, block_of = [], []
@@ -168,7 +168,7 @@ def _chunks(rows: Index, edges: Index, n_columns: int) -> Iterator[tuple[Index, 
         yield blocks_of[first : first + step], chosen[first : first + step]
 
 
-def _observed(
+def observed(
     posterior: Posterior, rows: Index
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
     """Unpack rows of the data, and which of their entries are known (None if all are)."""
@@ -185,7 +185,8 @@ def _sum_others(part: NDArray[np.float64], mode: int) -> NDArray[np.float64]:
     return part.sum(axis=others) if others else part
 
 
-def _edges(n: int, n_blocks: int) -> Index:
+def edges_of(n: int, n_blocks: int) -> Index:
+    """Return where blocks of rows begin, and the number of rows at the end."""
     n_blocks = min(n, n_blocks)
     return np.arange(n_blocks + 1) * n // n_blocks
 
