@@ -54,6 +54,38 @@ def test_no_component_is_no_box():
     assert first_state(chain_key(2), target).n_components == 0
 
 
+def full_lines(seed, shape=(16, 14, 15)):
+    """Draw a tensor from one level per line, without any component."""
+    rng = np.random.default_rng(seed)
+    odds = np.full(shape, -1.5)
+    for mode, n in enumerate(shape):
+        odds += rng.normal(0, 1.2, n).reshape([-1 if m == mode else 1 for m in range(3)])
+    return rng.random(shape) < 1 / (1 + np.exp(-odds))
+
+
+def test_full_lines_are_no_components():
+    """With levels, no component goes on; with two error rates, some stand in for full lines."""
+    data = full_lines(3)
+    for noise, is_fooled in (("effects", False), ("unequal", True)):
+        target = Target.prepare(data, Model(noise=noise), Schedule(), threads=1)
+        state = first_state(chain_key(2), target)
+        assert (state.n_components > 0) == is_fooled
+
+
+def test_components_beside_levels(monkeypatch):
+    """The truth is found, also on some lines at first; levels of all lines are drawn."""
+    for large in (None, 4_000):
+        if large:
+            monkeypatch.setattr(boxes, "_LARGE", large)
+            monkeypatch.setattr(boxes, "_FEWEST", 8)
+        target = Target.prepare(DATA.tensor, Model(noise="effects"), Schedule(), threads=1)
+        state = first_state(chain_key(1), target)
+        cover = thali.model.simulate.boolean_product([factor.dense() for factor in state.factors])
+        assert (cover != DATA.noise_free).mean() < 0.02
+        assert [len(levels) for levels in state.noise.lines] == list(SHAPE)
+        assert target.recount(state).covered == state.covered
+
+
 def test_boxes_of_a_code_with_errors():
     """A few wrong entries change nothing; what is hardly there is left out."""
     rng = np.random.default_rng(0)

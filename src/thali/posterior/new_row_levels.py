@@ -32,10 +32,11 @@ class NewRowLevels(NamedTuple):
     def of(cls, noise: Levels) -> Self:
         """Return what a draw says about new rows."""
         grids = noise.prior.grids
-        return cls._possible(
-            noise.column_odds[noise.columns], grids.jumps[noise.jumps], grids.rows,
-            grids.of_rows[noise.hyper.row_spread],
+        columns, jumps = _unfolded(
+            noise.column_odds[noise.columns], grids.jumps[noise.jumps],
+            [grids.rows[levels] for levels in noise.more],
         )  # fmt: skip
+        return cls._possible(columns, jumps, grids.rows, grids.of_rows[noise.hyper.row_spread])
 
     @classmethod
     def mean(cls, posterior: Posterior) -> Self:
@@ -51,7 +52,9 @@ class NewRowLevels(NamedTuple):
         with np.errstate(divide="ignore"):
             log_prior = np.log(counts / counts.sum() @ priors)
         summary = level_summary(posterior)
-        return cls._possible(summary.columns_mean, summary.jumps_mean, grid, log_prior)
+        more = [mean for mean, _ in summary.more]
+        columns, jumps = _unfolded(summary.columns_mean, summary.jumps_mean, more)
+        return cls._possible(columns, jumps, grid, log_prior)
 
     @classmethod
     def _possible(
@@ -64,6 +67,16 @@ class NewRowLevels(NamedTuple):
         """Leave out levels that no row can have: most of them, if the spread is zero."""
         is_possible = np.isfinite(log_prior)
         return cls(columns, jumps, rows[is_possible], log_prior[is_possible])
+
+
+def _unfolded(
+    columns: NDArray[np.float64], jumps: NDArray[np.float64], more: list[NDArray[np.float64]]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return level and jump of every combination of lines of all modes but the first."""
+    for levels in more:
+        columns = np.add.outer(columns, levels).ravel()
+        jumps = np.repeat(jumps, len(levels))
+    return columns, jumps
 
 
 class LevelTables(NamedTuple):

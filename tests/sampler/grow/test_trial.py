@@ -29,24 +29,25 @@ def target_of(data):
 
 @pytest.mark.parametrize(
     ("shape", "unknown", "share"),
-    [((60, 40), 0.0, 0.2), ((60, 40), 0.1, 0.2), ((400, 300), 0, 0.05)],
-)
+    [((60, 40), 0.0, 0.2), ((60, 40), 0.1, 0.2), ((400, 300), 0, 0.05), ((9, 70, 6), 0.0, 0.2),
+     ((9, 70, 6), 0.1, 0.2)],
+)  # fmt: skip
 def test_a_share_of_the_known_entries_is_hidden(shape, unknown, share):
     """They are known, their values are right, and nothing else is forgotten.
 
     Their number is within five standard deviations of its mean.
     """
-    data, _, _ = table(shape=shape, unknown=unknown)
+    data = table(shape=(shape[0], np.prod(shape[1:])), unknown=unknown)[0].reshape(shape)
     target = target_of(data)
     trained, hidden = hide(KEY, target)
-    values = data[hidden.rows, hidden.columns]
+    values = data[tuple(hidden.positions.T)]
     np.testing.assert_array_equal(values, hidden.values)
     n_known = target.totals.n_known
     assert abs(len(values) - share * n_known) < 5.0 * np.sqrt(share * (1.0 - share) * n_known)
     assert trained.totals.n_known == target.totals.n_known - len(values)
     assert trained.totals.n_ones == target.totals.n_ones - hidden.values.sum()
     again = hide(KEY, target)[1]
-    np.testing.assert_array_equal(again.rows, hidden.rows)
+    np.testing.assert_array_equal(again.positions, hidden.positions)
 
 
 def test_probabilities_of_hidden_entries():
@@ -59,7 +60,7 @@ def test_probabilities_of_hidden_entries():
     values = rng.random(200) < 0.5
     odds = state.noise.log_odds[0, 0]
     one = expit(np.where((users @ codes.T)[rows, columns], odds[1], odds[0]))
-    found = _log_scores(state, Hidden(rows, columns, values))
+    found = _log_scores(state, Hidden(np.stack([rows, columns], axis=1), values))
     np.testing.assert_allclose(np.exp(found), np.where(values, one, 1.0 - one))
 
 
@@ -115,7 +116,7 @@ def far_from_exact(predict):
     weights /= weights.sum()
     exact = weights @ expit(grid)
     sd = np.sqrt(weights @ (expit(grid) - exact) ** 2)
-    hidden = Hidden(np.array([0, 3]), np.array([2, 2]), np.array([True, False]))
+    hidden = Hidden(np.array([[0, 2], [3, 2]]), np.array([True, False]))
     one, zero = np.exp(predict(KEY, target, target.initial(KEY), hidden))
     return max(abs(one - exact), abs(1.0 - zero - exact)) / (sd / np.sqrt(40))
 
@@ -154,7 +155,8 @@ def test_rates_alone_know_no_component():
     assert tried.gain > 0.1
     assert tried.score - tried.gain == pytest.approx(alone.mean())
     # As by the shares of ones of rows and columns, which are hidden from nobody here.
-    margins = np.nanmean(data, axis=1)[hidden.rows], np.nanmean(data, axis=0)[hidden.columns]
+    rows, columns = hidden.positions.T
+    margins = np.nanmean(data, axis=1)[rows], np.nanmean(data, axis=0)[columns]
     odds = sum(np.log(m.clip(0.02, 0.98) / (1 - m.clip(0.02, 0.98))) for m in margins)
     odds -= np.log(data.mean() / (1 - data.mean()))
     by_margins = np.log(expit(np.where(hidden.values, odds, -odds))).mean()
