@@ -3,8 +3,10 @@
 Tensors of three and four modes drawn from the model, and the real tensors of a folder, with 5% of
 their known entries hidden: how many components each chain finds, and how well hidden entries are
 predicted, beside a logistic model of one level per line and the same plus a sum of products.
+Tensors drawn from that model of levels, as fitted to each real tensor, have no component at all.
 """
 
+import warnings
 from collections import defaultdict
 from functools import partial, reduce
 from pathlib import Path
@@ -17,6 +19,7 @@ from real_data import HIDDEN, ari, read, shape_of
 from scipy.special import expit, logit
 
 import thali
+from thali.errors import NotConverged
 
 RANKS = (1, 2, 4, 8, 16)
 SMALL, LARGE, FOUR = (60, 50, 40), (100, 100, 100), (20, 18, 16, 14)
@@ -37,19 +40,30 @@ def work(folder, settings, task):
     # Of the entries before bit flips, the share that is one is that of the task.
     density = (1.0 - (1.0 - task["ones"]) ** (1.0 / n)) ** (1.0 / len(shape))
     data = thali.simulate(shape, n, density=density, spurious=task["flips"], seed=task["seed"])
-    found = one_chain(data.tensor, settings["warmup"], settings["draws"], task["seed"])
-    numbers = found.n_components[0]
+    numbers = sampled(data.tensor, settings, task["seed"]).n_components.ravel()
     return {"mode": most_frequent(numbers), "mean": round(float(numbers.mean()), 2)}
+
+
+def sampled(data, settings, seed):
+    """Sample as a user would, but on one thread, and without a warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotConverged)
+        return thali.sample(data, seed=seed, threads=1, **settings)
 
 
 def predict(folder, settings, task):
     """Sample a real tensor and predict what is hidden."""
     values, known, labels = read(folder / f"{task['table']}.npz")
+    if "null" in task:
+        rng = np.random.default_rng(task["null"])
+        drawn = rng.random(values.shape) < expit(mode_effects(values, known))
+        found = sampled(np.where(known, drawn, np.nan), settings | {"chains": 1}, task["null"])
+        return {"mean": round(float(found.n_components.mean()), 2)}
     rng = np.random.default_rng(crc32(task["table"].encode()))
     hidden = (rng.random(values.shape) < HIDDEN) & known
     seen = known & ~hidden
     data = np.where(seen, values, np.nan)
-    chains = [one_chain(data, seed=seed, **settings) for seed in (1, 2)]
+    chains = [sampled(data, settings | {"chains": 1}, seed) for seed in (1, 2)]
     chance = np.zeros(values.shape)
     places = np.argwhere(hidden)
     chance[hidden] = np.mean([chain.predict_entries(places) for chain in chains], axis=0)
@@ -119,7 +133,11 @@ def with_products(values, seen, odds, rank, steps=150, rate=0.05, decay=0.3):
 
 def tell(runs):
     """Describe the simulated and the real tensors."""
-    real = [run for run in runs if "table" in run]
+    real = [run for run in runs if "table" in run and "null" not in run]
+    nulls = defaultdict(list)
+    for run in runs:
+        if "null" in run:
+            nulls[run["table"]].append(run["mean"])
     groups = defaultdict(list)
     for run in runs:
         if "table" not in run:
@@ -152,6 +170,8 @@ The most frequent number of components is right in **{n_right} of {n_all}** data
     ]  # fmt: skip
     better = [sum(run["score"] > run[name] for run in real) for name in ("effects", "products")]
     names = ["table", "shape", "components, by chain", "thali", "mode effects", "products", "ARI"]
+    none = [[name, ", ".join(map(str, means))] for name, means in nulls.items()]
+    is_none = [mean < 0.5 for means in nulls.values() for mean in means]
     return f"""{told}
 
 ## Real tensors
@@ -159,10 +179,17 @@ The most frequent number of components is right in **{n_right} of {n_all}** data
 Scores are mean log probabilities of the hidden entries (higher is better). *Mode effects* is a
 logistic model with one level per line of every mode; *products* adds a sum of products of one
 number per mode to it, of the rank among {", ".join(map(str, RANKS))} that predicts the hidden
-entries best. thali has neither; it predicts better than mode effects on **{better[0]} of
-{len(real)}**, and than products on {better[1]}.
+entries best. thali predicts better than mode effects on **{better[0]} of {len(real)}**, and than
+products on {better[1]}.
 
-{table(names, lines)}"""
+{table(names, lines)}
+
+## Tensors without components
+
+Tensors were drawn from the model of mode effects, as fitted to each real tensor. Right is no
+component: fewer than 0.5 on average in **{sum(is_none)} of {len(is_none)}**.
+
+{table(["fitted to", "mean number of components"], none)}"""
 
 
 def main():
@@ -172,8 +199,10 @@ def main():
     parser.add_argument("--components", type=int, nargs="+", default=list(range(2, 9)))
     parser.add_argument("--shapes", choices=["small", "large", "four"], nargs="*",
                         default=["small", "large", "four"])  # fmt: skip
+    parser.add_argument("--nulls", type=int, default=3, help="tensors without components, each")
+    parser.add_argument("--chains", type=int, default=4, help="of simulated tensors")
     parser.add_argument("--warmup", type=int, default=200)
-    parser.add_argument("--draws", type=int, default=200)
+    parser.add_argument("--draws", type=int, default=400)
     chosen = parser.parse_args()
     kinds = []
     if "small" in chosen.shapes:
@@ -192,8 +221,10 @@ def main():
     ]
     if chosen.folder:
         paths = sorted(chosen.folder.glob("*.npz"))
-        tasks += [{"table": path.stem} for path in paths if len(shape_of(path)) > 2]
-    settings = {"warmup": chosen.warmup, "draws": chosen.draws}
+        names = [path.stem for path in paths if len(shape_of(path)) > 2]
+        tasks += [{"table": name} for name in names]
+        tasks += [{"table": name, "null": 1 + k} for name in names for k in range(chosen.nulls)]
+    settings = {"chains": chosen.chains, "warmup": chosen.warmup, "draws": chosen.draws}
     runs = carry_out(partial(work, chosen.folder, settings), tasks, chosen, prepare)
     write_page(chosen.out.with_suffix(".md"), "# Tensors", how_it_was_run(), tell(runs))
 
