@@ -222,8 +222,8 @@ def main():
     if chosen.folder:
         paths = sorted(chosen.folder.glob("*.npz"))
         names = [path.stem for path in paths if len(shape_of(path)) > 2]
-        tasks += [{"table": name} for name in names]
-        tasks += [{"table": name, "null": 1 + k} for name in names for k in range(chosen.nulls)]
+        nulls = [{"table": name, "null": 1 + k} for name in names for k in range(chosen.nulls)]
+        tasks = [{"table": name} for name in names] + nulls + tasks  # the longest first
     settings = {"chains": chosen.chains, "warmup": chosen.warmup, "draws": chosen.draws}
     runs = carry_out(partial(work, chosen.folder, settings), tasks, chosen, prepare)
     write_page(chosen.out.with_suffix(".md"), "# Tensors", how_it_was_run(), tell(runs))

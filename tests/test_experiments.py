@@ -112,14 +112,16 @@ def test_published(run, tmp_path):
 
 
 def test_tensors(run, tmp_path):
-    """A simulated tensor and a real one, beside both baselines."""
+    """A simulated tensor, a real one beside both baselines, and one without components."""
     data = thali.simulate((12, 10, 8), 2, spurious=0.05, seed=1).tensor
     store(tmp_path / "cube.npz", data, labels=np.arange(12) % 2)
     store(tmp_path / "table.npz", data[0])
     out = tmp_path / "tensors.jsonl"
     small = ("--shapes", "four", "--seeds", 1, "--warmup", 10, "--draws", 10, "--jobs", 1)
+    small += ("--chains", 1, "--nulls", 1)
     run("tensors.py", tmp_path, *small, "--out", out)
     page = (tmp_path / "tensors.md").read_text()
     assert "| cube | 12 x 10 x 8 |" in page
+    assert "## Tensors without components" in page
     assert "| 20 x 18 x 16 x 14 | 2 to 6 |" in page
     assert "table.npz" not in page

@@ -69,8 +69,8 @@ def make_grids(prior: Effects) -> Grids:
     return Grids(
         rows, columns, jumps, offsets, spreads,
         np.array([log_level_prior(rows, 0.0, s) for s in spreads]),
-        np.array([[log_level_prior(columns, m, s) for s in spreads] for m in columns]),
-        np.array([[log_level_prior(jumps, m, s) for s in spreads] for m in jumps]),
+        _by_mean(columns, spreads),
+        _by_mean(jumps, spreads),
         Steps(_ratio(rows, columns), _ratio(offsets, rows)),
         make_lattice(rows, columns, offsets, np.append(0.0, jumps)),
     )  # fmt: skip
@@ -114,6 +114,18 @@ def _ratio(fine: NDArray[np.float64], coarse: NDArray[np.float64]) -> int:
     ratio = round(of_coarse[0] / steps[0])
     is_whole = np.allclose(steps, steps[0]) and np.allclose(of_coarse, ratio * steps[0])
     return ratio if is_whole else 0
+
+
+def _by_mean(grid: NDArray[np.float64], spreads: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the log prior of every level for every mean on the grid and every spread."""
+    table = np.empty((len(grid), len(spreads), len(grid)))
+    for k, spread in enumerate(spreads):
+        if spread == 0.0:
+            table[:, k] = np.where(np.eye(len(grid), dtype=np.bool_), 0.0, -np.inf)
+            continue
+        log_density = -0.5 * ((grid - grid[:, None]) / spread) ** 2
+        table[:, k] = log_density - logsumexp(log_density, axis=1, keepdims=True)
+    return table
 
 
 def log_level_prior(grid: NDArray[np.float64], mean: float, spread: float) -> NDArray[np.float64]:
