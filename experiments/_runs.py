@@ -73,7 +73,7 @@ def options(description, name):
 
 
 def _noise(given):
-    return usual_noise(2, None) if given == "auto" else given
+    return usual_noise(None) if given == "auto" else given
 
 
 def with_noise(task, noise):
