@@ -102,7 +102,7 @@ def test_summaries(both):
     assert moved.point_estimate().error == front.point_estimate().error
     few = moved.n_components_table(least_users=3), front.n_components_table(least_users=3)
     pd.testing.assert_series_equal(*few)
-    first = tables(moved)[f"factor_{mode_labels(len(moved.shape))[0]}"]
+    first = tables(moved)[f"factor_{mode_labels(moved.mode_names)[0]}"]
     assert (first.index.name, len(first)) == ("who", moved.shape[0])
 
 

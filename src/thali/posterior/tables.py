@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali.sentences import numbered
+from thali.sentences import mode_words, numbered
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pandas as pd
     from numpy.typing import NDArray
 
@@ -38,9 +41,19 @@ def component_names(posterior: Found) -> list[str]:
     return [f"component_{numbered(number)}" for number in numbers]
 
 
-def mode_labels(arity: int) -> list[str]:
-    """Return the word by which the tables of every mode are called, also as files."""
-    return ["rows", "columns"] if arity == 2 else [f"mode_{mode}" for mode in range(arity)]
+def mode_labels(mode_names: Sequence[str]) -> list[str]:
+    """Return the word by which the tables of every mode are called, also as files.
+
+    Examples
+    --------
+    >>> mode_labels(["cell", "gene"]), mode_labels(["who", "with whom", "mode_2"])
+    (['rows', 'columns'], ['who', 'with_whom', 'mode_2'])
+    """
+    if len(mode_names) == 2:
+        return ["rows", "columns"]
+    labels = [re.sub(r"\W+", "_", name).strip("_") for name in mode_names]
+    are_distinct = len({label.casefold() for label in labels}) == len(labels)
+    return labels if all(labels) and are_distinct else [f"mode_{m}" for m in range(len(labels))]
 
 
 def tables(posterior: Posterior) -> dict[str, pd.DataFrame]:
@@ -56,7 +69,8 @@ def tables(posterior: Posterior) -> dict[str, pd.DataFrame]:
     tables
         ``factor_rows``, ``factor_columns``
             Factors of the point estimate: zeros and ones, one column per component, with the
-            row and column names of the data. For other tensors: ``factor_mode_0`` and so on.
+            row and column names of the data. For other tensors: ``factor_`` and the name of the
+            mode, or ``factor_mode_0`` and so on if the modes have no names.
         ``probability_rows``, ``probability_columns``
             The probability of each membership: the share of draws in which a row has the
             component (see :meth:`~thali.Posterior.align`).
@@ -82,14 +96,14 @@ def tables(posterior: Posterior) -> dict[str, pd.DataFrame]:
     estimate = posterior.point_estimate()
     alignment = posterior.align()
     components = pd.Index(component_names(posterior), name="component")
-    modes = mode_labels(len(posterior.shape))
+    modes, words = mode_labels(posterior.mode_names), mode_words(posterior.mode_names)
     found: dict[str, pd.DataFrame] = {}
     sizes: dict[str, object] = {}
     for mode, label in enumerate(modes):
         names = posterior.row_names[mode]
         index = pd.Index(
             np.arange(posterior.shape[mode]) if names is None else list(names),
-            name=posterior.mode_names[mode],
+            name=words[mode],
         )
         factor = estimate.factors[mode]
         dense = factor.dense().astype(np.int8)

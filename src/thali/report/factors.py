@@ -42,8 +42,8 @@ def packed_factors(posterior: Posterior, most: int) -> PackedFactors | None:
             {
                 "key": keys[mode].removesuffix(" row"),
                 "word": words[mode],
-                "heading": posterior.mode_names[mode],
-                "file": f"factor_{mode_labels(arity)[mode]}.csv",
+                "heading": words[mode],
+                "file": f"factor_{mode_labels(posterior.mode_names)[mode]}.csv",
                 "size": posterior.shape[mode],
                 "names": None if blob is None else text(blob),
                 "bits": text(bits),

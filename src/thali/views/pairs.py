@@ -50,7 +50,9 @@ def pairs(posterior: Posterior, n_blocks: int = 200) -> list[Pair]:
     >>> import thali
     >>> from thali import views
     >>> data = thali.simulate((20, 9, 7), 2, spurious=0.05, seed=1)
-    >>> posterior = thali.sample(data.tensor, chains=2, warmup=30, draws=20, seed=1)
+    >>> posterior = thali.sample(
+    ...     data.tensor, noise="unequal", chains=2, warmup=100, draws=50, seed=1
+    ... )  # the model of these data
     >>> [(pair.modes, pair.data.shape) for pair in views.pairs(posterior)]
     [((0, 1), (20, 9)), ((0, 2), (20, 7)), ((1, 2), (9, 7))]
     """
