@@ -41,7 +41,8 @@ _CHAIN = click.option(
 def summary(run: Path, chain: int | None, *, as_json: bool) -> None:
     """Show what RUN found: the number of components, error rates, and whether the chains agree.
 
-    It also works for a run that was stopped or that is still running.
+    The columns of each component are named, the surest first and, among equals, those whose ones
+    are rarest elsewhere. It also works for a run that was stopped or that is still running.
 
     \b
     Examples:
@@ -57,7 +58,11 @@ def summary(run: Path, chain: int | None, *, as_json: bool) -> None:
         say(json.dumps({"run": str(run), **found}, indent=2, allow_nan=False))
         return
     title = f"{run}" if chain is None else f"{run}, chain {chain} alone"
-    say("\n".join(_lines(title, found)))
+    from thali.cli.contents import contents  # noqa: PLC0415
+
+    lines = _lines(title, found)
+    at = lines.index("")  # what is in the components comes after the answer in words
+    say("\n".join([*lines[:at], *contents(posterior, found), *lines[at:]]))
     if found["warning"] is not None:
         tell(found["warning"])
 
