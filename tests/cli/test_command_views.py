@@ -441,6 +441,13 @@ def test_one_chain_alone(run, finished, tmp_path):
     assert found["n_components"]["mean"] == pytest.approx(own.n_components.mean())
     code, _, _ = run("report", finished / "differ", "--chain", 1, "-o", "one.html")
     assert code == 0
+    code, out, _ = run("summary", finished / "differ", "--chain", 2, "--after", 10)
+    assert out.startswith(f"{finished / 'differ'}, chain 2 alone, without the first 10 draws\n")
+    code, out, _ = run("summary", finished / "differ", "--after", 10, "--json")
+    assert json.loads(out)["draws"] == 20
+    code, _, err = run("summary", finished / "differ", "--after", 30)
+    assert code == 2
+    assert "has 30 draws per chain, and at least one must remain" in err
     code, _, err = run("summary", finished / "differ", "--chain", 3)
     assert code == 2
     assert "--chain 3 was given" in err

@@ -135,3 +135,26 @@ def test_frames_have_names(monkeypatch):
     sparse = posterior.components()
     assert sparse.sparse.density < 1.0
     np.testing.assert_array_equal(sparse.sparse.to_dense(), components)
+
+
+def test_without_the_first_draws():
+    """Every summary is that of the later draws, in each chain; advice counts all draws."""
+    both = made(drop=lambda chain, draw: chain == 1 and draw < 10)
+    later = both.after(10)
+    assert (later.n_draws, later.n_left_out, len(later)) == (20, 10, 40)
+    np.testing.assert_array_equal(later.n_components, both.n_components[:, 10:])
+    np.testing.assert_array_equal(later.log_joint, both.log_joint[:, 10:])
+    np.testing.assert_array_equal(later.factors(1, 0)[0], both.factors(1, 10)[0])
+    firsts = [draw.log_joint for draw in later]
+    np.testing.assert_array_equal(firsts, both.log_joint[:, 10:].ravel())
+    assert both.n_components_table().size == 2
+    assert later.n_components_table().to_dict() == {4: 1.0}
+    again = later.chain(1).after(5)
+    np.testing.assert_array_equal(again.n_components, both.n_components[1:, 15:])
+    assert "20 draws after the first 10" in thali.report.page.page(later)
+    with pytest.raises(ValueError, match="the chains have 20 draws, and at least one must remain"):
+        later.after(20)
+    with pytest.raises(ValueError, match="n_draws=-1 was given"):
+        later.after(-1)
+    advice = Disagreement(2, 20, {"n_components": 1.5}, (3.0, 21.0), 200, n_left_out=10)
+    assert advice.advised_draws == 50
