@@ -55,7 +55,7 @@ def test_moves(moves):
 
 def test_everything_learned():
     """All moves, unknown entries, and error rates, densities and concentration drawn."""
-    check(LEARNED, 4_000, **ALL)
+    check(LEARNED, 6_000, **ALL)
 
 
 @pytest.mark.slow  # nothing in the code tells three modes from four

@@ -4,8 +4,8 @@ With an empty cache, tests, documents and all the processes that they start woul
 kernels at the same time. Two processes share the work here: one goes through the jobs forwards,
 the other backwards until they meet, and each waits for a kernel that the other is compiling. So
 jobs at the two ends of the list should need different kernels: the first samples, and the last ask
-about draws that are made up, not sampled. What is missing in the list is compiled later; that costs time,
-nothing else.
+about draws that are made up, not sampled. What is missing in the list is compiled later; that
+costs time, nothing else.
 """
 
 import sys
