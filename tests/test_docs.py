@@ -124,10 +124,25 @@ def sample_once(tensor, **settings):
     return SAMPLED[key]
 
 
-@pytest.mark.parametrize("name", modules_with_examples())
-def test_docstring_examples(name, monkeypatch):
+def examples():
+    """Return modules one by one, but those that sample together: they share what is sampled."""
+    source, alone, together = Path(thali.__file__).parents[1], [], []
+    for name in modules_with_examples():
+        text = source.joinpath(*name.split(".")).with_suffix(".py").read_text()
+        (together if "thali.sample(" in text else alone).append(name)
+    ones = [pytest.param([name], id=name) for name in alone]
+    return [*ones, pytest.param(together, id="those that sample")]
+
+
+@pytest.mark.parametrize("names", examples())
+def test_docstring_examples(names, monkeypatch):
     """Examples in docstrings run; those of methods go on where that of their class ended."""
     monkeypatch.setattr(thali, "sample", sample_once)
+    for name in names:
+        run_examples(name)
+
+
+def run_examples(name):
     tests = doctest.DocTestFinder().find(importlib.import_module(name), name)
     runner = doctest.DocTestRunner()
     known = {}
@@ -135,8 +150,8 @@ def test_docstring_examples(name, monkeypatch):
         test.globs |= known.get(test.name.rpartition(".")[0], {})
         runner.run(test, clear_globs=False)
         known[test.name] = test.globs
-    assert runner.tries > 0
-    assert runner.failures == 0
+    assert runner.tries > 0, name
+    assert runner.failures == 0, name
 
 
 def has_example(thing):

@@ -143,7 +143,7 @@ def test_before_the_first_sweep_progress_says_how_the_start_goes():
     stages = list(dict.fromkeys(now.start for now in started))
     assert stages[:2] == ["starting: start 1 of 4", "starting: start 2 of 4"]
     assert stages[-1] == "starting: done"
-    assert "starting: regrowing, round 1" in stages
+    assert "starting: replacing components, round 1" in stages
     assert all(np.isnan(now.evidence) for now in started if now.start == stages[0])
     assert started[-1].evidence == max(part.evidence for part in store.start)
     assert seen[-1].start == ""

@@ -4,11 +4,13 @@ import inspect
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import thali
 from thali.cli import main
+from thali.cli.messages import CommandFace, command
 
 HEAVY = {"numpy", "numba", "pandas", "scipy", "sklearn", "arviz_stats", "xarray", "matplotlib"}
 
@@ -65,8 +67,11 @@ def test_help_imports_nothing_heavy(arguments):
     assert {name for name in loaded if name.startswith("thali")} == {
         "thali",
         "thali.cli",
-        *(f"thali.cli.{part}" for part in ("density", "group", "output", "progress", "sampling")),
-        *(f"thali.cli.{part}" for part in ("messages", "simulation", "views")),
+        *(f"thali.cli.{part}" for part in ("density", "group", "output", "progress")),
+        *(
+            f"thali.cli.{part}"
+            for part in ("messages", "reading", "sampling", "simulation", "views")
+        ),
         *("thali.defaults", "thali.errors", "thali.sentences"),
     }
 
@@ -81,3 +86,13 @@ def test_defaults_are_those_of_sample():
     for taker in (thali.sample, thali.BooleanFactorization):
         asked = inspect.signature(taker).parameters
         assert {name: asked[name].default for name in lengths} == lengths
+
+
+def test_advice_is_typed_as_the_command_was(monkeypatch):
+    """`./dev run` says how it is called, and what to type next begins like that."""
+    assert command("summary", "my run") == "thali summary 'my run'"
+    monkeypatch.setenv("THALI_CALLED_AS", "./dev run")
+    assert command("summary", "my run") == "./dev run summary 'my run'"
+    assert CommandFace().sample(is_kept=True) == "`./dev run fit --out`"
+    script = (Path(__file__).parents[2] / "dev").read_text()
+    assert 'THALI_CALLED_AS="$0 run" exec "$bin/thali"' in script

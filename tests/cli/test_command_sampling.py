@@ -377,7 +377,7 @@ def test_a_log_says_how_the_start_goes(capsys):
     now = [0.0]
     lines = Lines(2, clock=lambda: now[0])
     nothing = Progress(0, 0, 50, True, 1, np.nan, "starting: start 1 of 4")
-    later = nothing._replace(n_components=12, start="starting: pooling", evidence=-1259.13)
+    later = nothing._replace(n_components=12, start="starting: done", evidence=-1259.13)
     swept = Progress(1, 3, 50, True, 11, -900.0)
     for seconds, shown in [
         (11, nothing),
@@ -391,11 +391,10 @@ def test_a_log_says_how_the_start_goes(capsys):
         lines(shown)
     assert capsys.readouterr().err.splitlines() == [
         "thali: 0 of 100 sweeps (starting: start 1 of 4, 1 component)",
-        "thali: 0 of 100 sweeps (starting: pooling, 12 components, best log evidence -1259.1)",
-        "thali: 0 of 100 sweeps (starting: pooling, 9 to 12 components, best log evidence -1259.1 "
+        "thali: 0 of 100 sweeps (starting: done, 12 components, best log evidence -1259.1)",
+        "thali: 0 of 100 sweeps (starting: done, 9 to 12 components, best log evidence -1259.1 "
         "to -1246.1)",
-        "thali: 3 of 100 sweeps (starting: pooling, 11 to 12 components, best log evidence "
-        "-1259.1)",
+        "thali: 3 of 100 sweeps (starting: done, 11 to 12 components, best log evidence -1259.1)",
         "thali: 6 of 100 sweeps (warm-up, 11 components)",
     ]
 

@@ -13,12 +13,14 @@ import pandas as pd
 import pytest
 
 import thali
+from thali.cli.contents import _names
 from thali.posterior.beyond import beyond_in_words
 from thali.posterior.export import factors_of
 from thali.posterior.remarks import start_in_words
 from thali.posterior.verdict import Disagreement
 from thali.sampler.moves.tries import FINITE
 from thali.sampler.schedule import MOVES
+from thali.views import cards
 
 # What is promised to machines: the type of every value, None where it may be missing.
 NUMBER = {"mean": float, "interval": [float]}
@@ -202,7 +204,8 @@ def test_summary_for_people(run, finished, name):
     code, out, err = run("summary", finished / name)
     assert code == 0
     assert err.count("\n") == (name == "differ")
-    answer, probabilities, chains, quantities, moves = out.split("\n\n")
+    answer, contents, probabilities, chains, quantities, moves = out.split("\n\n")
+    assert ("`--chain N` shows the components of one chain" in contents) == (name == "differ")
     are_apart = "The 2 chains disagree: chain 1 has " in answer
     assert are_apart == (name == "differ")
     assert len(answer.splitlines()) == (7 if name == "agree" else 9)
@@ -227,6 +230,36 @@ def test_summary_for_people(run, finished, name):
     shown = {move: (int(n), int(k)) for move, n, k, _ in map(str.split, lines)}
     assert shown == acceptance
     assert set(acceptance) == (set(FINITE) if name == "agree" else set(MOVES))
+
+
+def test_summary_names_the_columns_of_components(run, finished):
+    """As many as are in the point estimate, in the order of the cards, six of them by name."""
+    posterior = thali.load(finished / "agree")
+    _, out, _ = run("summary", finished / "agree")
+    head, *lines = out.split("\n\n")[1].splitlines()
+    assert head.split() == ["component", "whos", "whats", "certainty", "surest", "whats"]
+    for line, card in zip(lines, cards(posterior), strict=True):
+        number, n_rows, n_columns, sure, names = line.split(maxsplit=4)
+        assert (int(number), int(n_rows)) == (card["component"] + 1, card["users"])
+        assert (int(n_columns), sure) == (card["columns"], f"{card['sure']:.0%}")
+        first = [member["name"] for member in card["top"][1][:6]]
+        more = f" and {card['columns'] - 6} more" if card["columns"] > 6 else ""
+        assert names == ", ".join(first[: card["columns"]]) + more
+
+
+def test_contents_of_odd_components():
+    """Names are shortened and cannot control a terminal; tensors have all modes but the first."""
+    words = ["row", "day"]
+    top = [[], [{"name": "a\x1b[31m\n" + 50 * "b"}, {"name": "c"}]]
+    card = {"top": top, "counts": [3, 1]}
+    (shown,) = _names(card, words).split(", ")
+    assert shown.startswith("a\\u001b[31m bbb")
+    assert len(shown) == 40
+    assert _names({"top": [[], []], "counts": [2, 0]}, words) == "none"
+    top = [[], [{"name": "x"}], [{"name": "y"}]]
+    assert _names({"top": top, "counts": [1, 1, 4]}, ["row", "day", "place"]) == (
+        "day: x; place: y and 3 more"
+    )
 
 
 def test_summary_into_a_closed_pipe(start, kept):
@@ -408,6 +441,13 @@ def test_one_chain_alone(run, finished, tmp_path):
     assert found["n_components"]["mean"] == pytest.approx(own.n_components.mean())
     code, _, _ = run("report", finished / "differ", "--chain", 1, "-o", "one.html")
     assert code == 0
+    code, out, _ = run("summary", finished / "differ", "--chain", 2, "--after", 10)
+    assert out.startswith(f"{finished / 'differ'}, chain 2 alone, without the first 10 draws\n")
+    code, out, _ = run("summary", finished / "differ", "--after", 10, "--json")
+    assert json.loads(out)["draws"] == 20
+    code, _, err = run("summary", finished / "differ", "--after", 30)
+    assert code == 2
+    assert "has 30 draws per chain, and at least one must remain" in err
     code, _, err = run("summary", finished / "differ", "--chain", 3)
     assert code == 2
     assert "--chain 3 was given" in err

@@ -66,7 +66,7 @@ WRONG_USAGE = [
     ("fit no.csv --out new", "holds 'maybe' at line 2, column 'a'; allowed"),
     (
         "fit no.csv --out new",
-        "replace it, or, if it means unknown, give it as --missing TEXT, or give",
+        "replace it, or give it as --missing TEXT if it means unknown, as --ones",
     ),
     ("fit no.csv --out new", "or give --kind pairs if each line names a row and a column."),
     ("fit pairs.csv --missing 0", "--missing 0 was given for pairs of two columns"),

@@ -10,6 +10,7 @@ import thali
 from support.made import SHAPE, made
 from thali.posterior import found as found_module
 from thali.posterior.answer import answer, in_words
+from thali.posterior.answer_words import coverage_in_words
 from thali.posterior.explained import coverage
 from thali.posterior.verdict import Disagreement
 
@@ -44,16 +45,33 @@ def test_disagreement_comes_first(apart):
         f"chain 2 has 3 ({scores[1]:,.1f}). "
     )
     table = apart.found_by_chain()
-    shared = [number for number in table.index if (table.loc[number] > 0.7).all()]
-    assert found["in_all_chains"]["components"] == shared
+    assert list(table.index) == list(apart.components().index)
+    shared = [name for name in table.index if (table.loc[name] > 0.7).all()]
+    assert [f"component_{n}" for n in found["in_all_chains"]["components"]] == shared
     assert len(shared) == 3
     assert "are in all chains." in first
+    covers = coverage_in_words(found)
+    assert covers.startswith("On average over the chains, the components cover ")
     assert [chain["chain"] for chain in found["by_chain"]] == [1, 2]
-    assert in_words(answer(made()))[0].startswith("40 x 30 entries")  # these agree
+    agree = answer(made())
+    assert in_words(agree)[0].startswith("40 x 30 entries")
+    assert coverage_in_words(agree).startswith("The components cover ")
     page = thali.report.page.page(apart)
     assert "The 2 chains disagree: they have 4 and 3 components." in page
     assert "Each chain by itself" in page
     assert "Each chain by itself" not in thali.report.page.page(made())
+
+
+def test_the_most_frequent_of_a_part_may_be_larger(apart):
+    """Of 4, 4, 4 and 3, 3 components the first may all be shared; then that is explained."""
+    found = answer(apart)
+    assert "No draw has more of these" not in " ".join(in_words(found))
+    odd = found | {
+        "shared_components": found["shared_components"] | {"mode": 5, "pmf": {"5": 1.0}}
+    }
+    (line,) = (line for line in in_words(odd) if line.startswith("Counting only"))
+    number = found["n_components"]["mode"]
+    assert f"No draw has more of these than components in all; 5 and {number} are the" in line
 
 
 def test_the_page_of_one_chain_says_so(apart):
@@ -117,3 +135,26 @@ def test_frames_have_names(monkeypatch):
     sparse = posterior.components()
     assert sparse.sparse.density < 1.0
     np.testing.assert_array_equal(sparse.sparse.to_dense(), components)
+
+
+def test_without_the_first_draws():
+    """Every summary is that of the later draws, in each chain; advice counts all draws."""
+    both = made(drop=lambda chain, draw: chain == 1 and draw < 10)
+    later = both.after(10)
+    assert (later.n_draws, later.n_left_out, len(later)) == (20, 10, 40)
+    np.testing.assert_array_equal(later.n_components, both.n_components[:, 10:])
+    np.testing.assert_array_equal(later.log_joint, both.log_joint[:, 10:])
+    np.testing.assert_array_equal(later.factors(1, 0)[0], both.factors(1, 10)[0])
+    firsts = [draw.log_joint for draw in later]
+    np.testing.assert_array_equal(firsts, both.log_joint[:, 10:].ravel())
+    assert both.n_components_table().size == 2
+    assert later.n_components_table().to_dict() == {4: 1.0}
+    again = later.chain(1).after(5)
+    np.testing.assert_array_equal(again.n_components, both.n_components[1:, 15:])
+    assert "20 draws after the first 10" in thali.report.page.page(later)
+    with pytest.raises(ValueError, match="the chains have 20 draws, and at least one must remain"):
+        later.after(20)
+    with pytest.raises(ValueError, match="n_draws=-1 was given"):
+        later.after(-1)
+    advice = Disagreement(2, 20, {"n_components": 1.5}, (3.0, 21.0), 200, n_left_out=10)
+    assert advice.advised_draws == 50

@@ -113,7 +113,7 @@ def test_stages_of_a_start():
     seen = list(start(KEY, target))
     stages = [now.stage for now in seen]
     order = list(dict.fromkeys(stages))
-    assert order[:4] == [*(f"start {i} of 3" for i in (1, 2, 3)), "pooling"]
+    assert order[:4] == [*(f"start {i} of 3" for i in (1, 2, 3)), "putting starts together"]
     assert order[-2:] == ["done", ""]
     done = [attempt.stage for attempt in seen[-1].history]
     assert done[:5] == 3 * ["grown"] + 2 * ["pooled"]

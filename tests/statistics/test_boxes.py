@@ -46,6 +46,7 @@ def check(given, n_sweeps, **moves):
     compare.assert_matches(*collect(walked, n_sweeps), expected)
 
 
+@pytest.mark.slow  # all of these moves together are exact quickly, below
 @pytest.mark.parametrize("moves", [{"residual": 2}, {"seeded": 1, "split_merge": 2}])
 def test_moves(moves):
     """Births and deaths of single rows; of boxes, with splits: every move is exact."""

@@ -54,7 +54,7 @@ def simulated(problem, seed):
 
 def fit(tensor, seed, noise="unequal", **settings):
     return thali.sample(
-        tensor, noise=noise, chains=2, warmup=250, draws=50, seed=seed, progress=False, **settings
+        tensor, noise=noise, chains=2, warmup=100, draws=50, seed=seed, progress=False, **settings
     )
 
 

@@ -2,10 +2,10 @@
 
 With an empty cache, tests, documents and all the processes that they start would compile the same
 kernels at the same time. Two processes share the work here: one goes through the jobs forwards,
-the other backwards, and each waits for a kernel that the other is compiling. So jobs at the two
-ends of the list should need different kernels: the first samples, and the last ask about draws
-that are made up, not sampled. What is missing in the list is compiled later; that costs time,
-nothing else.
+the other backwards until they meet, and each waits for a kernel that the other is compiling. So
+jobs at the two ends of the list should need different kernels: the first samples, and the last ask
+about draws that are made up, not sampled. What is missing in the list is compiled later; that
+costs time, nothing else.
 """
 
 import sys
@@ -80,18 +80,23 @@ JOBS = [
 ]
 
 
-def work(step):
-    """Do all jobs, from either end."""
+def work(step, is_taken):
+    """Do jobs from either end, until the other process has taken the next one."""
     compile_once()
     warnings.simplefilter("ignore", NotConverged)
-    for job in JOBS[::step]:
+    for number in range(len(JOBS))[::step]:
+        with is_taken.get_lock():
+            if is_taken[number]:
+                return
+            is_taken[number] = True
         with np.errstate(all="ignore"):
-            job()
+            JOBS[number]()
 
 
 if __name__ == "__main__":
     context = get_context("spawn")
-    processes = [context.Process(target=work, args=(step,)) for step in (1, -1)]
+    is_taken = context.Array("b", len(JOBS))
+    processes = [context.Process(target=work, args=(step, is_taken)) for step in (1, -1)]
     for process in processes:
         process.start()
     for process in processes:

@@ -14,7 +14,7 @@ for the polynomial at hand, so the quadrature is exact up to rounding.
 
 from dataclasses import dataclass
 from functools import reduce
-from itertools import combinations_with_replacement, pairwise, product
+from itertools import combinations_with_replacement, islice, pairwise, product
 from math import ceil, exp, factorial, lgamma, log, prod
 from typing import Any, NamedTuple
 
@@ -283,27 +283,43 @@ def _box_rates(shape, laws):
     return boxes, total
 
 
-def _add_component(table, boxes, rates):
-    """Law of the union after one more component: sum over boxes of rate times shifted table.
+def _within(boxes, rates, cells):
+    """Total weight of the boxes within each set of cells, shape (2**cells, nodes).
 
-    `table` has shape (2, ..., 2, nodes), the most significant cell first. Taking the union with
-    a box moves everything, along the axes of its cells, to index 1.
+    Several components lie within a set if each of them does: weights multiply.
     """
-    cells = table.ndim - 1
+    if cells > MAX_CELLS:
+        raise ValueError(f"Enumeration is meant for at most {MAX_CELLS} cells.")
+    table = np.zeros((1 << cells, rates.shape[1]))
+    table[boxes] = rates
+    for cell in range(cells):
+        halves = table.reshape(-1, 2, 1 << cell, table.shape[1])
+        halves[:, 1] += halves[:, 0]
+    return table
+
+
+def _exactly(within, unions):
+    """Weight of each set as the union, given what lies within it: the inverse of the sum above.
+
+    Sets that are not among the possible unions have a weight of exactly zero; differences of
+    nearly equal numbers would only come near.
+    """
+    table = within.copy()
+    for cell in range(len(table).bit_length() - 1):
+        halves = table.reshape(-1, 2, 1 << cell)
+        halves[:, 1] -= halves[:, 0]
     out = np.zeros_like(table)
-    for box, rate in zip(boxes.tolist(), rates, strict=True):
-        axes = tuple(a for a in range(cells) if box >> (cells - 1 - a) & 1)
-        where = tuple(1 if a in axes else slice(None) for a in range(cells))
-        out[where] += table.sum(axis=axes) * rate
+    out[unions] = np.maximum(table[unions], 0.0)
     return out
 
 
-def _empty_table(cells, nodes):
-    if cells > MAX_CELLS:
-        raise ValueError(f"Enumeration is meant for at most {MAX_CELLS} cells.")
-    table = np.zeros((2,) * cells + (nodes,))
-    table[(0,) * cells] = 1.0
-    return table
+def _unions(boxes, rates):
+    """Yield the sets that no component, one component, two and so on can cover."""
+    boxes = boxes[(rates > 0.0).any(axis=1)]
+    unions = np.zeros(1, np.int64)
+    while True:
+        yield unions
+        unions = np.unique(unions[:, None] | boxes)
 
 
 # --- posteriors -------------------------------------------------------------------------------
@@ -329,11 +345,12 @@ def joint_ibp(x, known, priors, max_components=16):
     laws, weights = _mode_laws(x.shape[1:], priors, densities, max_components)
     users = np.broadcast_to(history_rates(len(x))[:, None], (1 << len(x), weights.size))
     boxes, rates = _box_rates(x.shape, [users, *laws])
-    table = _empty_table(x.size, weights.size)
-    out = [(table @ weights).ravel()]
-    for i in k[1:]:
-        table = _add_component(table, boxes, rates / i)
-        out.append((table @ weights).ravel())
+    one = _within(boxes, rates, x.size)
+    some = np.ones_like(one)
+    out = []
+    for i, unions in zip(k, _unions(boxes, rates), strict=False):
+        some *= one / i if i else 1.0
+        out.append(_exactly(some @ weights, unions))
     return np.array(out) * np.asarray(factor)[:, None] * likelihood(x, known, priors)
 
 
@@ -358,10 +375,9 @@ def joint_finite(x, known, priors, n_components, density_rows=None):
         densities = (density_rows, *priors.density)
     laws, weights = _mode_laws(x.shape, priors, densities, n_components)
     boxes, rates = _box_rates(x.shape, laws)
-    table = _empty_table(x.size, weights.size)
-    for _ in range(n_components):
-        table = _add_component(table, boxes, rates)
-    return (table @ weights).ravel() * likelihood(x, known, priors)
+    some = _within(boxes, rates, x.size) ** n_components
+    unions = next(islice(_unions(boxes, rates), n_components, None))
+    return _exactly(some @ weights, unions) * likelihood(x, known, priors)
 
 
 def posterior_finite(x, known, priors, n_components, density_rows=None):

@@ -48,8 +48,12 @@ def tell_reading(path: Path) -> None:
 
 
 def command(*words: str | Path | int) -> str:
-    """Return a command that can be copied to a shell."""
-    return shlex.join(["thali", *map(str, words)])
+    """Return a command that can be copied to a shell.
+
+    It begins as the user's did: a script that calls thali can say how in THALI_CALLED_AS.
+    """
+    called = os.environ.get("THALI_CALLED_AS", "thali")
+    return f"{called} {shlex.join(map(str, words))}"
 
 
 OPTIONS = {
@@ -76,6 +80,12 @@ OPTIONS = {
     "mode": "--mode NAME",
     "modes": "--modes NAMES",
     "unlisted": "--unlisted WHAT",
+    "encoding": "--encoding NAME",
+    "skip": "--skip N",
+    "names": "--names COLUMN",
+    "drop": "--drop COLUMN",
+    "ones": "--ones TEXT",
+    "zeros": "--zeros TEXT",
     "alpha": "--alpha A",
     "spurious": "--spurious RATE",
     "dropped": "--dropped RATE",
@@ -139,7 +149,7 @@ class CommandFace(Face):
 
     def sample(self, *, is_kept: bool) -> str:
         """Return the command that starts a run."""
-        return "`thali fit --out`" if is_kept else "`thali fit`"
+        return f"`{command('fit', *(['--out'] if is_kept else []))}`"
 
     def export_tree(self) -> str:
         """Return the kind of file that holds tensors of any number of modes."""

@@ -16,6 +16,7 @@ from thali.cli.density import DENSITY, density_prior, refuse_own_serial
 from thali.cli.messages import FAILED, CommandFace, command, say, tell, tell_reading
 from thali.cli.output import refuse_page, remove_run, write_page
 from thali.cli.progress import shown
+from thali.cli.reading import read_data, reading_options
 from thali.defaults import CHAINS, DRAWS, WARMUP
 from thali.sentences import n_of
 
@@ -118,37 +119,6 @@ _FORCE = click.option(
 @_QUIET
 @_FORCE
 @click.option(
-    "--binarize", metavar="T", type=float, help="Entries above T are ones, the others zeros."
-)
-@click.option(
-    "--missing",
-    metavar="TEXT",
-    multiple=True,
-    help="Text that marks unknown entries; may be repeated.",
-)
-@click.option("--transpose", is_flag=True, help="Swap rows and columns when the file is read.")
-@click.option(
-    "--sep",
-    metavar="SIGN",
-    help="What separates the fields of a text file, such as ';', tab or space (default: the sign "
-    "of which all lines have as many).",
-)
-@click.option("--array", metavar="NAME", help="Which array of an .npz file to read.")
-@click.option("--sheet", metavar="NAME", help="Which sheet of a workbook (.xlsx) to read.")
-@click.option("--layer", metavar="NAME", help="Which matrix of an AnnData file to read.")
-@click.option(
-    "--kind",
-    metavar="KIND",
-    help="What the file holds, if its name and first line do not show it: a table (with column "
-    "names), a matrix (without), pairs or baskets.",
-)
-@click.option(
-    "--modes",
-    metavar="NAMES",
-    help="Columns that name the rows of an entry, one per mode and separated by commas, if every "
-    "line of the file is an entry of a tensor, such as head,tail,relation.",
-)
-@click.option(
     "--mode",
     metavar="NAME",
     default="0",
@@ -157,29 +127,13 @@ _FORCE = click.option(
     help="The mode to whose rows components are assigned, by name or number: 0 for rows, 1 for "
     "columns.",
 )
-@click.option(
-    "--unlisted",
-    type=click.Choice(["zero", "unknown"]),
-    default="zero",
-    show_default=True,
-    help="What entries are that a list of entries or pairs does not name.",
-)
+@reading_options
 def fit(
     data: Path,
     out: Path | None,
     report: Path | None,
     components: int | None,
-    binarize: float | None,
-    missing: tuple[str, ...],
     *,
-    transpose: bool,
-    sep: str | None,
-    array: str | None,
-    sheet: str | None,
-    layer: str | None,
-    kind: str | None,
-    modes: str | None,
-    unlisted: str,
     quiet: bool,
     force: bool,
     **settings: Any,
@@ -205,13 +159,7 @@ def fit(
         refuse_page(report, "--report", force=force)
     if not quiet:
         tell_reading(data)
-    from thali.data.readers.files import read  # noqa: PLC0415 - --help must stay fast
-
-    tensor = read(
-        data, binarize=binarize, missing=missing, transpose=transpose, sep=sep, array=array,
-        sheet=sheet, layer=layer, kind=kind, threads=settings["threads"], unlisted=unlisted,
-        modes=None if modes is None else [name.strip() for name in modes.split(",")],
-    )  # fmt: skip
+    tensor = read_data(data, settings)
     _refuse_impossible(components, **settings)
     beginning = f"{data.name}: {_size(tensor)}; sampling {_chosen(components, **settings)}"
     settings["density"] = density_prior(settings["density"])

@@ -32,16 +32,25 @@ _CHAIN = click.option(
     type=click.IntRange(1),
     help="Use only this chain, counted from 1; helps if the chains disagree.",
 )
+_AFTER = click.option(
+    "--after",
+    metavar="N",
+    type=click.IntRange(0),
+    default=0,
+    help="Leave out the first N draws of every chain, as if the warm-up had been longer.",
+)
 
 
 @click.command(short_help="Show what RUN found.")
 @_RUN
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for other programs.")
 @_CHAIN
-def summary(run: Path, chain: int | None, *, as_json: bool) -> None:
+@_AFTER
+def summary(run: Path, chain: int | None, after: int, *, as_json: bool) -> None:
     """Show what RUN found: the number of components, error rates, and whether the chains agree.
 
-    It also works for a run that was stopped or that is still running.
+    The columns of each component are named, the surest first and, among equals, those whose ones
+    are rarest elsewhere. It also works for a run that was stopped or that is still running.
 
     \b
     Examples:
@@ -49,7 +58,7 @@ def summary(run: Path, chain: int | None, *, as_json: bool) -> None:
         thali summary animals.run --json
         thali summary animals.run --chain 2
     """  # noqa: D301 - the backslash is for click: it keeps the lines of the example apart
-    posterior = _load(run, chain)
+    posterior = _load(run, chain, after)
     from thali.posterior.answer import answer  # noqa: PLC0415 - --help must stay fast
 
     found = answer(posterior, CommandFace(run))
@@ -57,7 +66,12 @@ def summary(run: Path, chain: int | None, *, as_json: bool) -> None:
         say(json.dumps({"run": str(run), **found}, indent=2, allow_nan=False))
         return
     title = f"{run}" if chain is None else f"{run}, chain {chain} alone"
-    say("\n".join(_lines(title, found)))
+    title += f", without the first {n_of(after, 'draw')}" if after else ""
+    from thali.cli.contents import contents  # noqa: PLC0415
+
+    lines = _lines(title, found)
+    at = lines.index("")  # what is in the components comes after the answer in words
+    say("\n".join([*lines[:at], *contents(posterior, found), *lines[at:]]))
     if found["warning"] is not None:
         tell(found["warning"])
 
@@ -74,8 +88,11 @@ def summary(run: Path, chain: int | None, *, as_json: bool) -> None:
 )
 @click.option("--title", help="Headline of the report.")
 @_CHAIN
+@_AFTER
 @_FORCE
-def report(run: Path, out: Path, title: str | None, chain: int | None, *, force: bool) -> None:
+def report(
+    run: Path, out: Path, title: str | None, chain: int | None, after: int, *, force: bool
+) -> None:
     """Write what RUN found as one HTML file, with pictures.
 
     \b
@@ -83,7 +100,7 @@ def report(run: Path, out: Path, title: str | None, chain: int | None, *, force:
         thali report animals.run -o animals.html
     """  # noqa: D301 - as above
     refuse_page(out, "--out", force=force)
-    say(write_page(_load(run, chain), out, title=title, force=force))
+    say(write_page(_load(run, chain, after), out, title=title, force=force))
 
 
 @click.command(short_help="Write what RUN found for other programs.")
@@ -96,7 +113,8 @@ def report(run: Path, out: Path, title: str | None, chain: int | None, *, force:
 )
 @_FORCE
 @_CHAIN
-def export(run: Path, to: str, chain: int | None, *, force: bool) -> None:
+@_AFTER
+def export(run: Path, to: str, chain: int | None, after: int, *, force: bool) -> None:
     """Write what RUN found for other programs.
 
     \b
@@ -122,7 +140,7 @@ def export(run: Path, to: str, chain: int | None, *, force: bool) -> None:
         raise click.UsageError(msg)
     if ending:
         refuse_existing(path, force=force)
-    posterior = _load(run, chain)
+    posterior = _load(run, chain, after)
     from thali.posterior.visible import with_visible_names  # noqa: PLC0415 - as above
 
     posterior = with_visible_names(posterior)
@@ -157,8 +175,11 @@ def _write_tables(posterior: Posterior, folder: Path, run: Path) -> None:
     )
 
 
-def _load(run: Path, chain: int | None = None) -> Posterior:
-    """Read a run, or one of its chains, counted from 1; raise an error if it has no draws yet."""
+def _load(run: Path, chain: int | None, after: int) -> Posterior:
+    """Read a run, or one of its chains, counted from 1; raise an error if it has no draws yet.
+
+    The first draws may be left out.
+    """
     tell_reading(run)
     posterior = thali.load(run)
     if chain is not None:
@@ -172,7 +193,13 @@ def _load(run: Path, chain: int | None = None) -> Posterior:
     if posterior.n_draws == 0:
         msg = f"{run} has no draws yet; `{command('resume', run)}` continues it."
         raise ValueError(msg)
-    return posterior
+    if after >= posterior.n_draws:
+        msg = (
+            f"--after {after} was given; {run} has {n_of(posterior.n_draws, 'draw')} per chain, "
+            "and at least one must remain; leave out fewer."
+        )
+        raise click.UsageError(msg)
+    return posterior.after(after) if after else posterior
 
 
 # --- the summary as a table ----------------------------------------------------------------

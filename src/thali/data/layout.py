@@ -6,6 +6,7 @@ innermost. Only this inner mode is padded to whole words.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, TypeVar
 
@@ -45,13 +46,18 @@ def inner_mode(shape: Sequence[int], skip: int) -> int:
     It is the longest of the remaining modes (the last one if several are longest). Only this mode
     is padded to whole words, so choosing the longest keeps the padding small.
     """
-    return max((m for m in range(len(shape)) if m != skip), key=lambda m: (shape[m], m))
+    return _order(tuple(shape), skip)[0]
 
 
 def outer_modes(shape: Sequence[int], skip: int) -> list[int]:
     """Return the other modes of an unfolding's columns, outermost first, without the inner one."""
-    inner = inner_mode(shape, skip)
-    return [m for m in range(len(shape)) if m not in (skip, inner)]
+    return list(_order(tuple(shape), skip)[1])
+
+
+@lru_cache(maxsize=1024)  # moves ask for the same few again and again
+def _order(shape: tuple[int, ...], skip: int) -> tuple[int, tuple[int, ...]]:
+    inner = max((m for m in range(len(shape)) if m != skip), key=lambda m: (shape[m], m))
+    return inner, tuple(m for m in range(len(shape)) if m not in (skip, inner))
 
 
 def row_words(shape: Sequence[int], mode: int) -> int:

@@ -107,6 +107,8 @@ def coverage_in_words(found: dict[str, Any]) -> str:
     if explained is not None:
         cover = "component covers" if _has_one(found) else "components cover"
         ones = f"The {cover} {explained:.1%} of the ones"
+        if are_apart(found):
+            ones = f"On average over the chains, the {cover} {explained:.1%} of the ones"
     numbers = [covers["rows_without"], *covers["unused"].values()]
     parts = []
     for at, (number, word, n_rows) in enumerate(zip(numbers, words, found["shape"], strict=True)):
@@ -144,10 +146,18 @@ def _how_many(found: dict[str, Any]) -> str:
 
 def _kinds(found: dict[str, Any]) -> str:
     shared, matter = found["shared_components"], found["components_that_matter"]
+    number = found["n_components"]["mode"]
+    larger = [part["mode"] for part in (shared, matter) if part["mode"] > number]
+    told = ""
+    if larger:  # two of the most frequent values may come from different draws
+        told = (
+            f" No draw has more of these than components in all; {max(larger)} and {number} are "
+            "the most frequent numbers, of different draws."
+        )
     return (
         f"Counting only components that two or more rows have: {_components(shared['mode'])} "
         f"({_how_sure(shared)}); only those without which a prediction would change: "
-        f"{matter['mode']} ({_how_sure(matter)})."
+        f"{matter['mode']} ({_how_sure(matter)}).{told}"
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thali.posterior.align import align
+from thali.posterior.tables import component_names
 from thali.sentences import numbered
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ ALIKE = 0.7
 Two components of 20 rows and 20 columns that differ by three rows and three columns each (17 in
 common) have a similarity of 0.74; unrelated ones hardly reach 0.3."""
 
-_MOST = 1 << 40
+MOST = 1 << 40
 """Entries times draws beyond which components are not compared between chains unasked."""
 
 
@@ -31,8 +32,9 @@ def found_by_chain(posterior: Found) -> pd.DataFrame:
     Returns
     -------
     table
-        One row per component and one column per chain, both numbered from 1: the mean over the
-        draws of the chain of the similarity to the matching component, or 0 in draws without one.
+        One row per component, named ``component_1`` and so on as in other tables, and one column
+        per chain, numbered from 1: the mean over the draws of the chain of the similarity to the
+        matching component, or 0 in draws without one.
     """
     import pandas as pd  # noqa: PLC0415 - slow to import
 
@@ -45,14 +47,13 @@ def found_by_chain(posterior: Found) -> pd.DataFrame:
         columns[numbered(chain)] = (
             np.where(alignment.matched > 0.0, alignment.similarity, 0.0) * alignment.matched
         )
-    components = [numbered(component) for component in range(reference[0].n_components)]
-    table = pd.DataFrame(columns, pd.Index(components, name="component"))
+    table = pd.DataFrame(columns, pd.Index(component_names(posterior), name="component"))
     return table.rename_axis(columns="chain")
 
 
 def in_all_chains(posterior: Found) -> list[int] | None:
     """Return the numbers of the components that all chains have; None if that takes too long."""
-    if prod(posterior.shape) * len(posterior) > _MOST:
+    if prod(posterior.shape) * len(posterior) > MOST:
         return None
-    table = found_by_chain(posterior)
-    return [int(number) for number in table.index[(table >= ALIKE).all(axis=1)]]
+    is_shared = (found_by_chain(posterior) >= ALIKE).all(axis=1).to_numpy()
+    return [numbered(int(component)) for component in np.flatnonzero(is_shared)]

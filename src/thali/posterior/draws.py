@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from thali.checks import is_integer
+from thali.checks import count, is_integer
 from thali.data.layout import from_front
 from thali.errors import InvalidValue
 from thali.model import Effects, Levels, Noise
@@ -51,6 +51,7 @@ class Draws:
         *,
         chain_indices: Sequence[int] | None = None,
         extended_from: int | None = None,
+        n_left_out: int = 0,
     ) -> None:
         self.settings = settings
         self.tensor = tensor
@@ -60,14 +61,15 @@ class Draws:
         mode = settings.mode
         self._chains = [Ordered(store, mode) for store in chains] if mode else chains
         self.n_chains = len(chains)
-        self.n_draws = min(map(len, chains))
+        self.n_left_out = n_left_out
+        self.n_draws = max(0, min(map(len, chains)) - n_left_out)
         self.chain_indices = tuple(range(len(chains)) if chain_indices is None else chain_indices)
         self.extended_from = extended_from
 
     def __iter__(self) -> Iterator[Draw]:
         """Iterate over all draws, chain after chain."""
         for draws in self._chains:
-            yield from islice(draws, self.n_draws)
+            yield from islice(draws, self.n_left_out, self.n_left_out + self.n_draws)
 
     def __len__(self) -> int:
         """Return the number of draws of all chains together."""
@@ -92,18 +94,48 @@ class Draws:
         (1, 50)
         """
         self._refuse("chain", chain, self.n_chains)
+        return self._part([chain], self.n_left_out)
+
+    def after(self, n_draws: int) -> Self:
+        """Return the draws of every chain without the first ones, with all summaries of them.
+
+        If chains were still on their way after the warm-up, their first draws are not yet from
+        the posterior. So this is a longer warm-up afterwards.
+
+        Parameters
+        ----------
+        n_draws
+            Number of draws to leave out at the beginning of every chain. At least one must
+            remain.
+
+        Examples
+        --------
+        >>> posterior.after(20).n_components.shape
+        (2, 30)
+        """
+        if count("n_draws", n_draws) >= self.n_draws > 0:
+            msg = (
+                f"n_draws={n_draws} was given; the chains have {self.n_draws} draws, and at least "
+                "one must remain; leave out fewer."
+            )
+            raise ValueError(msg)
+        return self._part(range(self.n_chains), self.n_left_out + n_draws)
+
+    def _part(self, chains: Sequence[int], n_left_out: int) -> Self:
         return type(self)(
             self.settings,
             self.tensor,
             Names(self.mode_names, self.row_names),
-            [self._stores[chain]],
-            chain_indices=[self.chain_indices[chain]],
+            [self._stores[chain] for chain in chains],
+            chain_indices=[self.chain_indices[chain] for chain in chains],
             extended_from=self.extended_from,
+            n_left_out=n_left_out,
         )
 
     @cached_property
     def _scalars(self) -> Scalars:
-        parts = [chain.scalars().first(self.n_draws) for chain in self._chains]
+        which = slice(self.n_left_out, self.n_left_out + self.n_draws)
+        parts = [chain.scalars().part(which) for chain in self._chains]
         columns: Iterator[Any] = zip(*parts, strict=True)
         return Scalars(*(np.stack(column) for column in columns))
 
@@ -229,7 +261,7 @@ class Draws:
         """
         self._refuse("chain", chain, self.n_chains)
         self._refuse("draw", draw, self.n_draws)
-        return self._chains[chain][draw]
+        return self._chains[chain][self.n_left_out + draw]
 
     def _refuse(self, name: str, value: Any, end: int) -> None:
         """Raise an error if an index is not one."""

@@ -187,9 +187,9 @@ class Found(Draws):
         Returns
         -------
         table
-            One row per component and one column per chain, both counted from 1: the mean over the
-            draws of the chain of the similarity to the matching component, 0 in draws without one.
-            From about 0.7 on, the chain has the component.
+            One row per component, named as in :meth:`components`, and one column per chain,
+            counted from 1: the mean over the draws of the chain of the similarity to the matching
+            component, 0 in draws without one. From about 0.7 on, the chain has the component.
 
         Examples
         --------

@@ -52,6 +52,8 @@ class Posterior(Predictions, Trust, Found):
         Indices of the chains within the run, from 0; of one chain by itself, only its own.
     extended_from
         Draws per chain that the run had when more were taken; None if that was never done.
+    n_left_out
+        Draws at the beginning of every chain that are left out (:meth:`after`).
 
     Examples
     --------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -130,7 +131,7 @@ class Trust(Draws):
         if few is not None:  # nothing needs to be diagnosed
             return few
         is_part = self.n_chains < self.settings.chains
-        return judge(
+        verdict = judge(
             self._diagnosed,
             self.n_components,
             self.n_chains,
@@ -140,3 +141,4 @@ class Trust(Draws):
             best=int(self.log_joint.mean(axis=1).argmax()),
             part_of=numbered(self.chain_indices[0]) if is_part else None,
         )
+        return None if verdict is None else replace(verdict, n_left_out=self.n_left_out)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -32,11 +32,14 @@ class Verdict(ABC):
     ----------
     n_chains, n_draws
         Number of chains, and of draws per chain.
+    n_left_out
+        Draws before these in every chain.
     """
 
     kind: ClassVar[str]
     n_chains: int
     n_draws: int
+    n_left_out: int = field(default=0, kw_only=True)
 
     @property
     @abstractmethod
@@ -165,12 +168,12 @@ class Disagreement(Verdict):
     def has_failed(self) -> bool:
         """Whether more draws were taken already, and the chains still disagree."""
         before = self.extended_from
-        return before is not None and MIN_ESS_PER_CHAIN <= before < self.n_draws
+        return before is not None and MIN_ESS_PER_CHAIN <= before < self.n_left_out + self.n_draws
 
     @property
     def advised_draws(self) -> int | None:
         """Advised total number of draws per chain; None if more draws have not helped."""
-        return None if self.has_failed else 2 * self.n_draws
+        return None if self.has_failed else self.n_left_out + 2 * self.n_draws
 
     @property
     def advised_warmup(self) -> int:
@@ -273,7 +276,7 @@ class TooCorrelated(Verdict):
     @property
     def advised_draws(self) -> int:
         """Advised total number of draws per chain."""
-        return self.n_draws * self.times
+        return self.n_left_out + self.n_draws * self.times
 
     @property
     def quantities(self) -> tuple[str, ...]:

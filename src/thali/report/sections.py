@@ -249,6 +249,7 @@ def repeat(posterior: Posterior) -> str:
         "Seed": str(settings.seed),
         "Chains": f"{posterior.n_chains}, each with {n_of(settings.warmup, 'warm-up sweep')} and "
         f"{n_of(posterior.n_draws, 'draw')}"
+        + (f" after the first {posterior.n_left_out:,}" if posterior.n_left_out else "")
         + (f", {settings.thin} sweeps per draw" if settings.thin > 1 else "")
         + (f"; {settings.draws:,} were requested" if posterior.n_draws < settings.draws else ""),
         "Schedule": settings.schedule.kind,

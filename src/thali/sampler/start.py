@@ -59,6 +59,9 @@ another: where rows are short, evidence says less."""
 
 _GIVEN_UP = "given up"
 
+_FIRST = {"fitted": "effects first", "flat": "components first"}
+"""What to call the two searches where there are effects, as pages do."""
+
 _HIDING, _NONE, _LAST, _RATES, _TRIALS = 101, 102, 103, 104, 110
 """Numbers of the keys of what comes beside the starts themselves, which have small numbers."""
 
@@ -220,7 +223,7 @@ def _search(key: np.uint64, host: Target) -> Iterator[Starting]:
         numbers = range(half + 1, half + n_flat) if is_flat else range(half)
         grown = [flat] if is_flat else []
         for now in _family(key, trained, numbers, history, kind, beaten, grown):
-            yield now._replace(stage=f"{kind}, {now.stage}")
+            yield now._replace(stage=f"{_FIRST[kind]}, {now.stage}")
         history = list(now.history)
         if now.stage == _GIVEN_UP:
             continue
@@ -238,7 +241,7 @@ def _search(key: np.uint64, host: Target) -> Iterator[Starting]:
         trials.append(trial)
         reached = trial.state.n_components, evidence, kind, trial.against(baseline)
         tried.append(Attempted("tried", *reached))
-        yield Starting(trial.state, (*history, *tried), "on trial")
+        yield Starting(trial.state, (*history, *tried), "predicting hidden entries")
     best = choose(trials, [evidence for _, _, evidence in candidates])
     growth = Growth(start_key(key, _LAST), host, is_flat=False)
     growth.state = host.recount(trials[best].state)
@@ -274,7 +277,7 @@ def _family(
     for _, other in [] if agree else grown[1:]:
         best = pool(growth, best, other.state)
         history.append(Attempted("pooled", best.state.n_components, best.value, kind))
-        yield Starting(best.state, tuple(history), "pooling")
+        yield Starting(best.state, tuple(history), "putting starts together")
     for number in range(0 if agree else host.schedule.regrow):
         growth.state = best.state
         now = judged(growth)  # again: the best so far may have been lucky
@@ -282,7 +285,7 @@ def _family(
         least = now.value
         for now in improve(growth, best):
             best = now
-            yield Starting(best.state, tuple(history), f"regrowing, round {number + 1}")
+            yield Starting(best.state, tuple(history), f"replacing components, round {number + 1}")
         history.append(Attempted("regrown", best.state.n_components, best.value, kind))
         if best.value < least + max(_LITTLE, noise):
             break

@@ -78,9 +78,9 @@ class Scalars(NamedTuple):
         columns: Iterator[Any] = zip(*some, strict=True)
         return cls(*(np.concatenate(column) for column in columns))
 
-    def first(self, n_draws: int) -> Scalars:
-        """Return the scalars of the first ``n_draws`` draws."""
-        columns: Iterator[Any] = (column[:n_draws] for column in self)
+    def part(self, which: slice) -> Scalars:
+        """Return the scalars of some of the draws."""
+        columns: Iterator[Any] = (column[which] for column in self)
         return Scalars(*columns)
 
 

@@ -37,5 +37,11 @@ def test_page_names_every_format():
         "sheet",
         "modes",
         "unlisted",
+        "encoding",
+        "skip",
+        "names",
+        "drop",
+        "ones",
+        "zeros",
     ):
         assert f"`{option}" in text

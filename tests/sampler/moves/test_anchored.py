@@ -44,7 +44,7 @@ def test_anchors_that_see_a_part_of_the_data_are_exact(monkeypatch):
     A wrong ratio has a |z| of 82 after 2,000 sweeps.
     """
     mutants.short_sight(monkeypatch.setattr)
-    compare.assert_matches(*compared(far_apart("anchored"), QUICK))
+    compare.assert_matches(*compared(far_apart("anchored"), QUICK // 2))
 
 
 @pytest.mark.slow  # a wrong ratio of the same move is rejected quickly

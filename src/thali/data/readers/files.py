@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from thali.data.binarize import GIVE_THRESHOLD
 from thali.data.classify import ADVICE
 from thali.data.readers import arrays, cells, matrices, pairs, parquet, sheets, tables, tns
+from thali.data.readers.header import refuse_title
 from thali.data.readers.open import COMPRESSED
 from thali.data.readers.options import Options, unreadable
 from thali.data.readers.separators import SEPARATORS, separator_of
@@ -40,6 +41,12 @@ _OPTIONS = {
     "sheet": ((".xlsx", ".xlsm"), "workbooks (.xlsx)"),
     "sep": (("text",), "text"),
     "missing": (("text", ".mtx", ".tns", "folder", ".xlsx", ".xlsm"), "text and workbooks"),
+    "encoding": (("text",), "text"),
+    "skip": (("text", ".xlsx", ".xlsm"), "text and workbooks"),
+    "names": (("text", ".xlsx", ".xlsm", ".parquet"), "text, workbooks and Parquet files"),
+    "drop": (("text", ".xlsx", ".xlsm", ".parquet"), "text, workbooks and Parquet files"),
+    "ones": (("text", ".xlsx", ".xlsm"), "text and workbooks"),
+    "zeros": (("text", ".xlsx", ".xlsm"), "text and workbooks"),
     "modes": (("text", ".xlsx", ".xlsm", ".parquet"), "text, workbooks and Parquet files"),
     "unlisted": (("text", ".tns", ".xlsx", ".xlsm", ".parquet"), "pairs and lists of entries"),
 }
@@ -60,6 +67,12 @@ def read(
     sheet: str | None = None,
     modes: Sequence[str] | None = None,
     unlisted: str = "zero",
+    encoding: str | None = None,
+    skip: int = 0,
+    names: str | None = None,
+    drop: Sequence[str] = (),
+    ones: Sequence[str] = (),
+    zeros: Sequence[str] = (),
 ) -> BinaryTensor:
     r"""Read a file of zeros, ones and unknown entries.
 
@@ -106,6 +119,19 @@ def read(
     unlisted
         What entries are that a list (pairs, a list with ``modes``, or ``.tns``) does not name:
         ``"zero"`` or ``"unknown"``.
+    encoding
+        Encoding of a text file, such as ``"latin-1"``; by default UTF-8, or what its byte order
+        mark says.
+    skip
+        Number of lines, such as a title, above the first line of a text file or sheet to read.
+    names
+        The column of a table that holds the row names. By default, that is the first column if
+        it has no name or holds text.
+    drop
+        Columns of a table to leave out.
+    ones, zeros
+        Strings that are ones and zeros, such as ``"ja"`` and ``"nein"``, besides 1, true, yes and
+        0, false, no. They must match exactly. With ``zeros=""``, an empty field is a zero.
 
     Returns
     -------
@@ -136,12 +162,12 @@ def read(
     (('ann', 'bob'), ('tea', 'milk'))
     """
     path = Path(path)
-    if isinstance(missing, str):
-        missing = (missing,)
+    missing, drop, ones, zeros = map(_texts, (missing, drop, ones, zeros))
     if isinstance(modes, list):
         modes = tuple(modes)  # as errors show it
     options = Options(
-        binarize, tuple(missing), layer, kind, threads, sep, array, sheet, modes, unlisted
+        *(binarize, missing, layer, kind, threads, sep, array, sheet, modes, unlisted),
+        *(encoding, skip, names, drop, ones, zeros),
     )
     options.check()
     reader = _reader(path, options)
@@ -160,6 +186,11 @@ def read(
         # An array is thresholded by whoever has it, a file while it is read.
         is_advised = isinstance(error, ThaliError) and error.remedy is ADVICE
         raise unreadable(str(path), error, GIVE_THRESHOLD if is_advised else "") from error
+
+
+def _texts(given: Sequence[str]) -> tuple[str, ...]:
+    """Return several texts; one by itself need not be in a list."""
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _reader(path: Path, options: Options) -> Callable[[Path, Options], BinaryTensor]:
@@ -219,7 +250,7 @@ def _check_options(path: Path, options: Options, form: str, kinds: Sequence[str]
         raise _refusal(path, "kind", options.kind, where)
     for name, (forms, where) in _OPTIONS.items():
         value = getattr(options, name)
-        if value not in (None, (), "zero") and form not in forms:
+        if value not in (None, (), 0, "zero") and form not in forms:
             raise _refusal(path, name, value, where)
 
 
@@ -243,8 +274,10 @@ def _read_text(path: Path, options: Options) -> BinaryTensor:
     kind = options.kind
     if options.modes is None and (kind == "baskets" or (kind is None and suffix in _LISTS)):
         return pairs.read_baskets(path, options)
-    separator = separator_of(path, suffix, options.sep)
-    lines = partial(split_file, path, separator)
+    file = options.text(path)
+    separator = separator_of(file, suffix, options.sep)
+    lines = partial(split_file, file, separator)
+    refuse_title(lines)
     if options.modes is not None:
         return pairs.read_listed(lines, options)
     if kind is None and pairs.looks_like_pairs(few_fields(lines)):

@@ -8,12 +8,12 @@ import numpy as np
 
 from thali.data.readers.text_values import BAD, NO_NUMBER, Spelling
 from thali.errors import InvalidValue
-from thali.sentences import Argument, Setting
+from thali.sentences import Argument, Setting, n_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from thali.data.readers.text import Fields
+    from thali.data.readers.text import Fields, Lines
 
 _N_SEEN = 1_000  # fields of the first line that are looked at before all others
 
@@ -67,6 +67,33 @@ def has_header(line: Fields, rest: Fields, spelling: Spelling, kind: str | None)
             *("write a line of column names above it, or give ", _MATRIX),
             *(" if there are none, or ", _TABLE, " if these are the names"),
         ),
+    )
+
+
+def refuse_title(lines: Lines) -> None:
+    """Refuse a file whose first lines are shorter than all later ones: they may be a title.
+
+    A header that is one field short, as some programs leave out the name of the row names, is no
+    title.
+    """
+    fields = next(lines(), None)
+    if fields is None or len(fields.counts) < 3:
+        return
+    counts = fields.counts
+    n_fields = int(counts[-1])
+    n_before = int((counts == n_fields).argmax())
+    n_first = int(counts[0])
+    if n_first >= n_fields or 1 < n_first == n_fields - 1:
+        return
+    if (counts[n_before:] != n_fields).any() or 2 * n_before >= len(counts):
+        return
+    first, begun = (
+        fields.block.line(int(fields.starts[at])) for at in (0, int(counts[:n_before].sum()))
+    )
+    raise InvalidValue(
+        f"line {first} has {n_of(n_first, 'field')}, and the lines from {begun} on have "
+        f"{n_fields}",
+        remedy=("if a title stands above the table, give ", Setting("skip", begun - 1)),
     )
 
 

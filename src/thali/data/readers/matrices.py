@@ -10,7 +10,7 @@ import numpy as np
 from thali.data.binarize import check_threshold
 from thali.data.binary import BinaryTensor
 from thali.data.build import PositionBuilder
-from thali.data.readers.open import open_text
+from thali.data.readers.open import TextFile, open_text
 from thali.data.readers.options import unreadable
 from thali.data.readers.text import Fields, blocks_of_open_file, decode, split_blanks
 from thali.data.readers.text_values import BAD, UNKNOWN, ZERO, Spelling, whole_numbers
@@ -53,8 +53,8 @@ def read_entries(
     path: Path, options: Options, *, transpose: bool = False
 ) -> tuple[Entries, Entries | None]:
     """Read the entries of a Matrix Market file in blocks of lines; transpose them if asked."""
-    spelling = Spelling(options.binarize, options.missing)
-    with open_text(path) as file:
+    spelling = Spelling.of(options)
+    with open_text(TextFile(path)) as file:
         header = _header(file)
         if header.is_listed:
             check_threshold(options.binarize, is_sparse=True)
@@ -221,7 +221,7 @@ def read_folder(folder: Path, options: Options) -> BinaryTensor:
 def _names(path: Path) -> tuple[str, ...]:
     """Return the names of cells or genes: the second column, where symbols are, or the first."""
     with _named_in_errors(path):
-        with open_text(path) as file:
+        with open_text(TextFile(path)) as file:
             lines = file.read().splitlines()
         fields = [decode(line, n).split("\t") for n, line in enumerate(lines, 1) if line.strip()]
     return tuple(parts[1] if len(parts) > 1 else parts[0] for parts in fields)

@@ -6,9 +6,10 @@ import codecs
 import gzip
 import io
 import sys
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from thali.errors import require
+from thali.errors import InvalidValue, require
+from thali.sentences import Argument, Setting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,12 +32,21 @@ _BLOCK = 1 << 16  # bytes that are decoded at a time
 _ZSTD_BLOCK = 512
 
 
-def open_text(path: Path) -> IO[bytes]:
+class TextFile(NamedTuple):
+    """A text file, and how to read it."""
+
+    path: Path
+    encoding: str | None = None  # None: UTF-8, or what a byte order mark says
+    skip: int = 0  # lines at the beginning that are not read
+
+
+def open_text(text: TextFile) -> IO[bytes]:
     """Open a file for reading as UTF-8 text without a byte order mark.
 
-    It is decompressed if its name ends in .gz or .zst, and recoded if it begins with the byte
-    order mark of UTF-16 or UTF-32.
+    It is decompressed if its name ends in .gz or .zst, and recoded if it has another encoding, or
+    begins with the byte order mark of UTF-16 or UTF-32.
     """
+    path = text.path
     suffix = path.suffix.lower()
     if suffix == ".gz":
         file = cast("io.BufferedReader", gzip.open(path))  # noqa: SIM115 - the caller closes it
@@ -50,7 +60,7 @@ def open_text(path: Path) -> IO[bytes]:
         if mark.startswith(codecs.BOM_UTF8):
             file.read(len(codecs.BOM_UTF8))
         encodings = (name for start, name in _MARKS if mark.startswith(start))
-        encoding = next(encodings, None)
+        encoding = next(encodings, text.encoding)
         if encoding is None:
             return file
         return io.BufferedReader(_Pieces(file, _recoded(encoding)))
@@ -97,11 +107,27 @@ def _recoded(encoding: str) -> Callable[[IO[bytes]], Iterator[bytes]]:
             try:
                 yield decoder.decode(block, final=not more).encode()
             except UnicodeDecodeError:
-                name = encoding.upper()
-                msg = f"it begins as {name} text and goes on as something else; save it as UTF-8"
-                raise ValueError(msg) from None
+                raise InvalidValue(
+                    f"it is not {encoding.upper()} text throughout",
+                    remedy=("give another ", Argument("encoding"), ", or save it as UTF-8"),
+                ) from None
 
     return turn
+
+
+def not_utf8(what: str) -> InvalidValue:
+    """Return the error for text of another encoding."""
+    return InvalidValue(
+        f"{what} is no UTF-8 text",
+        remedy=(
+            *(
+                "give its encoding, such as ",
+                Setting("encoding", "latin-1"),
+                " for older Western ",
+            ),
+            "European text, or save the file as UTF-8",
+        ),
+    )
 
 
 def _zstd() -> Callable[[], Any]:

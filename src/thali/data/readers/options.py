@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from thali.checks import count
 from thali.data.binarize import check_threshold
 from thali.data.long_tables import check_modes, check_unlisted
+from thali.data.readers.open import TextFile
 from thali.errors import InvalidType, InvalidValue, ThaliError
-from thali.sentences import Argument, was_given
+from thali.sentences import Argument, Setting, was_given
 from thali.threads import n_threads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from thali.sentences import Phrase
 
@@ -31,12 +34,25 @@ class Options(NamedTuple):
     sheet: str | None = None
     modes: Sequence[str] | None = None
     unlisted: str = "zero"
+    encoding: str | None = None
+    skip: int = 0
+    names: str | None = None
+    drop: tuple[str, ...] = ()
+    ones: tuple[str, ...] = ()
+    zeros: tuple[str, ...] = ()
+
+    def text(self, path: Path) -> TextFile:
+        """Return a text file, and how to read it."""
+        return TextFile(path, self.encoding, self.skip)
 
     def check(self) -> None:
         """Refuse options whose values make no sense, whatever the file is."""
         n_threads(self.threads)
         check_threshold(self.binarize)
-        for name in ("layer", "array", "sheet"):
+        count("skip", self.skip)
+        self._check_encoding()
+        self._check_words()
+        for name in ("layer", "array", "sheet", "names"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 raise InvalidType(was_given(name, value), "its name is needed", "give a text")
@@ -59,10 +75,43 @@ class Options(NamedTuple):
                 f"allowed are {', '.join(map(repr, KINDS))}",
                 "choose one, or none if the name of the file says it",
             )
-        if not all(isinstance(text, str) for text in self.missing):
-            raise InvalidType(
-                was_given("missing", self.missing), "a list of strings is needed", "quote them"
-            )
+        for name in ("missing", "ones", "zeros", "drop"):
+            value = getattr(self, name)
+            if not all(isinstance(text, str) for text in value):
+                raise InvalidType(
+                    was_given(name, value), "a list of strings is needed", "quote them"
+                )
+
+    def _check_encoding(self) -> None:
+        if self.encoding is None:
+            return
+        try:
+            "".encode(self.encoding)
+        except (LookupError, TypeError):
+            raise InvalidValue(
+                was_given("encoding", self.encoding),
+                "allowed are the encodings of Python, such as 'latin-1', 'cp1252' or 'utf-16'",
+                "choose one, or none for UTF-8",
+            ) from None
+
+    def _check_words(self) -> None:
+        """Refuse words that mean two things, and words where numbers are compared."""
+        means: dict[str, str] = {}
+        for name in ("ones", "zeros", "missing"):
+            for word in getattr(self, name):
+                if means.setdefault(word, name) != name:
+                    raise InvalidValue(
+                        (*was_given(name, word), " and as ", Argument(means[word])),
+                        "a word means one of them",
+                        "leave one of both out",
+                    )
+        for name in ("ones", "zeros"):
+            if getattr(self, name) and self.binarize is not None:
+                raise InvalidValue(
+                    (*was_given(name, getattr(self, name)), " with ", Argument("binarize")),
+                    "entries are words, or numbers that are compared with a threshold",
+                    "leave one of both out",
+                )
 
     def refuse_unlisted(self) -> None:
         """Refuse what is said about entries that are not listed, for a file that holds all."""
@@ -72,6 +121,37 @@ class Options(NamedTuple):
                 "it is for pairs and other lists of entries",
                 "leave it out",
             )
+
+    def refuse_columns(self) -> None:
+        """Refuse what is said about columns of entries, for a file that lists entries."""
+        name = "names" if self.names is not None else "drop"
+        if self.names is not None or self.drop:
+            raise InvalidValue(
+                was_given(name, getattr(self, name)),
+                "it is for tables, which have a column for each column of the data",
+                "leave it out",
+            )
+
+
+def columns_named(header: list[str] | None, argument: str, given: Sequence[str]) -> list[int]:
+    """Return the places of columns that the user names, or refuse a name that there is not."""
+    if header is None:
+        raise InvalidValue(
+            was_given(argument, _of(given)),
+            "the table has no line of column names",
+            ("add one, or give ", Setting("kind", "table"), " if its first line is one"),
+        )
+    for name in given:
+        if name not in header:
+            some = ", ".join(map(repr, header[:10])) + (", …" if len(header) > 10 else "")
+            raise InvalidValue(
+                was_given(argument, name), f"its columns are {some}", "choose one of them"
+            )
+    return [header.index(name) for name in given]
+
+
+def _of(given: Sequence[str]) -> Any:
+    return given[0] if len(given) == 1 else tuple(given)
 
 
 def unreadable(name: str, error: Exception, remedy: Phrase = "") -> InvalidValue:

@@ -11,6 +11,7 @@ from thali.data.binary import BinaryTensor
 from thali.data.build import PositionBuilder
 from thali.data.long_tables import chosen_columns
 from thali.data.names import VALUES, order_of, stem
+from thali.data.readers.open import not_utf8
 from thali.data.readers.separators import given_separator
 from thali.data.readers.text import Fields, blocks, few_fields, group_by_length, split_file
 from thali.data.readers.text_values import BAD, UNKNOWN, ZERO, Spelling
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from thali.data.readers.open import TextFile
     from thali.data.readers.options import Options
     from thali.data.readers.text import Lines
     from thali.sentences import Part
@@ -73,8 +75,7 @@ class NameIndex:
         try:
             names = [name.decode().replace('""', '"') for name in self._numbers]
         except UnicodeDecodeError:
-            msg = "one of its names is no UTF-8 text; save the file as UTF-8"
-            raise ValueError(msg) from None
+            raise not_utf8("one of its names") from None
         order = order_of(names)
         self._order = np.argsort(order)
         return tuple(names[i] for i in order)
@@ -93,7 +94,8 @@ def looks_like_pairs(header: list[str]) -> bool:
 
 def read_pairs(lines: Lines, options: Options) -> BinaryTensor:
     """Read lines of a row, a column and perhaps a value."""
-    spelling = Spelling(options.binarize, options.missing)
+    options.refuse_columns()
+    spelling = Spelling.of(options)
     header = few_fields(lines)
     n_fields = len(header)
     if n_fields not in (2, 3):
@@ -119,6 +121,7 @@ def read_pairs(lines: Lines, options: Options) -> BinaryTensor:
 
 def read_listed(lines: Lines, options: Options) -> BinaryTensor:
     """Read lines of which some columns, which the user has chosen, name the rows of an entry."""
+    options.refuse_columns()
     fields = next(lines(), None)
     if fields is None:
         msg = "it is empty; check that it was written"
@@ -131,7 +134,7 @@ def read_listed(lines: Lines, options: Options) -> BinaryTensor:
             all_columns = columns_of(part, n_fields, skip=at == 0)
             yield [all_columns[number] for number in which]
 
-    return place_listed(columns, Spelling(options.binarize, options.missing), None, options)
+    return place_listed(columns, Spelling.of(options), None, options)
 
 
 def columns_of_modes(header: list[str], options: Options) -> list[int]:
@@ -196,6 +199,7 @@ def place_listed(
         places = [mode.number(names) for names, mode in zip(fields, modes, strict=False)]
         values = None if len(fields) == len(modes) else fields[-1]
         place(positions, places, values, spelling, options)
+    spelling.tell_unseen()
     ones, unknown = positions.entries()
     mode_names = tuple(options.modes or ("row", "column"))
     if header and header[0] and header[1] and header[0] != header[1]:
@@ -288,11 +292,13 @@ def read_baskets(path: Path, options: Options) -> BinaryTensor:
     """Read baskets, one per line: the names of its items, with blanks or a sign in between."""
     _refuse_numbers(options, "baskets", "give ", Setting("kind", "matrix"), " for entries")
     options.refuse_unlisted()
-    separator = _basket_separator(path, options.sep)
+    options.refuse_columns()
+    file = options.text(path)
+    separator = _basket_separator(file, options.sep)
     items = NameIndex()
     n_rows = n_listed = 0
     widths: set[int] = set()
-    for fields, _ in _baskets(path, separator):
+    for fields, _ in _baskets(file, separator):
         items.number(fields)
         n_rows += len(fields.counts)
         n_listed += len(fields.starts)
@@ -311,7 +317,7 @@ def read_baskets(path: Path, options: Options) -> BinaryTensor:
     names = items.finish()
     positions = PositionBuilder((n_rows, len(items)), n_listed)
     first = 0
-    for fields, rows in _baskets(path, separator):
+    for fields, rows in _baskets(file, separator):
         positions.add((first + rows, items.number(fields)))
         first += len(fields.counts)
     ones, unknown = positions.entries()
@@ -320,16 +326,17 @@ def read_baskets(path: Path, options: Options) -> BinaryTensor:
 
 def _refuse_numbers(options: Options, what: str, *else_do: str | Part) -> None:
     """Refuse options about values if the file has none."""
-    if options.binarize is not None or options.missing:
-        name = "binarize" if options.binarize is not None else "missing"
-        raise InvalidValue(
-            (*was_given(name, getattr(options, name)), f" for {what}"),
-            "these hold names and no values",
-            ("leave it out, or ", *else_do),
-        )
+    for name in ("binarize", "missing", "ones", "zeros"):
+        value = getattr(options, name)
+        if value not in (None, ()):
+            raise InvalidValue(
+                (*was_given(name, value), f" for {what}"),
+                "these hold names and no values",
+                ("leave it out, or ", *else_do),
+            )
 
 
-def _basket_separator(path: Path, given: str | None) -> str | None:
+def _basket_separator(file: TextFile, given: str | None) -> str | None:
     """Return what the user says; or else a comma or semicolon if the file contains one.
 
     So names may contain blanks. None means that blanks separate the items.
@@ -338,16 +345,16 @@ def _basket_separator(path: Path, given: str | None) -> str | None:
     if sign is not None:
         return None if sign == " " else sign
     seen = set()
-    for block in blocks(path):
+    for block in blocks(file):
         seen |= {sign for sign in ",;" if (block.data == ord(sign)).any()}
         if "," in seen:
             break
     return next((sign for sign in ",;" if sign in seen), None)
 
 
-def _baskets(path: Path, separator: str | None) -> Iterator[tuple[Fields, NDArray[np.int64]]]:
+def _baskets(file: TextFile, separator: str | None) -> Iterator[tuple[Fields, NDArray[np.int64]]]:
     """Yield the non-empty items of each block, and for each item its line within the block."""
-    for fields in split_file(path, separator):
+    for fields in split_file(file, separator):
         rows = np.repeat(np.arange(len(fields.counts)), fields.counts)
         keep = fields.starts < fields.ends  # a comma at the end of a line adds no item
         yield fields._replace(starts=fields.starts[keep], ends=fields.ends[keep]), rows[keep]

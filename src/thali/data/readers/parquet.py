@@ -10,6 +10,7 @@ from thali.data.binary import BinaryTensor
 from thali.data.build import check_fits_in_memory, pack_rows
 from thali.data.layout import n_words
 from thali.data.readers.arrays import refuse
+from thali.data.readers.options import columns_named
 from thali.data.readers.pairs import columns_of_modes, looks_like_pairs, place_listed
 from thali.data.readers.text import Fields, fields_from_texts
 from thali.data.readers.text_values import Spelling
@@ -37,6 +38,7 @@ def read_parquet(path: Path, options: Options) -> BinaryTensor:
             msg = f"it has {size}; at least one of each is needed; check that it was written"
             raise ValueError(msg)
         if options.modes is not None:
+            options.refuse_columns()
             return _listed(file, columns, options, columns_of_modes(columns, options))
         if options.kind == "pairs" or (options.kind is None and looks_like_pairs(columns)):
             return _pairs(file, columns, options)
@@ -45,21 +47,22 @@ def read_parquet(path: Path, options: Options) -> BinaryTensor:
 
 def _table(file: Any, columns: list[str], options: Options) -> BinaryTensor:
     options.refuse_unlisted()
-    index = _index_column(file, columns)
-    entries = [name for name in columns if name != index]
+    index = _index_column(file, columns, options.names)
+    columns_named(columns, "drop", options.drop)
+    entries = [name for name in columns if name != index and name not in options.drop]
     if len(set(columns)) < len(columns):
         msg = "two of its columns have the same name; give every column its own"
         raise ValueError(msg)
     if not entries:
-        msg = f"it has row names, {index!r}, and no column of entries; add one"
+        msg = "it has no column of entries beside the row names; add one"
         raise ValueError(msg)
     n_rows = file.metadata.num_rows
     check_fits_in_memory(8 * n_rows * n_words(len(entries)), (n_rows, len(entries)))
     for field in file.schema_arrow:  # the schema is created anew whenever it is asked for
-        if field.name != index:
+        if field.name in entries:
             _check_type(field.type, field.name)
     names: list[str] = []
-    numbers = [number for number, name in enumerate(columns) if name != index]
+    numbers = [columns.index(name) for name in entries]
 
     def blocks() -> Iterator[tuple[NDArray[Any], NDArray[np.bool_] | None]]:
         for batch in _batches(file, columns, options.threads):
@@ -83,8 +86,14 @@ def _table(file: Any, columns: list[str], options: Options) -> BinaryTensor:
     return BinaryTensor(ones, unknown, modes, (tuple(names) or None, tuple(entries)))
 
 
-def _index_column(file: Any, columns: list[str]) -> str | None:
-    """Return the column of row names: pandas' index, or a first column of text, or None."""
+def _index_column(file: Any, columns: list[str], given: str | None) -> str | None:
+    """Return the column of row names.
+
+    It is what the user says, or pandas' index, or a first column of text, or None.
+    """
+    if given is not None:
+        columns_named(columns, "names", [given])
+        return given
     pandas = file.schema_arrow.pandas_metadata or {}
     index = [name for name in pandas.get("index_columns", []) if name in columns]
     if len(index) > 1:
@@ -122,6 +131,7 @@ def _batches(file: Any, columns: list[str], threads: int | None) -> Iterator[Any
 
 
 def _pairs(file: Any, columns: list[str], options: Options) -> BinaryTensor:
+    options.refuse_columns()
     if len(columns) not in (2, 3):
         msg = (
             f"it has {n_of(len(columns), 'column')}; pairs have 2, a row and a column, or 3 with "

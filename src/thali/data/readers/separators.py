@@ -11,9 +11,9 @@ from thali.errors import InvalidValue
 from thali.sentences import Argument, was_given
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
+
+    from thali.data.readers.open import TextFile
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 """What separates fields in files with these endings, unless their lines say something else."""
@@ -48,17 +48,18 @@ def given_separator(given: Any) -> str | None:
     return sign
 
 
-def separator_of(path: Path, suffix: str, given: str | None) -> str | None:
+def separator_of(file: TextFile, suffix: str, given: str | None) -> str | None:
     """Return what separates the fields of a table or of pairs; None means any blanks.
 
     It is what the user says; or else what the name of the file says, if every one of the first
-    lines has as many of it; or else the only sign of which every line has as many.
+    lines has as many of it; or else the only sign of which every line has as many; or else, if the
+    first line has none, one of which all later lines have as many.
     """
     sign = given_separator(given)
     if sign is not None:
         return None if sign == " " else sign
     usual = SEPARATORS.get(suffix)
-    block = next(blocks(path, quotes=True), None)
+    block = next(blocks(file, quotes=True), None)
     if block is None:
         return usual
     first: list[str] = []  # signs that the first line has
@@ -76,9 +77,20 @@ def separator_of(path: Path, suffix: str, given: str | None) -> str | None:
             f"its fields may be separated by {' or '.join(map(repr, even))}",
             remedy=("give ", Argument("sep")),
         )
-    if usual in first or not first:
+    if not first:
+        return _below_title(block, usual)
+    if usual in first:
         return usual
     return (even or first)[0]
+
+
+def _below_title(block: Block, usual: str | None) -> str | None:
+    """Return the sign of which all lines have as many that have it, or else the usual one."""
+    for sign in SIGNS if usual is None else usual + SIGNS:
+        counts = _counts(block, sign)
+        if len(counts) > 2 and counts[-1] and (counts[counts > 0] == counts[-1]).all():
+            return sign
+    return usual
 
 
 def _counts(block: Block, sign: str) -> NDArray[np.int64]:

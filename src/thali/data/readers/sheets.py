@@ -6,13 +6,14 @@ import warnings
 import zipfile
 from contextlib import contextmanager
 from functools import partial
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from thali.data.build import memory
 from thali.data.readers import pairs, tables
+from thali.data.readers.header import refuse_title
 from thali.data.readers.options import damaged
 from thali.data.readers.text import Block, Fields, few_fields
 from thali.errors import InvalidValue, require
@@ -45,7 +46,8 @@ def read_workbook(path: Path, options: Options) -> BinaryTensor:
     """Read one sheet of a workbook; its cells are written as in text files."""
     _refuse_dangerous(path)
     sheet = _sheet(path, options.sheet)
-    lines = partial(_lines, path, sheet)
+    lines = partial(_lines, path, sheet, options.skip)
+    refuse_title(lines)
     if options.modes is not None:
         return pairs.read_listed(lines, options)
     kind = options.kind
@@ -132,7 +134,7 @@ def _rows(sheet: Any) -> Iterator[tuple[Any, ...]]:
         raise ValueError(damaged(error)) from error
 
 
-def _lines(path: Path, sheet: str) -> Iterator[Fields]:
+def _lines(path: Path, sheet: str, skip: int) -> Iterator[Fields]:
     """Yield the cells of some rows at a time as fields; rows without anything are left out.
 
     Every row has as many fields as the first one, or more if it is longer.
@@ -141,7 +143,7 @@ def _lines(path: Path, sheet: str) -> Iterator[Fields]:
     waiting: list[tuple[int, list[str]]] = []
     with _opened(path, formulas=False) as book, _opened(path, formulas=True) as written:
         both = zip_longest(_rows(book[sheet]), _rows(written[sheet]), fillvalue=())
-        for number, (values, formulas) in enumerate(both, 1):
+        for number, (values, formulas) in islice(enumerate(both, 1), skip, None):
             cells = [_text(value) for value in values]
             for column, formula in enumerate(formulas):
                 if formula is not None and (column >= len(values) or values[column] is None):

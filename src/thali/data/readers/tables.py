@@ -11,6 +11,7 @@ import numpy as np
 from thali.data.binary import BinaryTensor
 from thali.data.build import RowBuilder
 from thali.data.readers.header import has_header
+from thali.data.readers.options import columns_named
 from thali.data.readers.separators import SIGNS
 from thali.data.readers.text_values import BAD, ONE, UNKNOWN, Spelling
 from thali.errors import InvalidValue
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from thali.data.readers.options import Options
     from thali.data.readers.text import Fields, Lines
+    from thali.sentences import Part
 
 _PAIRS = (", or give ", Setting("kind", "pairs"), " if each line names a row and a column")
 
@@ -30,13 +32,24 @@ class _Layout(NamedTuple):
 
     header: list[str] | None  # column names, also that of the column of row names
     n_fields: int
-    has_names: bool
+    names_at: int | None  # the column of row names; None if there is none
     ends_with_separator: bool  # every line ends with a separator
+    dropped: tuple[int, ...] = ()  # columns that are left out
 
     @property
-    def columns(self) -> slice:
+    def columns(self) -> slice | NDArray[np.int64]:
         """The columns that hold entries."""
-        return slice(int(self.has_names), self.n_fields - self.ends_with_separator)
+        n_columns = self.n_fields - self.ends_with_separator
+        if not self.dropped and not self.names_at:  # there may be millions
+            return slice(int(self.names_at is not None), n_columns)
+        own = () if self.names_at is None else (self.names_at,)
+        return np.setdiff1d(np.arange(n_columns), (*own, *self.dropped))
+
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """The number of every column that holds entries, among all columns."""
+        numbers: NDArray[np.int64] = np.arange(self.n_fields)[self.columns]
+        return numbers
 
     def column(self, number: int) -> str:
         """Return what to call a column in a message: its name, or else its number from 1."""
@@ -50,7 +63,7 @@ def read_table(lines: Lines, between: str, options: Options) -> BinaryTensor:
     ``between`` says in messages what separates its fields.
     """
     options.refuse_unlisted()
-    spelling = Spelling(options.binarize, options.missing)
+    spelling = Spelling.of(options)
     parts = lines()
     start = next(parts, None)
     if start is None:
@@ -60,7 +73,7 @@ def read_table(lines: Lines, between: str, options: Options) -> BinaryTensor:
     if not len(rest.counts):  # the line of column names may fill the first block
         rest = next(parts, rest)
     layout = _layout(first, rest, between, spelling, options)
-    reader = _TableReader(layout, spelling)
+    reader = _TableReader(layout, spelling, is_told=options.names is not None)
     names: list[str] = []
     begun = [rest] if layout.header is not None else [first, rest]
     for fields in chain(begun, parts):
@@ -68,16 +81,23 @@ def read_table(lines: Lines, between: str, options: Options) -> BinaryTensor:
     if reader.rows.n_rows == 0:
         msg = "it has a header and no rows; add them"
         raise ValueError(msg)
+    spelling.tell_unseen()
     ones, unknown = reader.rows.entries()
-    header = layout.header
-    columns = None if header is None else tuple(header[layout.columns])
-    mode = header[0] if header is not None and layout.has_names else ""
+    header, at = layout.header, layout.names_at
+    columns = None if header is None else _chosen(header, layout.columns)
+    mode = header[at] if header is not None and at is not None else ""
     return BinaryTensor(
         ones,
         unknown,
         (mode if mode and mode != "mode_1" else "mode_0", "mode_1"),
-        (tuple(names) if layout.has_names else None, columns),
+        (None if at is None else tuple(names), columns),
     )
+
+
+def _chosen(header: list[str], columns: slice | NDArray[np.int64]) -> tuple[str, ...]:
+    if isinstance(columns, slice):
+        return tuple(header[columns])
+    return tuple(header[number] for number in columns.tolist())
 
 
 def _split_off_first_line(fields: Fields) -> tuple[Fields, Fields]:
@@ -100,11 +120,13 @@ def _layout(
     start = line.texts(slice(0, 1))[0]
     is_last_empty = n_fields > 1 and bool(line.starts[-1] == line.ends[-1])
     if not has_header(line, rest, spelling, options.kind):
+        if options.names is not None or options.drop:
+            columns_named(None, *_about_columns(options))
         if n_fields == 1 and not spelling.is_entry(start):
             raise _one_column(between)
-        has_names = not spelling.is_entry(start)
+        names_at = None if spelling.is_entry(start) else 0
         is_ended = is_last_empty and options.kind == "matrix"
-        return _Layout(None, n_fields, has_names, ends_with_separator=is_ended)
+        return _Layout(None, n_fields, names_at, ends_with_separator=is_ended)
     second = rest.texts(slice(0, 1))
     if n_fields == 1 and second and not spelling.is_entry(second[0]):
         raise _one_column(between)
@@ -114,13 +136,25 @@ def _layout(
         if repeated:
             msg = f"the header names {repeated[0]!r} twice; give every column its own name"
             raise ValueError(msg)
+    header = names[:-1] if is_last_empty else names
+    dropped = tuple(columns_named(header, "drop", options.drop))
     has_names = not start or (bool(second) and not spelling.is_entry(second[0]))
-    if n_fields - is_last_empty - has_names < 1:
+    names_at = 0 if has_names and 0 not in dropped else None
+    if options.names is not None:
+        (names_at,) = columns_named(header, "names", [options.names])
+    layout = _Layout(header, n_fields, names_at, is_last_empty, dropped)
+    if not len(layout.numbers):
         msg = f"it has names and no column of entries; separate columns by {between}"
         raise ValueError(msg)
-    _refuse_counting_column(rest, names, options, has_names=has_names)
-    header = names[:-1] if is_last_empty else names
-    return _Layout(header, n_fields, has_names, is_last_empty)
+    if names_at is None and 0 not in dropped:
+        _refuse_counting_column(rest, names, options)
+    return layout
+
+
+def _about_columns(options: Options) -> tuple[str, tuple[str, ...]]:
+    if options.names is not None:
+        return "names", (options.names,)
+    return "drop", options.drop
 
 
 def _one_column(between: str) -> ValueError:
@@ -130,11 +164,9 @@ def _one_column(between: str) -> ValueError:
     )
 
 
-def _refuse_counting_column(
-    fields: Fields, first: list[str], options: Options, *, has_names: bool
-) -> None:
+def _refuse_counting_column(fields: Fields, first: list[str], options: Options) -> None:
     """Refuse a first column that counts the lines; with a threshold it would become ones."""
-    if options.binarize is None or has_names or options.kind == "table":
+    if options.binarize is None or options.kind == "table":
         return
     if (fields.counts != len(first)).any() or len(fields.counts) < 3:
         return
@@ -144,9 +176,8 @@ def _refuse_counting_column(
         raise InvalidValue(
             f"its first column, {first[0]!r}, counts the lines",
             remedy=(
-                "leave its header empty if it holds row names, or give ",
-                Setting("kind", "table"),
-                " if it holds entries",
+                *("give ", Setting("names", first[0]), " if it holds row names, or "),
+                *(Setting("kind", "table"), " if it holds entries"),
             ),
         )
 
@@ -169,11 +200,12 @@ def _check_field_counts(fields: Fields, layout: _Layout) -> Fields:
 class _TableReader:
     """Packs blocks of fields into rows, and remembers how each column writes its entries."""
 
-    def __init__(self, layout: _Layout, spelling: Spelling) -> None:
+    def __init__(self, layout: _Layout, spelling: Spelling, *, is_told: bool) -> None:
         self.layout = layout
+        self.is_told = is_told  # which column holds the row names
         self.spelling = spelling
-        columns = layout.columns
-        self.rows = RowBuilder(columns.stop - columns.start)
+        self.columns = layout.columns
+        self.rows = RowBuilder(len(layout.numbers))
         self._has_words = np.zeros(self.rows.n_columns, np.bool_)
         self._has_digits = np.zeros(self.rows.n_columns, np.bool_)
 
@@ -185,7 +217,7 @@ class _TableReader:
         if layout.ends_with_separator:
             self._check_last_column(fields, starts[:, -1] < ends[:, -1])
         part = fields._replace(
-            starts=starts[:, layout.columns].ravel(), ends=ends[:, layout.columns].ravel()
+            starts=starts[:, self.columns].ravel(), ends=ends[:, self.columns].ravel()
         )
         flat, is_word = self.spelling.codes(part)
         codes = flat.reshape(len(starts), self.rows.n_columns)
@@ -193,31 +225,34 @@ class _TableReader:
             self._refuse(part, int((flat == BAD).argmax()))
         self._check_words(codes, is_word.reshape(codes.shape), part)
         self.rows.append(codes == ONE, codes == UNKNOWN)
-        if not layout.has_names:
+        if layout.names_at is None:
             return []
-        names = fields.texts(slice(0, None, layout.n_fields))
-        self._check_names(names)
+        names = fields.texts(slice(layout.names_at, None, layout.n_fields))
+        if not self.is_told:
+            self._check_names(names)
         return names
 
     def _refuse(self, part: Fields, bad: int) -> None:
-        number = bad % self.rows.n_columns
-        text = part.texts(slice(bad, bad + 1))[0]
         layout = self.layout
-        if number == 0 and not layout.has_names and layout.header is not None:
+        number = int(layout.numbers[bad % self.rows.n_columns])
+        text = part.texts(slice(bad, bad + 1))[0]
+        if number == 0 and layout.names_at is None and layout.header is not None:
             raise self._mixed(text)
         line = part.block.line(int(part.starts[bad]))
-        column = layout.column(number + layout.columns.start)
-        where = f"line {line}, column {column}"
-        advice = _PAIRS if layout.n_fields in (2, 3) else ()
+        where = f"line {line}, column {layout.column(number)}"
+        advice: tuple[str | Part, ...] = _PAIRS if layout.n_fields in (2, 3) else ()
+        if layout.header is not None and not advice:
+            advice = (*advice, ", or leave its column out with ", Argument("drop"))
         if any(sign in text for sign in SIGNS):
             advice = (*advice, ", or give ", Argument("sep"), " if it holds several fields")
         raise self.spelling.refusal(text, where, *advice)
 
-    def _mixed(self, text: str) -> ValueError:
+    def _mixed(self, text: str) -> InvalidValue:
         assert self.layout.header is not None
-        return ValueError(
-            f"its first column, {self.layout.header[0]!r}, holds entries and {text!r}; leave its "
-            "header empty if it holds row names"
+        name = self.layout.header[0]
+        return InvalidValue(
+            f"its first column, {name!r}, holds entries and {text!r}",
+            remedy=("give ", Setting("names", name), " if it holds row names"),
         )
 
     def _check_names(self, names: list[str]) -> None:
@@ -243,11 +278,12 @@ class _TableReader:
         """Refuse a column of words and digits, which suggests that two tables were mixed."""
         if self._has_words.any() or is_word.any():
             self._has_words |= is_word.any(axis=0)
-        self._has_digits |= ((codes < UNKNOWN) & ~is_word).any(axis=0)
+        is_full = (part.ends > part.starts).reshape(codes.shape)  # nothing may be given as zero
+        self._has_digits |= ((codes < UNKNOWN) & ~is_word & is_full).any(axis=0)
         both = self._has_words & self._has_digits
         if both.any():
             column = int(both.argmax())
-            at = self.layout.column(column + self.layout.columns.start)
+            at = self.layout.column(int(self.layout.numbers[column]))
             msg = (
                 f"it holds words (true, false, yes, no) and numbers in column {at}, up to line "
                 f"{part.block.line(int(part.starts[-1]))}; write all entries of a column alike"

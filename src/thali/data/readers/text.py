@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from thali.data.build import memory
-from thali.data.readers.open import open_text
+from thali.data.readers.open import not_utf8, open_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
     from typing import IO
 
     from numpy.typing import NDArray
+
+    from thali.data.readers.open import TextFile
 
     _Bytes = NDArray[np.uint8]
     _Index = NDArray[np.int64]
@@ -102,29 +103,31 @@ def decode(octets: bytes, line: object) -> str:
         return octets.decode()
     except UnicodeDecodeError:
         number = line() if callable(line) else line
-        msg = f"line {number} is no UTF-8 text; save the file as UTF-8"
-        raise ValueError(msg) from None
+        raise not_utf8(f"line {number}") from None
 
 
-def blocks(path: Path, *, quotes: bool = False) -> Iterator[Block]:
+def blocks(file: TextFile, *, quotes: bool = False) -> Iterator[Block]:
     """Divide a file into blocks of whole lines.
 
     With ``quotes``, a newline between quotation marks does not end a line.
     """
-    with open_text(path) as file:
-        yield from blocks_of_open_file(file, 1, quotes=quotes)
+    with open_text(file) as opened:
+        begun = _after(opened, file.skip)
+        yield from blocks_of_open_file(opened, 1 + file.skip, quotes=quotes, begun=begun)
 
 
-def blocks_of_open_file(file: IO[bytes], number: int, *, quotes: bool = False) -> Iterator[Block]:
-    """Divide the rest of an open file into blocks; its next line has the given number."""
-    rest, longest = b"", min(_MAX_LINE, memory() // _ARRAYS)
+def blocks_of_open_file(
+    file: IO[bytes], number: int, *, quotes: bool = False, begun: bytes = b""
+) -> Iterator[Block]:
+    """Divide the rest of an open file into blocks; its next line has the given number.
+
+    ``begun`` is what was read of it already.
+    """
+    rest, longest = begun, min(_MAX_LINE, memory() // _ARRAYS)
     while True:
         # Twice as much of a line that did not end yet: so even a very long one is searched for its
         # end only a few times.
         new = _read(file, max(_BLOCK_BYTES, len(rest)))
-        if b"\0" in new:
-            msg = "it holds zero bytes and so is no UTF-8 text; save it as UTF-8"
-            raise ValueError(msg)
         data = rest + (new or (b"\n" if rest else b""))
         if not data:
             return
@@ -144,9 +147,24 @@ def blocks_of_open_file(file: IO[bytes], number: int, *, quotes: bool = False) -
         rest = data[end:]
 
 
+def _after(file: IO[bytes], n_lines: int) -> bytes:
+    """Read past some lines; return what was read beyond them."""
+    data = b""
+    for _ in range(n_lines):
+        while b"\n" not in data:
+            new = _read(file, _BLOCK_BYTES)
+            if not new:
+                return b""
+            data = new if not data else data + new
+        data = data.partition(b"\n")[2]
+    return data
+
+
 def _read(file: IO[bytes], n_bytes: int) -> bytes:
     """Read a block of bytes and replace the line endings of any system by newlines."""
     new = file.read(n_bytes)
+    if b"\0" in new:
+        raise not_utf8("it holds zero bytes and")
     if b"\r" in new:
         if new.endswith(b"\r"):
             new += file.read(1)
@@ -203,12 +221,12 @@ def split_blanks(block: Block) -> Fields:
     return Fields(block, starts, ends, counts[counts > 0])
 
 
-def split_file(path: Path, separator: str | None) -> Iterator[Fields]:
+def split_file(file: TextFile, separator: str | None) -> Iterator[Fields]:
     """Yield the fields of each block of a file; a separator of None splits lines at blanks.
 
     Blocks without fields are left out.
     """
-    for block in blocks(path, quotes=separator is not None):
+    for block in blocks(file, quotes=separator is not None):
         fields = split_blanks(block) if separator is None else split(block, separator)
         if len(fields.counts):
             yield fields

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from thali.data.readers.options import Options
     from thali.sentences import Part
+
+log = logging.getLogger("thali")
 
 ZERO, ONE, UNKNOWN, BAD = range(4)
 NO_NUMBER = -math.inf  # stands for text; no entry is so small
@@ -39,16 +43,42 @@ class Spelling:
         zeros.
     missing
         Further strings that mark unknown entries; they must match exactly.
+    ones, zeros
+        Further strings that are ones and zeros, in the same way.
     """
 
-    def __init__(self, threshold: float | None = None, missing: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        threshold: float | None = None,
+        missing: Sequence[str] = (),
+        ones: Sequence[str] = (),
+        zeros: Sequence[str] = (),
+    ) -> None:
         self.threshold = threshold
-        self.missing = frozenset(text.strip() for text in missing)
-        self._missing = [text.encode() for text in self.missing]
+        self._given = {
+            text.strip(): value
+            for texts, value in ((missing, math.nan), (ones, 1.0), (zeros, 0.0))
+            for text in texts
+        }
+        self._octets = [text.encode() for text in self._given]
+        self._unseen = dict.fromkeys(self._given)  # a set that keeps its order
         # What every field of one byte means; the zero byte stands for an empty field.
         singles = ["", *map(chr, range(1, 256))]
         self._singles = np.array([self._value(text) for text in singles])
         self._single_codes = self._codes(self._singles)
+
+    @classmethod
+    def of(cls, options: Options) -> Spelling:
+        """Return how entries are written, as the user says."""
+        return cls(options.binarize, options.missing, options.ones, options.zeros)
+
+    def tell_unseen(self) -> None:
+        """Say which of the given texts no entry has; these may have a typing error."""
+        if self._unseen:
+            shown = " or ".join(map(repr, self._unseen))
+            log.warning(
+                "no entry reads %s, although this was given; check how it is written", shown
+            )
 
     def is_entry(self, text: str) -> bool:
         """Return whether a text is an entry."""
@@ -59,6 +89,7 @@ class Spelling:
 
     def codes(self, fields: Fields) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
         """Return the code of every field (ZERO, ONE, UNKNOWN or BAD), and whether it is a word."""
+        self._note(fields)
         codes = _of_singles(fields, self._single_codes)
         is_word = np.zeros(len(codes), np.bool_)
         for at, values, are_words in self._longer(fields):
@@ -75,6 +106,16 @@ class Spelling:
         for at, values, are_words in self._longer(fields):
             numbers[at], is_word[at] = values, are_words
         return numbers, is_word
+
+    def _note(self, fields: Fields) -> None:
+        """Remember which of the given texts were seen."""
+        for text, octets in zip(self._given, self._octets, strict=True):
+            if text in self._unseen:
+                at = fields.starts[fields.ends - fields.starts == len(octets)]
+                for place, octet in enumerate(octets):
+                    at = at[fields.block.data[at + place] == octet]
+                if len(at):
+                    del self._unseen[text]
 
     def _longer(
         self, fields: Fields
@@ -94,8 +135,8 @@ class Spelling:
         octets = texts.view(np.uint8).reshape(len(texts), -1)
         is_digit = np.isin(octets, np.frombuffer(_DIGITS + b".eE+-", np.uint8))
         is_plain = np.logical_and.reduce(is_digit, axis=1)
-        if self._missing:
-            is_plain &= ~np.isin(texts, self._missing)
+        if self._octets:
+            is_plain &= ~np.isin(texts, self._octets)
         values = np.empty(len(texts))
         try:
             values[is_plain] = texts[is_plain].astype(np.float64)
@@ -105,15 +146,24 @@ class Spelling:
         distinct, inverse = np.unique(texts[~is_plain], return_inverse=True)
         spelled = [text.decode("utf-8", "replace") for text in distinct.tolist()]
         values[~is_plain] = np.array([self._value(text) for text in spelled], float)[inverse]
-        is_bool = [text.lower() in _WORDS and text not in self.missing for text in spelled]
+        is_bool = [self._is_word(text) for text in spelled]
         is_word[~is_plain] = np.array(is_bool, bool)[inverse]
         return values, is_word
+
+    def _is_word(self, text: str) -> bool:
+        """Return whether a text of several letters is a word for one or zero."""
+        value = self._given.get(text)
+        if value is None:
+            return text.lower() in _WORDS
+        return value in (0.0, 1.0) and not text[-1:].isdigit()
 
     def _value(self, text: str) -> float:
         """Read a text as a number: NaN if it is unknown, NO_NUMBER if it is something else."""
         text = text.strip()
         lower = text.lower()
-        if text in self.missing or lower in _UNKNOWN:
+        if text in self._given:
+            return self._given[text]
+        if lower in _UNKNOWN:
             return math.nan
         if lower in _WORDS or lower in _INFINITE:
             return (_WORDS | _INFINITE)[lower]
@@ -139,8 +189,13 @@ class Spelling:
         shown, remedy = text[:40], GIVE_THRESHOLD
         if self._value(text) == NO_NUMBER:
             shown = repr(shown)
-            remedy = ("replace it, or, if it means unknown, give it as ", Argument("missing"))
-        allowed = "0, 1, true, false, yes, no" if self.threshold is None else "numbers"
+            remedy = ("replace it, or give it as ", Argument("missing"), " if it means unknown")
+            if self.threshold is None:
+                both = Argument("ones"), " or ", Argument("zeros")
+                remedy = (*remedy, ", as ", *both, " if it is a word for one or zero")
+        own = [text for text, value in self._given.items() if text and value in (0.0, 1.0)]
+        words = ", ".join(["0, 1, true, false, yes, no", *own])
+        allowed = words if self.threshold is None else "numbers"
         return InvalidValue(
             f"it holds {shown} at {where}",
             f"allowed are {allowed}, and empty or NA for unknown",

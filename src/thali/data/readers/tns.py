@@ -8,6 +8,7 @@ import numpy as np
 
 from thali.data.binarize import check_threshold
 from thali.data.binary import BinaryTensor
+from thali.data.readers.open import TextFile
 from thali.data.readers.pairs import columns_of, new_positions, place
 from thali.data.readers.text import Fields, blocks, split_blanks
 from thali.data.readers.text_values import Spelling, whole_numbers
@@ -35,10 +36,11 @@ def read_tns(path: Path, options: Options) -> BinaryTensor:
     if not n_listed:
         msg = "it lists no entry; check that it was written"
         raise ValueError(msg)
-    spelling = Spelling(options.binarize, options.missing)
+    spelling = Spelling.of(options)
     positions = new_positions(tuple(shape.tolist()), n_listed, options)
     for places, values in _entries(path):
         place(positions, places, values, spelling, options)
+    spelling.tell_unseen()
     ones, unknown = positions.entries()
     modes = tuple(f"mode_{mode}" for mode in range(len(shape)))
     return BinaryTensor(ones, unknown, modes, (None,) * len(modes))
@@ -47,7 +49,7 @@ def read_tns(path: Path, options: Options) -> BinaryTensor:
 def _entries(path: Path) -> Iterator[tuple[list[NDArray[np.int64]], Fields]]:
     """Yield the row numbers, counted from 0, and the values of some entries at a time."""
     n_fields = 0
-    for block in blocks(path):
+    for block in blocks(TextFile(path)):
         fields = _without_comments(split_blanks(block))
         if not len(fields.counts):
             continue
