@@ -129,7 +129,7 @@ def test_frames_have_names(monkeypatch):
     np.testing.assert_array_equal(components.T, posterior.align().probabilities[1])
     users = posterior.memberships(estimate=True)
     np.testing.assert_array_equal(users, np.asarray(posterior.point_estimate().factors[0]))
-    with pytest.raises(ValueError, match="mode=2 was given; there are 2"):
+    with pytest.raises(ValueError, match="mode=2 was given; allowed are 0 to 1"):
         posterior.components(mode=2)
     monkeypatch.setattr(found_module, "MOST_DENSE", 10)
     sparse = posterior.components()

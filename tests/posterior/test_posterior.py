@@ -26,7 +26,7 @@ ROWS = "allowed are a slice, or a list"
         (lambda p: p.co_membership(["a"]), ROWS),
         (lambda p: p.co_membership([[0, 1], [1, 2]]), ROWS),
         (lambda p: p.co_membership([0, 6]), "row numbers from 0 to 5"),
-        (lambda p: p.co_membership([0], mode=2), "mode=2 was given; there are 2"),
+        (lambda p: p.co_membership([0], mode=2), "mode=2 was given; allowed are 0 to 1"),
         (lambda p: p.co_membership([0], mode=-1), "mode=-1 was given"),
         (lambda p: p.predict([[0], [1, 2]]), ROWS),
         (lambda p: p.point_estimate(missed="x"), "missed='x' was given"),
