@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from thali.bits import pack, unpack
+from thali.bits.words import transpose
 from thali.optimize.covers.bound import Apart, search_apart
 from thali.optimize.covers.part import Part
 from thali.optimize.covers.program import solve_program
 from thali.optimize.covers.rectangles import list_rectangles
-from thali.optimize.covers.reduce import drop_dominated, label_parts
+from thali.optimize.covers.reduce import drop_contained, drop_dominated, label_parts
 from thali.optimize.covers.table import merge_repeated
 
 KEY = np.uint64(11)
@@ -55,16 +56,16 @@ def test_nothing_dominated_is_left(seed):
     table, allowed, _ = random_table(seed, share=0.35, unknown=0.1 * (seed % 2))
     near = fits(table, allowed)
     starts, required, host = table.starts(), table.required(), np.arange(len(table.row_of))
-    everything = np.array([~np.uint64(0)])
     order = table.shortest_first()
-    while True:
-        new = np.zeros(1, np.uint64), np.zeros(1, np.uint64)
-        before = host == np.arange(len(host))
-        n = drop_dominated(order, *table, starts, required, host, (everything, everything), new)
-        is_left = host == np.arange(len(host))
-        assert n == before.sum() - is_left.sum()
-        if n == 0:
-            break
+    changed = np.array([~np.uint64(0)]), required.copy()
+    while changed[0].any():
+        dropped = np.zeros(1, np.uint64), np.zeros_like(required)
+        before = required.copy()
+        drop_dominated(order, *table, starts, required, host, changed, dropped)
+        assert (before == required | dropped[1]).all()
+        assert (dropped[0] == pack(dropped[1].any(axis=1))).all()
+        changed = dropped
+    is_left = host == np.arange(len(host))
     assert (unpack(required, table.shape[1])[table.row_of, table.column_of] == is_left).all()
     for dropped in np.flatnonzero(~is_left):
         assert near[dropped, host[dropped]]
@@ -80,6 +81,42 @@ def test_nothing_dominated_is_left(seed):
     assert not (inside & (labels[kept][:, None] != labels[kept])).any()
     if reached is not None:
         assert (reached == (labels[kept][:, None] == labels[kept])).all()
+
+
+@pytest.mark.parametrize("is_by_row", [True, False])
+def test_entries_of_contained_lines_are_dropped(is_by_row):
+    """The entries of a line that contains another one join those of the other, and no others."""
+    n_dropped = 0
+    for seed in range(6):
+        table, allowed, _ = random_table(seed, share=0.3, unknown=0.1)
+        near = fits(table, allowed)
+        host, required = np.arange(len(table.row_of)), table.required()
+        lines, across = table.rows, table.columns
+        if not is_by_row:
+            lines, across, required = across, lines, transpose(required, table.shape[1])
+        given = table.column_of, table.starts(), required, host
+        drop_contained(0, len(lines), lines, across, is_by_row, *given)
+        dense = allowed if is_by_row else allowed.T
+        line_of, other_of = (table.row_of, table.column_of)[:: 1 if is_by_row else -1]
+        expected = 0
+        for e in range(len(host)):
+            inside = [
+                f
+                for f in range(len(host))
+                if other_of[f] == other_of[e]
+                and f != e
+                and (dense[line_of[f]] <= dense[line_of[e]]).all()
+            ]
+            # Lines that may be covered in the same places contain each other: one entry is left.
+            twins = [f for f in inside if (dense[line_of[f]] == dense[line_of[e]]).all()]
+            expected += len(inside) > 0 and (len(twins) < len(inside) or min(twins) < e)
+            if host[e] != e:
+                assert host[e] in inside
+                assert not (near[host[e]] & ~near[e]).any()
+        assert (host != np.arange(len(host))).sum() == expected
+        assert unpack(required, dense.shape[1]).sum() == len(host) - expected
+        n_dropped += expected
+    assert n_dropped >= 20
 
 
 @pytest.mark.parametrize("seed", range(3))

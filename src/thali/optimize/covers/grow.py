@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thali._jit import inner
-from thali.bits.words import WORD, lowest
+from thali.bits.words import WORD, lowest, popcount
 from thali.optimize.covers.lines import below, bit_of, list_entries, narrow, switch_on
 
 if TYPE_CHECKING:
@@ -52,7 +52,6 @@ def grow(
     """
     rows, columns, row_of, column_of = graph
     users, code, sure_users, sure_code = lines
-    required, first = packed
     for v in range(users.shape[0]):
         users[v] = columns[column_of[seed], v]
         sure_users[v] = _ZERO
@@ -61,22 +60,38 @@ def grow(
         sure_code[w] = _ZERO
     switch_on(sure_users, row_of[seed])
     switch_on(sure_code, column_of[seed])
-    for k in range(n_uncovered):
-        candidates[k] = uncovered[k]
-    work = _extend(candidates, n_uncovered, graph, weights, lines, random)
-    n = 0
-    n_inside = list_entries(users, code, required, first, candidates)
-    for k in range(n_inside):
-        if counts[candidates[k]] == 1:
-            candidates[n] = candidates[k]
-            n += 1
-    work += n_inside + _extend(candidates, n, graph, weights, lines, random)
+    # List what is uncovered, or what is inside, whichever is less to look at.
+    n_words_inside = 0
+    for v in range(users.shape[0]):
+        n_words_inside += np.int64(popcount(users[v])) * code.shape[0]
+    if n_words_inside < n_uncovered:
+        n = _list_covered(0, counts, users, code, packed, candidates)
+    else:
+        n = n_uncovered
+        for k in range(n):
+            candidates[k] = uncovered[k]
+    work = _extend(candidates, n, graph, weights, lines, random)
+    n = _list_covered(1, counts, users, code, packed, candidates)
+    work += _extend(candidates, n, graph, weights, lines, random)
     # Rows and columns that are possible one by one need not be so together: take either all.
     if below(random, 2) == 0:
         _close(users, sure_users, code, rows)
     else:
         _close(code, sure_code, users, columns)
     return work
+
+
+@inner
+def _list_covered(
+    times: int, counts: Index, users: Words, code: Words, packed: Any, out: Index
+) -> int:
+    """List the entries inside that are covered so many times; return how many there are."""
+    n = 0
+    for k in range(list_entries(users, code, packed[0], packed[1], out)):
+        if counts[out[k]] == times:
+            out[n] = out[k]
+            n += 1
+    return n
 
 
 @inner

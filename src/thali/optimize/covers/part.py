@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
 _SEARCHES = 4
 """Searches that run side by side; a fixed number, so that threads do not change the answer."""
-_WORK = 1 << 18
-"""Number of entries that a search visits in one sweep."""
+_LEAST_WORK, _WORK_PER_ENTRY = 1 << 17, 4
+"""Number of entries that a search for bounds visits in one sweep, at least and per entry."""
+_VISITS_OF_COVERS = 8
+"""Number of entries that a search for covers visits while one for bounds visits one."""
 _SWEEPS_BEFORE_PROGRAM = 4
 _RECTANGLES_PER_SWEEP = 100
 """An integer program over so many rectangles takes about as long as a sweep."""
@@ -53,6 +55,7 @@ class Part:
         self.users, self.codes = _one_per_line(table)
         self._key, self._number, self._sweep = key, number, 0
         self._is_programmed = False
+        self._work = max(_LEAST_WORK, _WORK_PER_ENTRY * len(table.row_of))
         orders = [self._order(search) for search in range(_SEARCHES)]
         self._graph = table.rows, table.columns, table.row_of, table.column_of
         self._packed = table.required(), table.firsts()
@@ -96,14 +99,14 @@ class Part:
             self.users, self.codes = answer.cover
 
     def _search_bound(self, lo: int, hi: int) -> list[int]:
-        given = _WORK, len(self.users), self._graph, self._packed
+        given = self._work, len(self.users), self._graph, self._packed
         return [
             search_apart(*given, tuple(self._aparts[i]), self._random(i, _BOUND))
             for i in range(lo, hi)
         ]
 
     def _search_cover(self, lo: int, hi: int) -> None:
-        given = _WORK, self.lower_bound, self._graph, self._packed
+        given = _VISITS_OF_COVERS * self._work, self.lower_bound, self._graph, self._packed
         for i in range(lo, hi):
             search_cover(*given, tuple(self._walks[i]), self._random(i, _COVER))
 

@@ -1,5 +1,6 @@
 # Compiled by Numba, which checks types itself: mypy's checks that do not apply are switched off.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
+# ruff: noqa: FBT001
 """Drop entries that are covered whenever another entry is, and tell independent parts apart.
 
 An entry is dominated by another if it fits together with all entries that the other fits together
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thali._jit import inner, jit
-from thali.bits.words import WORD, copy_line, lowest, place_of
+from thali.bits.words import WORD, copy_line, lowest, place_of, popcount
 from thali.optimize.covers.lines import bit_of, meets, narrow, switch_off, switch_on
 
 if TYPE_CHECKING:
@@ -23,6 +24,84 @@ if TYPE_CHECKING:
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
+
+
+@jit
+def drop_contained(
+    lo: int, hi: int, lines: Words, across: Words, is_by_row: bool, column_of: Index,
+    starts: Index, required: Words, host: Index,
+) -> None:  # fmt: skip
+    """Drop what is dominated because one row contains another, or one column another.
+
+    This is the cheap case: an entry dominates the entries of the same column in all rows that
+    contain its row.
+
+    Parameters
+    ----------
+    lo, hi
+        Range of the contained lines.
+    lines, across, is_by_row
+        Rows and columns of the table; or columns and rows, if ``is_by_row`` is False.
+    column_of, starts, host
+        As for :func:`drop_dominated`.
+    required
+        Packed lines of the entries that are left; changed in place.
+    """
+    sizes = np.zeros(across.shape[0], np.int64)
+    for k in range(across.shape[0]):
+        for v in range(across.shape[1]):
+            sizes[k] += np.int64(popcount(across[k, v]))
+    for i in range(lo, hi):
+        if not meets(required[i], lines[i]):
+            continue
+        rarest = _rarest(lines[i], sizes)
+        for v in range(across.shape[1]):
+            others = across[rarest, v]
+            while others != _ZERO:
+                r = v * WORD + lowest(others)
+                others &= others - _ONE
+                if r != i and _contains(lines[r], lines[i]):
+                    _move(i, r, is_by_row, column_of, starts, required, host)
+
+
+@inner
+def _rarest(line: Words, sizes: Index) -> int:
+    """Return the position of a line that the fewest lines have: all that contain it have it."""
+    best = -1
+    for w in range(line.shape[0]):
+        left = line[w]
+        while left != _ZERO:
+            k = w * WORD + lowest(left)
+            left &= left - _ONE
+            if best < 0 or sizes[k] < sizes[best]:
+                best = k
+    return best
+
+
+@inner
+def _contains(line: Words, other: Words) -> bool:
+    w = 0
+    while w < line.shape[0] and other[w] & ~line[w] == _ZERO:
+        w += 1
+    return w == line.shape[0]
+
+
+@inner
+def _move(
+    i: int, r: int, is_by_row: bool, column_of: Index, starts: Index, required: Words, host: Index
+) -> None:
+    """Let the entries of line r join those of line i in the same positions."""
+    for w in range(required.shape[1]):
+        left = required[r, w] & required[i, w]
+        required[r, w] &= ~left
+        while left != _ZERO:
+            k = w * WORD + lowest(left)
+            left &= left - _ONE
+            if is_by_row:
+                f, e = _number_of(r, k, column_of, starts), _number_of(i, k, column_of, starts)
+            else:
+                f, e = _number_of(k, r, column_of, starts), _number_of(k, i, column_of, starts)
+            host[f] = e
 
 
 @inner
@@ -54,7 +133,7 @@ def _find_dominated(
         while left != _ZERO:
             r = v * WORD + lowest(left)
             left &= left - _ONE
-            if _see_row(required[r], rows[i], columns, users, seen):
+            if _see_row(required[r], rows[i], columns, users, i, seen):
                 narrow(code, rows[r])
                 if _is_alone(code, j) and _is_alone(users, i):
                     return False
@@ -62,26 +141,43 @@ def _find_dominated(
 
 
 @inner
-def _see_row(required: Words, row: Words, columns: Words, users: Words, seen: Words) -> bool:
-    """Keep the users that may have all fitting entries of a row; False if it has none."""
+def _see_row(
+    required: Words, row: Words, columns: Words, users: Words, i: int, seen: Words
+) -> bool:
+    """Keep the users that may have all fitting entries of a row; False if it has none.
+
+    Columns that were seen before are skipped, and all of them if only user i is left.
+    """
     is_fitting = False
     for w in range(seen.shape[0]):
         fitting = required[w] & row[w]
         is_fitting = is_fitting or fitting != _ZERO
         left = fitting & ~seen[w]
         seen[w] |= fitting
-        while left != _ZERO:
+        while left != _ZERO and not _is_alone(users, i):
             narrow(users, columns[w * WORD + lowest(left)])
             left &= left - _ONE
     return is_fitting
 
 
+@inner
+def _is_concerned(row: Words, column: Words, changed: tuple[Words, Words]) -> bool:
+    """Return whether the entry of a row and a column fits together with a dropped one."""
+    for v in range(column.shape[0]):
+        left = column[v] & changed[0][v]
+        while left != _ZERO:
+            if meets(changed[1][v * WORD + lowest(left)], row):
+                return True
+            left &= left - _ONE
+    return False
+
+
 @jit
 def drop_dominated(
     entries: Index, rows: Words, columns: Words, row_of: Index, column_of: Index, starts: Index,
-    required: Words, host: Index, old: tuple[Words, Words], new: tuple[Words, Words],
-) -> int:  # fmt: skip
-    """Drop what some entries dominate, and return the number of dropped entries.
+    required: Words, host: Index, changed: tuple[Words, Words], dropped: tuple[Words, Words],
+) -> None:  # fmt: skip
+    """Drop what some entries dominate.
 
     Parameters
     ----------
@@ -93,18 +189,17 @@ def drop_dominated(
         Packed rows of the entries that are left; changed in place.
     host
         For every entry, the entry whose component it joins; itself while it is left.
-    old
-        Lines of rows and of columns in which entries have been dropped since an entry of
-        ``entries`` was last looked at. Others are not looked at again.
-    new
-        The same two lines, to which what is dropped now is added.
+    changed
+        A line of rows and packed rows: where entries have been dropped since the entries were last
+        looked at. Those that did not fit together with any of them are not looked at again.
+    dropped
+        The same, to which what is dropped now is added.
     """
     users, code = np.empty(columns.shape[1], np.uint64), np.empty(rows.shape[1], np.uint64)
     seen = np.empty_like(code)
-    n_dropped = 0
     for e in entries:
         i, j = row_of[e], column_of[e]
-        if host[e] != e or not meets(columns[j], old[0]) or not meets(rows[i], old[1]):
+        if host[e] != e or not _is_concerned(rows[i], columns[j], changed):
             continue
         if not _find_dominated(rows, columns, required, i, j, users, code, seen):
             continue
@@ -120,13 +215,11 @@ def drop_dominated(
                     if left == _ZERO:
                         continue
                     required[r, w] &= ~left
-                    switch_on(new[0], r)
-                    new[1][w] |= left
+                    switch_on(dropped[0], r)
+                    dropped[1][r, w] |= left
                     while left != _ZERO:
                         host[_number_of(r, w * WORD + lowest(left), column_of, starts)] = e
                         left &= left - _ONE
-                        n_dropped += 1
-    return n_dropped
 
 
 @jit

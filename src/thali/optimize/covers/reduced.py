@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali.bits.words import unpack
+from thali.bits.words import transpose, unpack
 from thali.optimize.covers.part import Part
-from thali.optimize.covers.reduce import drop_dominated, label_parts
+from thali.optimize.covers.reduce import drop_contained, drop_dominated, label_parts
 from thali.sites import Site
 from thali.streams import Stream
 
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from thali.bits.words import Index, Words
     from thali.optimize.covers.table import Table
 
+_SHARE = 0.3
+"""Part of the time after which a large table is not reduced any further."""
 _CHUNK = 1024
-"""Number of entries that are looked at between two looks at the clock."""
+"""Number of lines or entries that are looked at between two looks at the clock."""
 
 
 class Clock:
@@ -36,9 +38,9 @@ class Clock:
         """Return the seconds that are left; None if there is no limit."""
         return None if self._seconds is None else max(0.0, self._seconds - self.now())
 
-    def is_up(self) -> bool:
-        """Return whether no time is left."""
-        return self.left() == 0.0
+    def is_up(self, share: float = 1.0) -> bool:
+        """Return whether a share of the time is over."""
+        return self._seconds is not None and self.now() >= share * self._seconds
 
 
 class Reduced:
@@ -54,7 +56,7 @@ class Reduced:
     seed
         Seed of the random numbers.
     clock
-        Ends the reduction if time is up; searches are ended by the caller.
+        Ends the reduction when a part of the time is over; the caller ends the searches.
     """
 
     def __init__(self, table: Table, seed: int, clock: Clock) -> None:
@@ -88,10 +90,11 @@ class Reduced:
         component[self._alone] = np.arange(len(self._alone))
         n = len(self._alone)
         for entries, part in zip(self._entries, self._parts, strict=True):
-            users = unpack(part.users, part.table.shape[0])[:, part.table.row_of]
-            codes = unpack(part.codes, part.table.shape[1])[:, part.table.column_of]
-            component[entries] = n + (users & codes).argmax(axis=0)
-            n += len(users)
+            users = unpack(part.users, part.table.shape[0])
+            codes = unpack(part.codes, part.table.shape[1])
+            for who, code in zip(users, codes, strict=True):
+                component[entries[who[part.table.row_of] & code[part.table.column_of]]] = n
+                n += 1
         host = self._host
         while (host[host] != host).any():  # the host of a dropped entry may be dropped later
             host = host[host]
@@ -104,25 +107,32 @@ def _reduce(table: Table, clock: Clock) -> tuple[Index, Index]:
     Returns, for every entry, the entry whose component it joins, and the number of its independent
     part, which is -1 for dropped entries.
     """
-    starts, required = table.starts(), table.required()
-    host = np.arange(len(table.row_of))
+    starts, host = table.starts(), np.arange(len(table.row_of))
+    required = _without_contained(table, starts, host, clock)
     order = table.shortest_first()  # entries in short rows and columns dominate others
-    everything = ~np.uint64(0)
-    old = _lines(table, everything)
-    while True:
-        new = _lines(table, np.uint64(0))
-        n_dropped = 0
+    order = order[host[order] == order]
+    changed = np.full(table.columns.shape[1], ~np.uint64(0)), required.copy()
+    while changed[0].any() and not clock.is_up(_SHARE):
+        dropped = np.zeros_like(changed[0]), np.zeros_like(required)
         for first in range(0, len(order), _CHUNK):
-            if clock.is_up():
-                break
-            n_dropped += drop_dominated(
-                order[first : first + _CHUNK], *table, starts, required, host, old, new
-            )
-        if n_dropped == 0 or clock.is_up():
-            break
-        order, old = order[host[order] == order], new
+            if not clock.is_up(_SHARE):
+                chunk = order[first : first + _CHUNK]
+                drop_dominated(chunk, *table, starts, required, host, changed, dropped)
+        order, changed = order[host[order] == order], dropped
     return host, label_parts(*table, starts, required)
 
 
-def _lines(table: Table, word: np.uint64) -> tuple[Words, Words]:
-    return np.full(table.columns.shape[1], word), np.full(table.rows.shape[1], word)
+def _without_contained(table: Table, starts: Index, host: Index, clock: Clock) -> Words:
+    """Return the entries that are left by the cheap case of the reduction."""
+    required = table.required()
+    lines, across = table.rows, table.columns
+    for is_by_row in (True, False):
+        for lo in range(0, len(lines), _CHUNK):
+            if not clock.is_up(_SHARE):
+                hi = min(lo + _CHUNK, len(lines))
+                drop_contained(
+                    lo, hi, lines, across, is_by_row, table.column_of, starts, required, host
+                )
+        required = transpose(required, len(across))
+        lines, across = across, lines
+    return required

@@ -112,7 +112,7 @@ def search_cover(
         np.empty(users.shape[1], np.uint64), np.empty(codes.shape[1], np.uint64),
     )  # fmt: skip
     while work > 0:
-        work -= WORK_PER_STEP
+        work -= WORK_PER_STEP + users.shape[0]
         if sizes[4] < order.shape[0]:  # there is no cover yet
             e = order[sizes[4]]
             c = sizes[1]

@@ -124,11 +124,14 @@ def _maximal(table: Table, component: Index) -> tuple[NDArray[np.bool_], NDArray
     users = np.zeros((table.shape[0], n), np.bool_)
     codes = np.zeros((table.shape[1], n), np.bool_)
     users[table.row_of, component] = codes[table.column_of, component] = True
+    required = table.required()
     for k in range(n):
-        code = unpack(np.bitwise_and.reduce(table.rows[users[:, k]]), table.shape[1])
-        who = unpack(np.bitwise_and.reduce(table.columns[code]), table.shape[0])
-        inside = who[table.row_of] & code[table.column_of]
-        users[table.row_of[inside], k] = codes[table.column_of[inside], k] = True
+        code = np.bitwise_and.reduce(table.rows[users[:, k]])
+        columns = table.columns[unpack(code, table.shape[1])]
+        who = unpack(np.bitwise_and.reduce(columns), table.shape[0])
+        inside = required[who] & code
+        users[who, k] = inside.any(axis=1)
+        codes[:, k] = unpack(np.bitwise_or.reduce(inside), table.shape[1])
     return users, codes
 
 
