@@ -111,6 +111,22 @@ def test_published(run, tmp_path):
     assert page.count("| `cg_zoo` |") == 3
 
 
+def test_roles(run, tmp_path):
+    """A table of roles, one without a published number, and one that nobody asked for."""
+    rng = np.random.default_rng(3)
+    users, codes = rng.random((40, 5)) < 0.3, rng.random((5, 25)) < 0.3
+    data = users @ codes
+    store(tmp_path / "rolemining_small.npz", data, best_known_k=5)
+    store(tmp_path / "rolemining_other.npz", data, mask=np.packbits(rng.random(data.shape) < 0.9))
+    store(tmp_path / "beside.npz", data)
+    run("roles.py", tmp_path, "--seconds", 1, "--out", tmp_path)
+    page = (tmp_path / "roles.md").read_text()
+    assert "| `rolemining_small` | 40 x 25 | 5 | **5** | 5 | yes |" in page
+    assert "| `rolemining_other` | 40 x 25 |  | 5 | 5 | yes |" in page
+    assert "beside" not in page
+    assert "experiments/roles.py FOLDER --seconds 1" in page
+
+
 def test_tensors(run, tmp_path):
     """A simulated tensor, a real one beside both baselines, and one without components."""
     data = thali.simulate((12, 10, 8), 2, spurious=0.05, seed=1).tensor

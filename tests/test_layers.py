@@ -30,6 +30,7 @@ LAYERS = [
     {"workers", "posterior"},
     {"views", "execution", "estimator_rows", "single_cell_genes"},
     {"inference"},
+    {"optimize"},
     {"estimator", "single_cell"},
     {"plots"},
     {"report", "pl", "tl"},
