@@ -15,10 +15,12 @@ SHAPE = (26, 18, 22)
 DATA = thali.simulate(SHAPE, 3, spurious=0.05, seed=4)
 
 
-@pytest.mark.parametrize("n_components", [None, 3])
-def test_the_truth_is_found(n_components):
+@pytest.mark.parametrize(
+    "model", [Model(), Model(3), Model(3, noise="effects")], ids=["inferred", "given", "levels"]
+)
+def test_the_truth_is_found(model):
     """Before the first sweep, nearly all lines are right; the number may be given."""
-    target = Target.prepare(DATA.tensor, Model(n_components), Schedule(), threads=1)
+    target = Target.prepare(DATA.tensor, model, Schedule(), threads=1)
     state = first_state(chain_key(1), target)
     assert state.n_components == 3
     cover = thali.model.simulate.boolean_product([factor.dense() for factor in state.factors])

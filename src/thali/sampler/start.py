@@ -137,7 +137,9 @@ def _of_tensor(key: np.uint64, target: Target) -> Iterator[Starting]:
     """Search for components on some lines of a tensor, or all; then draw those of all lines."""
     lines = choose_lines(Stream(key, np.uint64(0)), target.shape)
     host = some_lines(target, lines)
-    search = _search_boxes if isinstance(target.priors.noise, Effects) else _boxes
+    # If the number is given, there is nothing to decide between components and levels.
+    is_open = isinstance(target.priors.noise, Effects) and not target.model.is_finite
+    search = _search_boxes if is_open else _boxes
     for now in search(key, host):
         yield now
     state = for_lines(now.state, target, lines)

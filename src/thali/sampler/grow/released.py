@@ -26,10 +26,11 @@ _TRIES = 12
 
 
 def fitted_levels(key: np.uint64, target: Target) -> State:
-    """Return a state without components whose levels are fitted to the data."""
+    """Return a state without components whose levels are fitted to the data.
+
+    The number of components is inferred.
+    """
     state = target.initial(key)
-    empty = [np.zeros((n, 0), np.bool_) for n in target.shape]
-    state = target.initial(key, empty) if state.n_components else state
     state = state._replace(noise=state.noise.with_jump(_FIRST_JUMP))
     for number in range(_FITS):
         stream = Stream(key, np.uint64(number))
