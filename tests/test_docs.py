@@ -200,7 +200,9 @@ def test_notebooks_are_repeatable_and_quiet(path):
     )
     assert cells
     text = "\n".join(cells)
-    calls = re.findall(r"thali\.(sample|resume|tl\.factorize)\((.*?)\)\n", text, re.DOTALL)
+    calls = re.findall(
+        r"thali\.(sample|resume|minimize|tl\.factorize)\((.*?)\)\n", text, re.DOTALL
+    )
     assert calls
     for name, arguments in calls:
         assert "progress=False" in arguments

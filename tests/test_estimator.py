@@ -156,6 +156,10 @@ def test_parameters_mirror_those_of_sample():
     """Same names, same order, same defaults; only progress bars are off."""
     ours = {k: p.default for k, p in inspect.signature(BooleanFactorization).parameters.items()}
     theirs = {k: p.default for k, p in inspect.signature(inference.sample).parameters.items()}
+    search = {k: p.default for k, p in inspect.signature(thali.minimize).parameters.items()}
+    assert ours.pop("objective") == "posterior"
+    for name in ("cost", "seconds", "sweeps"):
+        assert ours.pop(name) == search[name]
     assert ours.pop("binarize") is None
     assert ours.pop("random_state") is None
     assert theirs.pop("seed") is None
@@ -509,6 +513,31 @@ def test_the_default_is_strict_and_says_what_is_not_checked():
     assert not with_threshold.input_tags.positive_only
     with pytest.raises(ValueError, match="binarize"):
         BooleanFactorization().fit(np.array([[0.0, 0.3], [1.0, 0.0]]))
+
+
+# --- the fewest errors ------------------------------------------------------------------------
+
+
+def test_fewest_errors(data):
+    """Components are those of minimize; memberships are zeros and ones, and nobody's guess."""
+    rows = np.asarray(data.tensor)
+    model = BooleanFactorization(3, objective="errors", sweeps=30, random_state=4)
+    has = model.fit_transform(rows)
+    found = thali.minimize(rows, 3, sweeps=30, seed=4, progress=False)
+    np.testing.assert_array_equal(model.components_, np.asarray(found.factors[1]).T)
+    assert set(np.unique(has)) <= {0.0, 1.0}
+    wrong = (model.inverse_transform(has) != rows).mean()
+    assert model.score(rows) == -wrong
+    assert wrong <= found.errors / rows.size
+    np.testing.assert_array_equal(model.reconstruct(rows), model.inverse_transform(has))
+    assert not hasattr(model, "predict_proba")
+    assert not hasattr(model, "posterior_")
+
+
+def test_an_unknown_objective():
+    """The sentence says what is allowed."""
+    with pytest.raises(ValueError, match="objective='speed' was given; allowed are"):
+        BooleanFactorization(objective="speed").fit(np.eye(3))
 
 
 # --- tensors -----------------------------------------------------------------------------------

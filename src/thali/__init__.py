@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from thali.inference import load, resume, sample
     from thali.model import Model
     from thali.model.simulate import simulate
+    from thali.optimize import Factorization, minimize
     from thali.posterior import Posterior
 
 __version__ = "0.1.0"
@@ -18,10 +19,12 @@ __version__ = "0.1.0"
 __all__ = [
     "BinaryTensor",
     "BooleanFactorization",
+    "Factorization",
     "Model",
     "Posterior",
     "__version__",
     "load",
+    "minimize",
     "read",
     "resume",
     "sample",
@@ -31,9 +34,11 @@ __all__ = [
 _HOMES = {
     "BinaryTensor": "thali.data",
     "BooleanFactorization": "thali.estimator",
+    "Factorization": "thali.optimize",
     "Model": "thali.model",
     "Posterior": "thali.posterior",
     "load": "thali.inference",
+    "minimize": "thali.optimize",
     "read": "thali.data.readers.files",
     "resume": "thali.inference",
     "sample": "thali.inference",
@@ -45,6 +50,7 @@ _PARTS = {
     "datasets": "thali.datasets",
     "errors": "thali.errors",
     "model": "thali.model",
+    "optimize": "thali.optimize",
     "pl": "thali.pl",  # "plots" and "tools", the names that scanpy uses
     "report": "thali.report",
     "sampler": "thali.sampler",

@@ -13,6 +13,7 @@ from thali import inference
 from thali.data import BinaryTensor
 from thali.data.binary import own_names
 from thali.defaults import CHAINS, DRAWS, WARMUP
+from thali.errors import InvalidValue
 from thali.estimator_rows import (
     codes_of,
     new_rows,
@@ -22,8 +23,9 @@ from thali.estimator_rows import (
     refuse_levels_of_columns,
     seed_of,
 )
+from thali.optimize import minimize
 from thali.posterior.new_rows import log_scores, memberships, predictive
-from thali.sentences import n_of
+from thali.sentences import n_of, was_given
 
 if TYPE_CHECKING:
     import os
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
 
 
 def _has_binary_entries(estimator: BooleanFactorization) -> bool:
+    if estimator.objective == "errors":
+        msg = 'objective="errors" gives no probabilities; use reconstruct() instead.'
+        raise AttributeError(msg)
     if estimator.binarize is not None:
         msg = "predict_proba() needs binary entries (binarize=None); use reconstruct() instead."
         raise AttributeError(msg)
@@ -52,10 +57,17 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     ``transform`` returns the probability that a row has each component, also for new rows. It is
     deterministic, and the result for a row does not depend on the other rows.
 
+    With ``objective="errors"``, ``fit`` searches for the components with the fewest errors
+    instead (:func:`thali.minimize`), and memberships are zeros and ones.
+
     Parameters
     ----------
     n_components
-        Number of components; None infers it.
+        Number of components; None infers it, which the fewest errors cannot do.
+    objective
+        ``"posterior"`` or ``"errors"``.
+    cost, seconds, sweeps
+        As for :func:`thali.minimize`; only for the fewest errors.
     noise, alpha, density, mode, schedule, chains, warmup, draws, thin
         As for :func:`thali.sample`.
     binarize
@@ -71,6 +83,9 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     ----------
     posterior_ : Posterior
         All posterior draws, with their summaries.
+    factorization_ : Factorization
+        With ``objective="errors"``, the components with the fewest errors. There are then no
+        ``posterior_``, ``noise_`` and ``prior_odds_``.
     components_ : ndarray of bool, (n_components_, n_features_in_)
         Columns of each component in the point estimate; of a tensor, ``(n_components_,
         *shape_in_)``.
@@ -120,6 +135,10 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self,
         n_components: int | None = None,
         *,
+        objective: str = "posterior",
+        cost: tuple[float, float] = (1.0, 1.0),
+        seconds: float | None = None,
+        sweeps: int | None = None,
         noise: str | NoisePrior = "auto",
         alpha: float | Gamma | None = None,
         density: float | Beta | Fixed | PerComponent | tuple[Any, ...] | None = None,
@@ -138,6 +157,10 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_components = n_components
+        self.objective = objective
+        self.cost = cost
+        self.seconds = seconds
+        self.sweeps = sweeps
         self.noise = noise
         self.alpha = alpha
         self.density = density
@@ -172,19 +195,39 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         names: Any = (rows, getattr(self, "feature_names_in_", columns))
         if len(self.shape_in_) > 1:
             names, values = None, values.reshape(-1, *self.shape_in_)
+        tensor = BinaryTensor.from_any(values, row_names=names, threads=self.threads)
+        if self._minimizes:
+            return self._minimize(tensor)
         given = {k: v for k, v in self.get_params(deep=False).items() if k not in _OWN}
         refuse_levels_of_columns(self, values.shape)
-        posterior: Posterior = inference.sample(
-            BinaryTensor.from_any(values, row_names=names, threads=self.threads),
-            seed=seed_of(self.random_state),
-            **given,
-        )
+        posterior: Posterior = inference.sample(tensor, seed=seed_of(self.random_state), **given)
         self.posterior_ = posterior
         self.factors_ = tuple(f.dense() for f in posterior.point_estimate().factors)
         self.n_components_ = int(self.factors_[0].shape[1])
         self.components_ = codes_of(self.factors_).reshape(self.n_components_, *values.shape[1:])
         self.noise_ = noise_of(posterior)
         self.prior_odds_ = prior_odds(posterior, self.factors_[0])
+        return self
+
+    @property
+    def _minimizes(self) -> bool:
+        """Whether errors are minimized."""
+        if self.objective not in ("posterior", "errors"):
+            raise InvalidValue(
+                was_given("objective", self.objective),
+                'allowed are "posterior" and "errors"',
+                "choose one",
+            )
+        return self.objective == "errors"
+
+    def _minimize(self, tensor: BinaryTensor) -> Self:
+        how = ("n_components", "cost", "seconds", "sweeps", "engine", "threads", "progress")
+        given = {name: getattr(self, name) for name in how}
+        found = minimize(tensor, seed=seed_of(self.random_state), **given)
+        self.factorization_ = found
+        self.factors_ = tuple(factor.dense() for factor in found.factors)
+        self.components_ = codes_of(self.factors_)
+        self.n_components_ = found.n_components
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
@@ -199,7 +242,13 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         -------
         memberships
             ``(n_rows, n_components_)``; a row without known entries gets the prior probability.
+            With ``objective="errors"``, zeros and ones: the memberships with the fewest errors
+            that a descent finds.
         """
+        if self._minimizes:
+            check_is_fitted(self)
+            rows = read_rows(self, X, reset=False)
+            return self.factorization_.transform(rows, threads=self.threads).astype(np.float64)
         return memberships(*new_rows(self, X), threads=self.threads)
 
     def reconstruct(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
@@ -215,8 +264,11 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         Returns
         -------
         probabilities
-            ``(n_rows, n_features)``.
+            ``(n_rows, n_features)``. With ``objective="errors"``, zeros and ones: what the
+            components of a row cover.
         """
+        if self._minimizes:
+            return self.inverse_transform(self.transform(X))
         return self._shaped(predictive(*new_rows(self, X), threads=self.threads))
 
     # In scikit-learn, `predict_proba` returns a probability for every class of a row, and its
@@ -251,8 +303,15 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         Returns
         -------
         score
-            Mean log probability of a known entry: higher is better, 0 is perfect.
+            Mean log probability of a known entry: higher is better, 0 is perfect. With
+            ``objective="errors"``, minus the share of known entries that contradict the
+            components; no entry is left out, so that more components always score better.
         """
+        if self._minimizes:
+            values = self.reconstruct(X)
+            known = read_rows(self, X, reset=False)
+            known = known if isinstance(known, np.ndarray) else known.toarray()
+            return -float(np.nanmean(np.where(np.isnan(known), np.nan, known != values)))
         total, n_known = log_scores(*new_rows(self, X), threads=self.threads)
         if not n_known.any():
             msg = "all entries of X are unknown; a score needs at least one known 0 or 1."
@@ -315,5 +374,5 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         return tags
 
 
-_OWN = {"binarize", "random_state"}
+_OWN = {"binarize", "random_state", "objective", "cost", "seconds", "sweeps"}
 """Parameters of the estimator that `sample` does not have."""

@@ -132,7 +132,7 @@ def sample(
     >>> int(posterior.n_components_table().idxmax())
     3
     """
-    tensor, names = _packed(data, threads)
+    tensor, names = packed(data, threads)
     given: dict[str, Any] = {"alpha": alpha, "density": density}
     mode = mode_number(mode, names.modes)
     noise = noise_for(noise, to_front(tensor.shape, mode), n_components)
@@ -272,7 +272,7 @@ def resume(
     if "mode" in settings:
         settings["mode"] = mode_number(settings["mode"], names.modes)
     require_same(run.settings, settings)
-    if data is not None and digest(_packed(data, threads)[0]) != run.header["digest"]:
+    if data is not None and digest(packed(data, threads)[0]) != run.header["digest"]:
         raise TraceMismatch(
             f"the data given are not those of {run.folder}",
             "a run is resumed with its own copy of the data",
@@ -296,7 +296,7 @@ def resume(
     return finish(run.settings, tensor, names, *drawn, extended_from=run.extended_from)
 
 
-def _packed(data: Any, threads: int | None) -> tuple[PackedTensor, Names]:
+def packed(data: Any, threads: int | None) -> tuple[PackedTensor, Names]:
     """Return the data as packed bits, and the names of their modes and rows."""
     if isinstance(data, PackedTensor):
         return data, Names(*own_names(data, len(data.shape)))

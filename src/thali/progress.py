@@ -8,7 +8,7 @@ from math import isnan, nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
 log = logging.getLogger("thali")
 
@@ -136,13 +136,25 @@ class Bars:
 
 
 class Reporter:
-    """Passes progress on to a callback; an error in the callback never stops a run."""
+    """Passes progress on to a callback; an error in the callback never stops a run.
 
-    def __init__(self, progress: bool | Callable[[Progress], object] | None) -> None:  # noqa: FBT001
+    Parameters
+    ----------
+    progress
+        None shows bars in a terminal or a notebook; True always, False never; or a function.
+    bars
+        Makes the bars, which show what they are called with.
+    """
+
+    def __init__(
+        self,
+        progress: bool | Callable[[Any], object] | None,  # noqa: FBT001
+        bars: Callable[[], Any] = Bars,
+    ) -> None:
         if progress is None:
             progress = _is_interactive()
-        self._bars = Bars() if progress is True else None
-        self._callback: Callable[[Progress], object] | None = self._bars
+        self._bars = bars() if progress is True else None
+        self._callback: Callable[[Any], object] | None = self._bars
         if callable(progress):
             self._callback = progress
         elif not isinstance(progress, bool):
@@ -151,16 +163,20 @@ class Reporter:
                 "terminal or a notebook) and a function that takes a Progress."
             )
             raise TypeError(msg)
-        self._reported: dict[int, Progress] = {}
+        self._reported: dict[int, Any] = {}
 
-    def __call__(self, chains: list[Progress]) -> None:
-        """Report the chains that have made progress since the last call."""
+    def __call__(self, chains: Sequence[Any]) -> None:
+        """Report the chains that have made progress since the last call.
+
+        What has no chains, such as a search, counts as one.
+        """
         if self._callback is None:
             return
         for now in chains:
-            if self._reported.get(now.chain) == now:
+            chain = getattr(now, "chain", 0)
+            if self._reported.get(chain) == now:
                 continue
-            self._reported[now.chain] = now
+            self._reported[chain] = now
             try:
                 self._callback(now)
             except Exception:

@@ -9,6 +9,7 @@ import click
 
 import thali
 from thali.cli.group import Commands
+from thali.cli.minimization import minimize
 from thali.cli.sampling import fit, resume
 from thali.cli.simulation import simulate
 from thali.cli.views import export, report, summary
@@ -34,6 +35,8 @@ def main(*, debug: bool) -> None:
         thali export table.run --to tables
     If the chains disagree, or the run was stopped, continue it:
         thali resume table.run --draws 800
+    To ask instead which 10 components reproduce the table with the fewest errors:
+        thali minimize table.csv --components 10 --to tables
     Without data at hand, simulate some whose true components are known:
         thali simulate table.csv --shape 200x500 --components 5
 
@@ -42,5 +45,5 @@ def main(*, debug: bool) -> None:
     """  # noqa: D301 - the backslash is for click: it keeps the lines apart
 
 
-for _command in (fit, resume, summary, report, export, simulate):
+for _command in (fit, resume, summary, report, export, minimize, simulate):
     main.add_command(_command)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    import pandas as pd
+
     from thali.posterior import Posterior
 
 
@@ -45,6 +47,18 @@ def write_page(
     with whole_file(path, force=force) as temporary:
         write(posterior, temporary, title=title)
     return f"{path} is written; open it in a browser."
+
+
+def write_tables(tables: dict[str, pd.DataFrame], folder: Path) -> None:
+    """Write tables as CSV files in which all names can be seen and none is a formula."""
+    names = import_module("thali.posterior.visible")
+
+    def safe(name: Any) -> Any:
+        return names.in_spreadsheet(names.visible(name)) if isinstance(name, str) else name
+
+    for name, table in tables.items():
+        index = table.index.map(safe).rename(safe(table.index.name))
+        table.set_axis(index).to_csv(folder / f"{name}.csv")
 
 
 def remove_run(path: Path) -> None:

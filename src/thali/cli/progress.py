@@ -12,6 +12,7 @@ from thali.cli.messages import tell
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from thali.optimize import SearchProgress
     from thali.progress import Progress
 
 _SECONDS = 10.0
@@ -52,6 +53,24 @@ class Lines:
         evidence = best_evidence(chain.evidence for chain in chains)
         parts = ", ".join(filter(None, [start or stage, numbers, evidence]))
         tell(f"{done} of {total} sweeps ({parts})")
+
+
+class SearchLines:
+    """Writes a line about the progress of a search, at most every ten seconds."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock, self._told = clock, clock()
+
+    def __call__(self, now: SearchProgress) -> None:
+        """Write a line when it is due."""
+        if self._clock() - self._told >= _SECONDS:
+            self._told = self._clock()
+            tell(f"{now.share:.0%} of the search ({now.words()})")
+
+
+def search_shown(*, quiet: bool) -> bool | Callable[[SearchProgress], object]:
+    """Return the ``progress`` argument for a search: a bar in a terminal, lines in a log."""
+    return False if quiet else sys.stderr.isatty() or SearchLines()
 
 
 @contextmanager

@@ -112,3 +112,9 @@ def read_data(path: Path, settings: dict[str, Any]) -> BinaryTensor:
     if given["modes"] is not None:
         given["modes"] = [name.strip() for name in given["modes"].split(",")]
     return read(path, threads=settings["threads"], **given)
+
+
+def size(tensor: BinaryTensor) -> str:
+    """Say how large the data are."""
+    shape = " x ".join(map(str, tensor.shape))
+    return f"{shape} entries, {tensor.n_known} known, {tensor.n_ones} of them one"

@@ -16,17 +16,16 @@ from thali.cli.density import DENSITY, density_prior, refuse_own_serial
 from thali.cli.messages import FAILED, CommandFace, command, say, tell, tell_reading
 from thali.cli.output import refuse_page, remove_run, write_page
 from thali.cli.progress import shown
-from thali.cli.reading import read_data, reading_options
+from thali.cli.reading import read_data, reading_options, size
 from thali.defaults import CHAINS, DRAWS, WARMUP
 from thali.sentences import n_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from thali.data import BinaryTensor
     from thali.posterior import Posterior
 
-_THREADS = click.option(
+THREADS = click.option(
     "--threads",
     type=click.IntRange(1),
     help="Number of threads (default: all cores); it does not change the draws.",
@@ -45,7 +44,7 @@ _CHECKPOINT = click.option(
     show_default=True,
     help="Seconds between two writes to the run.",
 )
-_QUIET = click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
+QUIET = click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
 _FORCE = click.option(
     "--force", is_flag=True, help="Replace the run and the page if they exist already."
 )
@@ -107,7 +106,7 @@ _FORCE = click.option(
     help="Update rows in parallel blocks, or serially, one row after another.",
 )
 @_ENGINE
-@_THREADS
+@THREADS
 @click.option(
     "--seed",
     type=click.IntRange(0, 2**64 - 1),
@@ -116,7 +115,7 @@ _FORCE = click.option(
     help="The same seed gives the same result on any number of threads.",
 )
 @_CHECKPOINT
-@_QUIET
+@QUIET
 @_FORCE
 @click.option(
     "--mode",
@@ -161,7 +160,7 @@ def fit(
         tell_reading(data)
     tensor = read_data(data, settings)
     _refuse_impossible(components, **settings)
-    beginning = f"{data.name}: {_size(tensor)}; sampling {_chosen(components, **settings)}"
+    beginning = f"{data.name}: {size(tensor)}; sampling {_chosen(components, **settings)}"
     settings["density"] = density_prior(settings["density"])
     if force and out is not None:
         remove_run(out)
@@ -176,9 +175,9 @@ def fit(
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--draws", type=click.IntRange(1), help="Total number of draws per chain.")
 @_ENGINE
-@_THREADS
+@THREADS
 @_CHECKPOINT
-@_QUIET
+@QUIET
 def resume(run: Path, *, quiet: bool, **settings: Any) -> None:
     """Continue RUN, a folder made by `thali fit --out`, and show the answer.
 
@@ -201,11 +200,6 @@ def resume(run: Path, *, quiet: bool, **settings: Any) -> None:
     with _told_if_stopped(run), shown(n_chains, beginning, quiet=quiet) as progress:
         posterior = thali.resume(run, progress=progress, **settings)
     _answer(posterior, run)
-
-
-def _size(tensor: BinaryTensor) -> str:
-    size = " x ".join(map(str, tensor.shape))
-    return f"{size} entries, {tensor.n_known} known, {tensor.n_ones} of them one"
 
 
 def _chosen(

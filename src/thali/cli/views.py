@@ -18,6 +18,7 @@ from thali.cli.output import (
     whole_file,
     whole_folder,
     write_page,
+    write_tables,
 )
 from thali.sentences import n_of
 
@@ -164,11 +165,8 @@ def export(run: Path, to: str, chain: int | None, after: int, *, force: bool) ->
 def _write_tables(posterior: Posterior, folder: Path, run: Path) -> None:
     from thali.posterior.answer import answer  # noqa: PLC0415
     from thali.posterior.tables import tables  # noqa: PLC0415
-    from thali.posterior.visible import in_spreadsheet  # noqa: PLC0415
 
-    for name, table in tables(posterior).items():
-        index = table.index.map(in_spreadsheet).rename(in_spreadsheet(table.index.name))
-        table.set_axis(index).to_csv(folder / f"{name}.csv")
+    write_tables(tables(posterior), folder)
     found = answer(posterior, CommandFace(run))
     (folder / "summary.json").write_text(
         json.dumps({"run": str(run), **found}, indent=2, allow_nan=False) + "\n", encoding="utf-8"
