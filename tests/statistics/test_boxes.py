@@ -53,6 +53,7 @@ def test_moves(moves):
     check(FIXED, 3_000, **moves)
 
 
+@pytest.mark.slow  # Geweke's test of tensors with all moves is quicker
 def test_everything_learned():
     """All moves, unknown entries, and error rates, densities and concentration drawn."""
     check(LEARNED, 6_000, **ALL)

@@ -50,6 +50,7 @@ def few_ranks(n_sets=FEW):
     return np.array([ranks.ranks_of(seed, "plain", CLOSE) for seed in range(n_sets)])
 
 
+@pytest.mark.slow  # Geweke's test is quicker, and rejects the same mistakes
 def test_calibration_quickly(monkeypatch):
     """Even 25 of the forty data sets are enough to notice that two counts were swapped."""
     assert not ranks.uncalibrated(few_ranks())
