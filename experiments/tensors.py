@@ -213,7 +213,8 @@ def main():
     if "large" in chosen.shapes:
         kinds.append((LARGE, 5, 0.5, 0.1, 4 * chosen.seeds))
     if "four" in chosen.shapes:
-        kinds += [(FOUR, n, 0.5, 0.1, chosen.seeds) for n in (2, 4, 6)]
+        some = [n for n in (2, 4, 6) if n in chosen.components]
+        kinds += [(FOUR, n, 0.5, 0.1, chosen.seeds) for n in some]
     tasks = [
         {"shape": list(shape), "components": n, "ones": ones, "flips": flips, "seed": seed}
         for shape, n, ones, flips, n_seeds in kinds

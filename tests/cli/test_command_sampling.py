@@ -266,7 +266,7 @@ def test_killed_and_resumed(run, start, table, tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is a signal")
-@pytest.mark.parametrize("is_kept", [True, False])
+@pytest.mark.parametrize("is_kept", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_stopped_by_hand(start, table, tmp_path, is_kept):
     """Ctrl-C gives the answer so far, says what was kept and how to go on; exit status 1."""
     process = start("fit", table, *ENDLESS, *(("--out", "run") if is_kept else ()))

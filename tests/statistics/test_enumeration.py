@@ -70,7 +70,8 @@ OWN_DENSITIES = Model(
 )
 
 
-@pytest.mark.parametrize("n_sweeps", [QUICK, pytest.param(LONG, marks=pytest.mark.slow)])
+@pytest.mark.slow  # moves of components with their own densities are compared quickly
+@pytest.mark.parametrize("n_sweeps", [QUICK, LONG])
 def test_buffet_with_a_density_per_component(n_sweeps):
     """Births and deaths with the density summed out."""
     tensor, known = hide(X33, (0, 2))

@@ -61,8 +61,8 @@ def test_geweke_rejects(mutation, kind, n, monkeypatch):
 def test_geweke_with_moves(move, n):
     """Each move of whole components leaves the joint distribution as it is.
 
-    Enumeration has each of them quickly (tests/sampler/moves), and all together with everything
-    learned (test_tries.py there).
+    Enumeration has each of them quickly (tests/sampler/moves), and test_levels.py has all of them
+    together with everything learned.
     """
     sampled = chain_samples(n, SHARED, "parallel", 2, **{move: 3})
     compare.assert_geweke(prior_samples(4 * n, SHARED), sampled, NAMES)

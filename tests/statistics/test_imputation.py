@@ -148,6 +148,7 @@ def test_wrong_rates_are_rejected():
     assert largest(bin_scores([case(posterior, whole)])) > LARGEST_Z
 
 
+@pytest.mark.slow  # imputation of other entries is tested quickly
 def test_open_entries():
     """Where memberships stay open, probabilities between 0.2 and 0.8 are right as well.
 

@@ -18,9 +18,9 @@ ALL = {
 }  # fmt: skip
 
 
+@pytest.mark.slow  # Geweke's test with effects has all moves, and everything learned, quickly
 @pytest.mark.parametrize(
-    "problem",
-    [pytest.param(FIXED, id="fixed", marks=pytest.mark.slow), pytest.param(LEARNED, id="learned")],
+    "problem", [pytest.param(FIXED, id="fixed"), pytest.param(LEARNED, id="learned")]
 )
 def test_all_moves_together_are_exact(problem):
     """As they are used; each move alone has the fixed rates quickly."""
@@ -38,6 +38,7 @@ LEARNED_ALPHA = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_more_tries_for_more_components_are_exact(monkeypatch):
     """Their number may depend on alpha, which no move changes, not on the components.
 
