@@ -28,6 +28,7 @@ import thali
 from thali.model import Model
 from thali.posterior.estimate import point_estimate
 from thali.sampler import Target, chain
+from thali.sentences import n_of
 from thali.streams import chain_key
 from thali.trace import Draw
 
@@ -108,7 +109,7 @@ HEAD = """# Errors at a fixed number of components
 
 The figures are numbers of known entries that contradict the components. Lower is better; unknown
 entries are not counted. They were made by `experiments/published.py`, with {budget:g} seconds per
-row on {threads} threads. *Draw* is the draw of the finite model with the fewest errors, *estimate*
+row on {on}. *Draw* is the draw of the finite model with the fewest errors, *estimate*
 its point estimate, both of a run of a fifth of that time on one thread; *fewest* is the answer of
 `thali.minimize`, the same search with the same seed in every row. Methods without false positives
 (undercovers) solve a narrower problem and have a column of their own. The rank is that of *fewest*
@@ -179,7 +180,7 @@ def table(rows, published, sources):
     lines += [tell(row, published[row["file"], row["k"]]) for row in rows]
     grid = "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
     cited = "\n".join(f"- {source}" for source in sources)
-    head = HEAD.format(**rows[0])
+    head = HEAD.format(on=n_of(rows[0]["threads"], "thread"), **rows[0])
     return f"{head}{summarize(rows, published)}\n\n{grid}\n\nSources of the figures:\n\n{cited}\n"
 
 

@@ -181,6 +181,7 @@ def test_no_time_gives_a_cover_all_the_same():
         cover = solve(ones, **settings)
         assert n_wrong(cover.users, cover.codes, ones) == 0
         assert cover.users.shape[1] <= 20
+        assert cover.is_stopped == ("on_progress" in settings)
 
 
 def test_dense_tables_are_refused():

@@ -242,6 +242,21 @@ def test_stopped_early(caplog):
     assert "stopped early" in caplog.text
 
 
+def test_an_exact_cover_that_is_stopped(caplog):
+    """Ctrl-C returns the best so far, and says so."""
+
+    def stop(_now):
+        raise KeyboardInterrupt
+
+    data = made(1, (30, 20), 0.5)
+    with caplog.at_level(logging.WARNING, "thali"):
+        found = thali.minimize(data, exact=True, sweeps=50, seed=1, progress=stop)
+    assert found.is_stopped
+    assert found.errors == 0
+    assert "stopped early" in caplog.text
+    assert not thali.minimize(data, exact=True, sweeps=1, seed=1, progress=False).is_stopped
+
+
 def test_transform():
     """Rows that were fitted have no more errors by transform; new rows get their components."""
     data = thali.simulate((100, 60), 4, spurious=0.02, seed=2)

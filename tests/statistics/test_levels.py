@@ -7,6 +7,7 @@ import pytest
 
 from support import compare, exact
 from support.chains import NO_MOVES, X33, as_exact, collect, hide, walk
+from support.joint import buffet
 from support.mutants import module, mutate, put_into_blocks
 from thali.bits import Factor, PackedTensor
 from thali.data import BinaryTensor
@@ -72,13 +73,7 @@ MODEL = Model(noise=SMALL, alpha=ALPHA, density=DENSITY)
 def draw_prior(rng):
     """Draw everything from its definition."""
     alpha = rng.gamma(ALPHA.shape, 1 / ALPHA.rate)
-    dishes = []
-    for row in range(N_ROWS):
-        for dish in dishes:
-            dish[row] = rng.random() < dish[:row].sum() / (row + 1)
-        for _ in range(rng.poisson(alpha / (row + 1))):
-            dishes.append(np.arange(N_ROWS) == row)
-    z = np.array(dishes, bool).reshape(-1, N_ROWS).T
+    z = buffet(rng, alpha, N_ROWS)
     density = rng.beta(DENSITY.a, DENSITY.b)
     u = rng.random((N_COLUMNS, z.shape[1])) < density
     sa, sb, sc = rng.integers(len(SMALL.spreads), size=3).tolist()

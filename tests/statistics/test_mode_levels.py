@@ -5,6 +5,7 @@ import pytest
 
 from support import compare, exact
 from support.chains import NO_MOVES
+from support.joint import buffet
 from support.mutants import module, mutate
 from thali.bits import Factor, PackedTensor
 from thali.data import BinaryTensor
@@ -36,13 +37,7 @@ def draw_prior(rng, shape):
     """Draw everything from its definition."""
     n_rows, n_columns, *more = shape
     alpha = rng.gamma(ALPHA.shape, 1 / ALPHA.rate)
-    dishes = []
-    for row in range(n_rows):
-        for dish in dishes:
-            dish[row] = rng.random() < dish[:row].sum() / (row + 1)
-        for _ in range(rng.poisson(alpha / (row + 1))):
-            dishes.append(np.arange(n_rows) == row)
-    users = np.array(dishes, bool).reshape(-1, n_rows).T
+    users = buffet(rng, alpha, n_rows)
     densities = rng.beta(DENSITY.a, DENSITY.b, size=len(shape) - 1)
     codes = [
         rng.random((n, users.shape[1])) < q for n, q in zip(shape[1:], densities, strict=True)

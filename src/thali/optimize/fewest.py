@@ -33,6 +33,8 @@ log = logging.getLogger("thali")
 SECONDS = 30.0
 """Seconds of a search if neither seconds nor sweeps are given."""
 
+_STOPPED = "stopped early, after %.1f seconds."
+
 
 class SearchProgress(NamedTuple):
     """The progress of a search for the fewest errors."""
@@ -164,11 +166,13 @@ def minimize(
     try:
         if is_cover:
             cover, spent = _cover(tensor, duration, n_sweeps, seed, workers, reporter)
+            if cover.is_stopped:
+                log.warning(_STOPPED, spent)
             lines = (Factor.from_dense(cover.users).words, Factor.from_dense(cover.codes).words)
             return make(
                 lines, tensor, names, zeros_inside=0, ones_outside=0, lower_bound=0.0,
                 fewest_components=cover.lower_bound, trace=cover.trace, seconds=spent,
-                is_stopped=False, **about,
+                is_stopped=cover.is_stopped, **about,
             )  # fmt: skip
         assert n_components is not None
         problem = Problem.of(tensor, n_components, costs)
@@ -184,7 +188,7 @@ def minimize(
     finally:
         reporter.close()
     if found.is_stopped:
-        log.warning("stopped early, after %.1f seconds.", found.seconds)
+        log.warning(_STOPPED, found.seconds)
     inside, outside = map(int, found.errors)
     return make(
         found.lines, tensor, names, zeros_inside=inside, ones_outside=outside,

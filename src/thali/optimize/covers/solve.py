@@ -36,6 +36,8 @@ class Cover(NamedTuple):
     """Whether it is proven that no cover has fewer components."""
     trace: list[tuple[float, int]]
     """Seconds from the start, and the number of components that was reached then."""
+    is_stopped: bool
+    """Whether Ctrl-C has ended the search early."""
 
 
 def fewest_components(
@@ -98,6 +100,7 @@ def fewest_components(
         if on_progress is not None:
             on_progress(reduced.n_components, reduced.lower_bound)
 
+    is_stopped = True
     with suppress(KeyboardInterrupt):
         tell()
         for _ in count() if sweeps is None else range(sweeps):
@@ -108,11 +111,12 @@ def fewest_components(
                     tell()
             if clock.is_up() or not reduced.open_parts():
                 break
+        is_stopped = False
 
     users, codes = _maximal(table, reduced.components())
     bound = reduced.lower_bound
     lines = _of_originals(users, row_of), _of_originals(codes, column_of)
-    return Cover(*lines, bound, bound == reduced.n_components, trace)
+    return Cover(*lines, bound, bound == reduced.n_components, trace, is_stopped)
 
 
 def _maximal(table: Table, component: Index) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -31,10 +31,10 @@ _FIRST_DENSITY = 0.2
 _STRICT = 0.1
 """Largest first guess of the rate of dropped ones in a strict start."""
 
-_FIRST_JUMP = 1.5
+FIRST_JUMP = 1.5
 """Jump as long as there are no components to learn it from, if levels are fitted."""
 
-_FITS = 4
+FITS = 4
 """How often levels of rows and columns are drawn when they are fitted for the first time."""
 
 _HALF = np.full(2, 0.5)
@@ -75,8 +75,8 @@ class Growth:
         noise = self._first_guess(state.noise, is_strict=is_strict)
         self.state: State = state._replace(noise=noise, densities=densities)
         if isinstance(noise, Levels) and not is_flat:
-            self.state = self.state._replace(noise=noise.with_jump(_FIRST_JUMP))
-            for _ in range(_FITS):
+            self.state = self.state._replace(noise=noise.with_jump(FIRST_JUMP))
+            for _ in range(FITS):
                 self._settle_levels()
 
     @property
@@ -141,7 +141,7 @@ class Growth:
         """Let rows and columns have effects from now on, if the model has any."""
         if self.is_flat and isinstance(self.state.noise, Levels):
             self.is_flat = False
-            for _ in range(_FITS):
+            for _ in range(FITS):
                 self.settle()
                 self.sweep()
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from thali.sampler.grow.growth import FIRST_JUMP, FITS
 from thali.sampler.levels import draw_levels
 from thali.sampler.step import step
 from thali.streams import Stream
@@ -14,12 +15,6 @@ from thali.streams import Stream
 if TYPE_CHECKING:
     from thali.sampler.state import State
     from thali.sampler.target import Target
-
-_FIRST_JUMP = 1.5
-"""Jump as long as there are no components to learn it from."""
-
-_FITS = 4
-"""How often levels are drawn when they are fitted for the first time."""
 
 _TRIES = 12
 """How often per sweep components are born or die by the moves of boxes while a start grows."""
@@ -31,8 +26,8 @@ def fitted_levels(key: np.uint64, target: Target) -> State:
     The number of components is inferred.
     """
     state = target.initial(key)
-    state = state._replace(noise=state.noise.with_jump(_FIRST_JUMP))
-    for number in range(_FITS):
+    state = state._replace(noise=state.noise.with_jump(FIRST_JUMP))
+    for number in range(FITS):
         stream = Stream(key, np.uint64(number))
         noise = draw_levels(stream, state, target, number=number, is_jump_held=True)
         state = state._replace(noise=noise)
