@@ -45,6 +45,7 @@ KERNEL_FILES = (
     "engines/cpu/vertical.py",
     "engines/cpu/vertical_by_class.py",
     "engines/cpu/visits.py",
+    "engines/gpu/slots.py",
     "sampler/level_counts.py",
     "sampler/level_shifts.py",
     "sampler/level_weights.py",

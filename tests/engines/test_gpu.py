@@ -4,6 +4,7 @@ import logging
 import re
 import subprocess
 from importlib.resources import files
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,13 +12,14 @@ import pytest
 import thali
 from support.host_device import HostDevice, library
 from support.places import needs_compiler
-from thali.bits import Factor, PackedTensor
+from thali.bits import Factor, PackedTensor, khatri_rao
 from thali.data import BinaryTensor
 from thali.engines.choose import LARGE, choose
 from thali.engines.cpu.engine import CpuEngine
 from thali.engines.gpu import counting, visits
 from thali.engines.gpu.device import KERNELS, OPTIONS, n_devices, source
 from thali.engines.gpu.engine import GpuEngine
+from thali.engines.gpu.slots import divide
 from thali.errors import EngineUnavailable
 from thali.model import FixedRates, Model
 from thali.sampler import Schedule, Target
@@ -189,3 +191,41 @@ def test_host_and_kernels_agree_on_the_layout():
         assert int(defined[name]) == getattr(visits, name)
     assert defined["EIGHT"] == "(2 * GROUP)"
     assert 2 * int(defined["GROUP"]) == visits.EIGHT
+
+
+def test_slots_cover_all_records_in_order():
+    """Every record is in one slot of its list; slots are numbered by list and sorted by length."""
+    rng = np.random.default_rng(0)
+    for most in (1, 5, 31):
+        sizes = rng.integers(0, 60, (4, 7)) * (rng.random((4, 7)) < 0.7)
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        ranges, of_lists, firsts = divide(starts, 4, most)
+        assert np.diff(of_lists.astype(int), axis=1).tolist() == (-(-sizes // most)).tolist()
+        assert firsts[-1] == len(ranges)
+        found = []
+        for component, (lo, hi) in enumerate(pairwise(firsts)):
+            first, end, slot = ranges[lo:hi].astype(int).T
+            lengths = end - first
+            assert np.all(np.diff(lengths) <= 0)
+            assert lengths.max() <= most
+            lists = np.searchsorted(of_lists[component], slot, side="right") - 1
+            assert np.all(starts[7 * component + lists] <= first)
+            assert np.all(end <= starts[7 * component + lists + 1])
+            assert np.array_equal(np.sort(slot), np.arange(hi - lo))
+            found += [record for a, b in zip(first, end, strict=True) for record in range(a, b)]
+        assert sorted(found) == list(range(starts[-1]))
+
+
+@needs_compiler
+@pytest.mark.parametrize("shape", [(5, 70, 3), (4, 3, 2, 130)])
+def test_products_of_factors_on_the_device(shape):
+    """They equal those that the host computes, and are only computed where they are needed."""
+    rng = np.random.default_rng(0)
+    factors = [Factor.from_dense(rng.random((n, 6)) < 0.5) for n in shape]
+    engine = GpuEngine(HostDevice()).load(packed(shape))
+    for mode in range(len(shape)):
+        product = khatri_rao(factors, mode)
+        assert not product.has_words
+        there = engine.lines(product).to_host()
+        here = khatri_rao([Factor(f.words, f.n_rows) for f in factors], mode).words
+        assert np.array_equal(there, here)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from thali._jit import jit
 from thali.bits.factor import Factor
-from thali.bits.words import WORD, gather_bits, unpack
+from thali.bits.words import WORD, gather_bits, n_words, unpack
 from thali.data.layout import inner_mode, outer_modes
 
 if TYPE_CHECKING:
@@ -63,18 +64,47 @@ def khatri_rao(factors: Sequence[Factor], skip: int) -> Factor:
     return _combine(tuple(factors), skip)
 
 
+class Product:
+    """The Khatri-Rao product of some factors, which is computed where it is needed.
+
+    It serves as the handle of a factor whose words are made when they are first asked for. The
+    engine of a device makes them there instead.
+    """
+
+    __slots__ = ("inner", "outer")
+
+    def __init__(self, factors: Sequence[Factor], skip: int) -> None:
+        shape = [factor.n_rows for factor in factors]
+        self.inner = factors[inner_mode(shape, skip)]
+        self.outer = tuple(factors[mode] for mode in outer_modes(shape, skip))
+
+    @property
+    def n_lines(self) -> int:
+        """Number of lines: the components of the factors."""
+        return self.inner.n_components
+
+    @property
+    def n_bits(self) -> int:
+        """Number of bits of a line, padding included."""
+        return WORD * n_words(self.inner.n_rows) * prod(factor.n_rows for factor in self.outer)
+
+    def to_host(self) -> Words:
+        """Return the product's words."""
+        inner = self.inner.words
+        outer = np.ones((inner.shape[0], 1), np.bool_)
+        for factor in self.outer:
+            bits = factor.dense().T
+            n_columns = outer.shape[1] * bits.shape[1]
+            outer = (outer[:, :, None] & bits[:, None, :]).reshape(len(outer), n_columns)
+        out = np.zeros((inner.shape[0], outer.shape[1] * inner.shape[1]), np.uint64)
+        _spread(outer, inner, out)
+        return out
+
+
 @lru_cache(maxsize=6)  # tries of moves that are rejected ask for the same codes again
 def _combine(factors: tuple[Factor, ...], skip: int) -> Factor:
-    shape = [factor.n_rows for factor in factors]
-    inner = factors[inner_mode(shape, skip)].words
-    outer = np.ones((inner.shape[0], 1), np.bool_)
-    for mode in outer_modes(shape, skip):
-        bits = factors[mode].dense().T
-        n_columns = outer.shape[1] * bits.shape[1]
-        outer = (outer[:, :, None] & bits[:, None, :]).reshape(len(outer), n_columns)
-    out = np.zeros((inner.shape[0], outer.shape[1] * inner.shape[1]), np.uint64)
-    _spread(outer, inner, out)
-    return Factor(out, WORD * out.shape[1])
+    product = Product(factors, skip)
+    return Factor(None, product.n_bits, product)
 
 
 def is_covered(factors: Sequence[Factor], positions: Index) -> NDArray[np.bool_]:

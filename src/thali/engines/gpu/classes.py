@@ -36,13 +36,14 @@ class Classes:
     """The classes of the lines of a mode, on the device."""
 
     def __init__(self, engine: DeviceMemory, classes: Index) -> None:
-        sizes = np.bincount(classes)
-        self.n = len(sizes)
+        xp = engine.xp
+        self.n = int(classes.max()) + 1
         self.n_lines = len(classes)
-        self.of_lines = engine.xp.asarray(classes.astype(np.uint32))
-        # If lines are sorted by class: the first place of every class, and the line at every place
-        self.edges = engine.xp.asarray(np.concatenate([[0], np.cumsum(sizes)]))
-        self.places = engine.xp.argsort(self.of_lines, kind="stable")
+        self.of_lines = xp.asarray(classes.astype(np.uint32))
+        # If lines are sorted by class: the line at every place, and the first place of every class
+        self.places = xp.argsort(self.of_lines, kind="stable")
+        every = xp.arange(self.n + 1, dtype=np.uint32)
+        self.edges = xp.searchsorted(self.of_lines[self.places], every)
 
     def in_order(self, engine: DeviceMemory, lines: Lines) -> Lines:
         """Return packed sets of these lines with the lines sorted by class."""

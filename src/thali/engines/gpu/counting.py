@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from thali.engines.gpu.device_memory import NULL, i64, u32
+from thali.engines.gpu.slots import divide
 from thali.engines.gpu.visits import EIGHT, RECORD, Visits, first_records
+from thali.threads import parallel_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from thali.bits import Index
+    from numpy.typing import NDArray
+
+    from thali.bits import Index, Words
+    from thali.engines.base import Cover
     from thali.engines.gpu.classes import Classes
     from thali.engines.gpu.device_memory import DeviceMemory, Lines
 
@@ -38,6 +43,9 @@ _BLOCKS = 3
 
 _MOST_SHARED = 72 << 10
 """Bytes of shared memory per block, so that several blocks fit on a processor."""
+
+_ROWS = 1 << 14
+"""Least number of rows of counts that pays for a thread."""
 
 
 class Rows(NamedTuple):
@@ -133,21 +141,8 @@ class Slots(NamedTuple):
         part = min(_MOST_A_PART, max(_LEAST_A_PART, part))
         n_used = max(1.0, np.count_nonzero(n_records) / max(1, n_components))
         team = warps if total / n_used >= part * warps else 1
-        n_slots = -(-n_records // (part * team))
-        of_classes = np.zeros((n_components, n_records.shape[1] + 1), np.uint32)
-        of_classes[:, 1:] = np.cumsum(n_slots, axis=1)
-        per_list = n_slots.ravel()
-        lists = np.repeat(np.arange(len(per_list)), per_list)
-        number = np.arange(len(lists)) - np.repeat(np.cumsum(per_list) - per_list, per_list)
-        length = n_records.ravel()[lists]
-        first = starts[lists] + number * length // per_list[lists]
-        end = starts[lists] + (number + 1) * length // per_list[lists]
-        component = lists // n_records.shape[1]
-        slot = of_classes[component, lists % n_records.shape[1]] + number
-        ranges = np.stack([first, end, slot], axis=1).astype(np.uint32)
-        order = np.lexsort((first - end, component))
-        firsts = np.concatenate([[0], np.cumsum(n_slots.sum(axis=1))])
-        sent = engine.sent(ranges[order], of_classes)
+        ranges, of_classes, firsts = divide(starts, n_components, part * team)
+        sent = engine.sent(ranges, of_classes)
         most = int(of_classes[:, -1].max(initial=1))
         return cls(team, sent[0].reshape(-1, 3), firsts, sent[1].reshape(of_classes.shape), most)
 
@@ -264,3 +259,30 @@ def count_in_parts(
         bits = engine.with_room(users.words[:, start // 32 : -(-stop // 128) * 4])
         here = Rows(*engine.transposed_range(mode, start, stop), bits, stop - start)
         yield max(lo, start), stop, counting.count(here, max(0, lo - start))
+
+
+def count_by_column(
+    engine: DeviceMemory, mode: int, rows: tuple[int, int], cover: Cover, sets: Words,
+    classes: Classes,
+) -> Index:  # fmt: skip
+    """Count the free entries of a range of rows of a matrix, by set and class of column."""
+    index = engine.xp.asarray(np.flatnonzero(cover.is_counted))
+    users, codes = (
+        lines._replace(words=lines.words[index])
+        for lines in (engine.lines(cover.users), engine.lines(cover.codes))
+    )
+    lo, hi = rows
+    sets_here = engine.upload(sets)
+    counts = np.empty((hi - lo, len(sets) * classes.n, 2), np.int64)
+    for start, stop, found in count_in_parts(engine, mode, rows, sets_here, users, codes, classes):
+        into = counts[start - lo : stop - lo]
+        parallel_for(
+            _take, len(into), engine.threads, into,
+            engine.device.to_host(found.transpose(2, 0, 1)), step=_ROWS,
+        )  # fmt: skip
+    return counts
+
+
+def _take(lo: int, hi: int, into: Index, counts: NDArray[Any]) -> None:
+    """Copy some rows of counts, which are made longer integers."""
+    into[lo:hi] = counts[lo:hi]

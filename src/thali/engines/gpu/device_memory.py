@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from thali.bits import Factor, Unfolding
+from thali.bits.codes import Product
 from thali.bits.words import n_words, pack
 from thali.decide import EXP
 from thali.engines.gpu.device import CudaDevice
@@ -203,8 +204,28 @@ class DeviceMemory(HostRows):
         handle = factor.handle
         if isinstance(handle, Lines) and handle.device is self.device:
             return handle
-        lines = self.upload(factor.words)._replace(n_bits=factor.n_rows)
-        factor.handle = lines
+        if isinstance(handle, Product) and not factor.has_words:
+            lines = self._combined(handle)
+        else:
+            lines = self.upload(factor.words)
+        factor.handle = lines = lines._replace(n_bits=factor.n_rows)
+        return lines
+
+    def _combined(self, product: Product) -> Lines:
+        """Return the Khatri-Rao product of factors, the last of which varies fastest."""
+        lines = self.lines(product.inner)
+        for factor in reversed(product.outer):
+            outer, n, width = self.lines(factor), lines.n_lines, lines.n_words
+            n_bits = 32 * width * factor.n_rows
+            words = self.xp.zeros((n, 2 * stride_of(n_bits)), u32)
+            if n:
+                self.device.launch(
+                    "spread_lines", (self.blocks_of(width * factor.n_rows, 1024), n),
+                    self.threads_of(256),
+                    [outer.words, outer.stride, u32(factor.n_rows), lines.words, lines.stride,
+                     u32(width), words, i64(2 * stride_of(n_bits))],
+                )  # fmt: skip
+            lines = Lines(words, n_bits, self.device)
         return lines
 
     def with_room(self, lines: Any) -> Any:

@@ -17,21 +17,19 @@ from thali.engines.base import BirthDeaths, Births, Block, LineCounts
 from thali.engines.cpu.engine import CpuEngine
 from thali.engines.gpu.births import BirthsByClass
 from thali.engines.gpu.classes import classes_of, columns_of, masks_of
-from thali.engines.gpu.counting import count_in_parts
+from thali.engines.gpu.counting import count_by_column, count_in_parts
 from thali.engines.gpu.device_memory import GB, NULL, DeviceMemory, Lines, RowBlock, i64, u32, u64
 from thali.engines.gpu.vertical import VerticalUpdate
-from thali.engines.host import lines_of_births, list_columns
+from thali.engines.host import lines_of_births
 from thali.errors import EngineUnavailable
 from thali.model.gains import sum_gains
 from thali.sites import Site
-from thali.threads import parallel_for
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Index, Words
     from thali.engines.base import Cover, RowUpdate
-    from thali.engines.gpu.classes import Classes
     from thali.model.births import BirthDeathTables, BirthTables, CodeTables
     from thali.model.weights import Weights
     from thali.streams import Stream
@@ -41,10 +39,6 @@ _LONG_ROW = 2048
 
 _SMALL = 1 << 20
 """Number of bytes up to which reordered lines are also kept on the host."""
-
-
-_ROWS = 1 << 14
-"""Least number of rows of counts that pays for a thread."""
 
 
 class GpuEngine(DeviceMemory):
@@ -222,23 +216,27 @@ class GpuEngine(DeviceMemory):
         of_columns: Index | None = None,
     ) -> Index:  # fmt: skip
         """Count the free ones and zeros per row of a range and per class of columns."""
-        if of_columns is not None:
-            by_column = columns_of(self, mode, of_columns)
-            assert by_column is not None
-            return self._count_by_column(mode, rows, cover, classes, by_column)
-        n_rows = rows[1] - rows[0]
-        counts = self.xp.zeros((n_rows, len(classes), 2), u64)
-        lines = self.lines(cover.users)
-        sets = self.upload(classes)
+        by_column = columns_of(self, mode, of_columns)
+        if by_column is not None and len(self.totals.shape) == 2:
+            return count_by_column(self, mode, rows, cover, classes, by_column)
+        n_rows, n_counts = rows[1] - rows[0], len(classes)
+        lines, sets = self.lines(cover.users), self.upload(classes)
+        name, more = "count_by_class", []
+        if by_column is not None:
+            name, n_counts = "count_by_column", n_counts * by_column.n
+            more = [by_column.of_lines, u32(by_column.n)]
+        counts = self.xp.zeros((n_rows, n_counts, 2), u32 if more else u64)
         width = self._unfoldings[mode][0].n_words
         parts = max(1, min(width // 1024, 4 * self.device.n_processors // max(1, n_rows)))
         self._launch_rows(
-            "count_by_class", n_rows, mode, cover.codes.n_components,
+            name, n_rows, mode, cover.codes.n_components,
             [*self._data(mode, cover.codes), lines.words, lines.stride, i64(rows[0]), i64(n_rows),
-             self._mask(cover.is_counted), sets.words, sets.stride, u32(len(classes)), counts],
-            parts,
+             self._mask(cover.is_counted), sets.words, sets.stride, u32(len(classes)), *more,
+             counts],
+            parts, 4 + 8 * n_counts if more else 0,
         )  # fmt: skip
-        return self.device.to_host(counts).view(np.int64)
+        found = self.device.to_host(counts)
+        return found.astype(np.int64) if more else found.view(np.int64)
 
     def gains_by_class(
         self, mode: int, rows: tuple[int, int], cover: Cover, sets: Words, weights: Weights
@@ -250,28 +248,6 @@ class GpuEngine(DeviceMemory):
         of_rows = weights.rows[rows[0] : rows[1]]
         gains: NDArray[np.float64] = sum_gains(counts, weights.table[:, :, 0], of_rows)
         return gains
-
-    def _count_by_column(
-        self, mode: int, rows: tuple[int, int], cover: Cover, sets: Words, classes: Classes
-    ) -> Index:
-        """Count the same if sets of columns are divided by class, in the vertical form."""
-        index = self.xp.asarray(np.flatnonzero(cover.is_counted))
-        users, codes = (
-            lines._replace(words=lines.words[index])
-            for lines in (self.lines(cover.users), self.lines(cover.codes))
-        )
-        lo, hi = rows
-        sets_here = self.upload(sets)
-        counts = np.empty((hi - lo, len(sets) * classes.n, 2), np.int64)
-        for start, stop, found in count_in_parts(
-            self, mode, rows, sets_here, users, codes, classes
-        ):
-            into = counts[start - lo : stop - lo]
-            parallel_for(
-                _take, len(into), self.threads, into,
-                self.device.to_host(found.transpose(2, 0, 1)), step=_ROWS,
-            )  # fmt: skip
-        return counts
 
     def count_lines(self, mode: int, factors: tuple[Factor, ...], classes: Index) -> LineCounts:
         """Count the entries of all lines of a mode, by class of column and cover.
@@ -299,7 +275,7 @@ class GpuEngine(DeviceMemory):
             return counts
 
         if self._unfoldings[mode][1] is None:
-            known = np.bincount(classes[list_columns(shape, mode)]).astype(np.uint32)[None]
+            known = of_columns.sizes(self, of_columns.in_order(self, every)).astype(np.uint32)
         else:
             known = count(0)
         uncovered = count(codes.n_lines)
@@ -391,8 +367,3 @@ class GpuEngine(DeviceMemory):
 
     def _mask_bytes(self, n_components: int) -> int:
         return 4 * -(-max(1, n_components) // 32)
-
-
-def _take(lo: int, hi: int, into: Index, counts: NDArray[Any]) -> None:
-    """Copy some rows of counts, which are made longer integers."""
-    into[lo:hi] = counts[lo:hi]

@@ -72,3 +72,56 @@ KERNEL count_by_class(
         count_free(data, first + i, active, begin, end, classes, class_stride, n_classes, sum);
     }
 }
+
+// One block per row (blockIdx.x) and part of its words (blockIdx.y): count the free ones and the
+// free zeros of the row in sets of columns, by the class of every column. Sets are boxes of a
+// tensor, which have few columns: words without any are passed over, and every free entry of the
+// others is counted by itself.
+KERNEL count_by_column(
+    DATA, const u32* factor, i64 stride, i64 first, i64 n, const u32* is_counted, const u32* sets,
+    i64 set_stride, u32 n_sets, const u32* of_columns, u32 n_classes, u32* counts
+) {
+    const Data data = THE_DATA;
+    SHARED_ARRAY(active);
+    u32* found = active + (data.n_components + 31) / 32 + 1;
+    const u32 n_found = 2 * n_sets * n_classes;
+    const i64 step = VECTOR * blockDim.x;
+    const i64 share = (data.n_words / VECTOR + gridDim.y) / gridDim.y * VECTOR;
+    const i64 begin = blockIdx.y * share;
+    const i64 end = begin + share < data.n_words ? begin + share : data.n_words;
+    for (i64 i = blockIdx.x; i < n; i += gridDim.x) {
+        const i64 row = first + i;
+        for (u32 k = threadIdx.x; k < n_found; k += blockDim.x) found[k] = 0;
+        read_row(factor, stride, row, data.n_components, is_counted, active);
+        for (i64 w = begin + VECTOR * threadIdx.x; w < end; w += step) {
+            Vector covered[CHUNK], x, seen;
+            bool is_read = false;
+            for (u32 k = 0; k < n_sets; k++) {
+                Vector inside = load(sets + (i64)k * set_stride + w);
+                u32 any = 0;
+                UNROLL for (int v = 0; v < VECTOR; v++) any |= inside.word[v];
+                if (!any) continue;
+                if (!is_read) {
+                    cover(data, active, w, data.n_words, covered);  // one vector, none after it
+                    x = load(data.ones + row * data.stride + w);
+                    if (data.known) seen = load(data.known + row * data.stride + w);
+                    is_read = true;
+                }
+                UNROLL for (int v = 0; v < VECTOR; v++) {
+                    u32 free =
+                        free_words(data.known ? seen.word[v] : FULL, covered[0].word[v]);
+                    for (u32 bits = inside.word[v] & free; bits; bits &= bits - 1) {
+                        const u32 bit = lowest(bits);
+                        const u32 of = of_columns[32 * (w + v) + bit];
+                        const u32 is_zero = ~(x.word[v] >> bit) & 1u;
+                        add_to(found + 2 * (k * n_classes + of) + is_zero, 1u);
+                    }
+                }
+            }
+        }
+        BARRIER();
+        for (u32 k = threadIdx.x; k < n_found; k += blockDim.x)
+            if (found[k]) add_to(counts + i * n_found + k, found[k]);
+        BARRIER();
+    }
+}

@@ -115,3 +115,18 @@ KERNEL transpose_rows(
             out[column * out_stride + to] = stage[(c * LANES + of) * (MOST_WARPS + 1) + part];
     }
 }
+
+// One component per blockIdx.y: copy a line of words to every place of the outer line that is on.
+KERNEL spread_lines(
+    const u32* outer, i64 outer_stride, u32 n_outer, const u32* inner, i64 inner_stride, u32 width,
+    u32* out, i64 stride
+) {
+    outer += blockIdx.y * outer_stride;
+    inner += blockIdx.y * inner_stride;
+    out += blockIdx.y * stride;
+    for (u32 w = blockIdx.x * blockDim.x + threadIdx.x; w < n_outer * width;
+         w += gridDim.x * blockDim.x) {
+        const u32 o = w / width;
+        out[w] = (outer[o >> 5] >> (o & 31)) & 1u ? inner[w - o * width] : 0;
+    }
+}
