@@ -10,6 +10,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 import dataclasses
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -23,14 +24,20 @@ LONG_STARTS = (
 )  # fmt: skip
 """Folders and files whose chains start as they do by default."""
 
+_FEW_SWEEPS = {
+    "start": {"_RELEASED": 2, "_EAGER": 2},
+    "grow.trial": {"_SWEEPS": 4, "_USED": 2},
+}
+"""How long starts are elsewhere: before levels are looked at, and on trial."""
+
 
 @pytest.fixture(scope="module", autouse=True)
 def _brief(request):
     """Spare tests of something else what starts and processes cost.
 
-    A chain grows components in one start, not in four with six rounds each, and no further
-    process runs chains: there is a worker for every core already. What tests start as a process of
-    their own is as always.
+    A chain grows components in one start, not in four with six rounds each, with few sweeps, and
+    no further process runs chains: there is a worker for every core already. What tests start as a
+    process of their own is as always.
     """
     from thali import workers
     from thali.sampler import Schedule
@@ -43,6 +50,10 @@ def _brief(request):
             fields = [f for f in dataclasses.fields(Schedule) if f.init]
             defaults = tuple(short.get(field.name, field.default) for field in fields)
             patch.setattr(Schedule.__init__, "__defaults__", defaults)
+            for name, numbers in _FEW_SWEEPS.items():
+                module = import_module(f"thali.sampler.{name}")
+                for constant, n_sweeps in numbers.items():
+                    patch.setattr(module, constant, n_sweeps)
         yield
 
 

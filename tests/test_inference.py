@@ -372,17 +372,18 @@ def two_processes(monkeypatch):
 
 def test_chains_of_another_process_are_the_same(two_processes, tmp_path):
     """Draws, states, counts of moves and starts do not depend on who runs a chain; nor on disk."""
-    settings = {"chains": 3, "warmup": 20, "draws": 10, "thin": 2, "seed": 5, "progress": False}
+    # With effects, starts are put on trial, which is shorter in this process than in the other.
+    settings = {"chains": 2, "warmup": 10, "draws": 6, "thin": 2, "seed": 5, "progress": False}
+    settings["noise"] = "unequal"
     here = thali.sample(DATA, **settings, threads=1)
     assert two_processes == []
-    there = thali.sample(DATA, **settings, threads=2)
+    run = tmp_path / "run"
+    there = thali.sample(DATA, **settings | {"draws": 4}, threads=2, out=run)
     assert two_processes == [[]]
-    assert _values(there) == _values(here)
     assert there.starts == here.starts
-    thali.sample(DATA, **settings | {"draws": 4}, threads=2, out=tmp_path / "run")
-    resumed = thali.resume(tmp_path / "run", draws=10, threads=2, progress=False)
+    resumed = thali.resume(run, draws=6, threads=2, progress=False)
     assert _values(resumed) == _values(here)
-    assert two_processes == [[], [], []]
+    assert two_processes == [[], []]
 
 
 def test_chains_of_a_process_that_dies_go_on_here(two_processes, monkeypatch):

@@ -248,7 +248,7 @@ def test_an_exact_cover_that_is_stopped(caplog):
     def stop(_now):
         raise KeyboardInterrupt
 
-    data = made(1, (30, 20), 0.5)
+    data = made(1, (14, 10), 0.5)
     with caplog.at_level(logging.WARNING, "thali"):
         found = thali.minimize(data, exact=True, sweeps=50, seed=1, progress=stop)
     assert found.is_stopped

@@ -159,7 +159,7 @@ def test_gibbs_agrees_with_enumeration():
     error = error_of_chain()
     assert rms(error) < 0.03
     assert np.abs(error).max() < 0.15
-    dense, components = make(40, 30, 6, seed=4, prior=Effects(jumps=True), spread=8)
+    dense, components = make(20, 30, 5, seed=4, prior=Effects(jumps=True), spread=8)
     rows = BinaryTensor.from_any(dense)
     for function in (memberships, predictive):
         exact, drawn = (function(rows, components, method=method) for method in METHODS)
