@@ -30,7 +30,7 @@ QUICKLY = [
 per component, in less time."""
 
 
-@pytest.mark.parametrize("n", [8_000, pytest.param(40_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [5_000, pytest.param(40_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("problem", "kind", "blocks"), QUICKLY)
 def test_geweke(problem, kind, blocks, n):
     """All hyperparameters learned, unequal rates, some entries unknown."""

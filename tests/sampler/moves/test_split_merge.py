@@ -32,6 +32,7 @@ def test_a_wrong_ratio_of_split_merge_is_rejected(monkeypatch):
     assert_wrong_ratio_is_rejected("split_merge", "split_merge", monkeypatch.setattr)
 
 
+@pytest.mark.slow  # the same comparison as above, of another mistake
 def test_a_wrong_probability_of_the_partner_is_rejected(monkeypatch):
     """Which component was chosen to merge with another belongs into the ratio."""
     assert_wrong_ratio_is_rejected("partner", "split_merge", monkeypatch.setattr)
