@@ -10,6 +10,7 @@ from thali.model import Beta, FixedRates, Gamma, Model, UnequalRates
 from thali.sampler import Schedule, Target, chain
 from thali.sampler.moves import split_boxes
 from thali.sampler.moves.boxes import BOX, OWN_BOX
+from thali.sampler.moves.guided_boxes import GUIDED_BOXES
 from thali.sampler.moves.move import Attempt
 from thali.sampler.moves.split_boxes import SPLIT_BOXES
 from thali.streams import Stream, chain_key
@@ -30,7 +31,7 @@ FOUR_MODES = (
     ((1, 1, 0, 0),),
     Model(noise=FixedRates(0.1, 0.2), alpha=1.2, density=(0.4, 0.6, 0.5)),
 )
-ALL = {"residual": 1, "seeded": 1, "split_merge": 1}
+ALL = {"residual": 1, "seeded": 1, "split_merge": 1, "guided": 1}
 
 
 def problem(given, **moves):
@@ -46,10 +47,12 @@ def check(given, n_sweeps, **moves):
     compare.assert_matches(*collect(walked, n_sweeps), expected)
 
 
-@pytest.mark.slow  # all of these moves together are exact quickly, below
-@pytest.mark.parametrize("moves", [{"residual": 2}, {"seeded": 1, "split_merge": 2}])
+@pytest.mark.slow  # test_geweke_tensors.py has all of these moves quickly
+@pytest.mark.parametrize(
+    "moves", [{"residual": 2}, {"seeded": 1, "split_merge": 2}, {"residual": 1, "guided": 2}]
+)
 def test_moves(moves):
-    """Births and deaths of single rows; of boxes, with splits: every move is exact."""
+    """Births and deaths of single rows; of boxes, with splits; of boxes that resemble others."""
     check(FIXED, 3_000, **moves)
 
 
@@ -84,10 +87,11 @@ MISTAKES = {
     "how lines are divided": (
         "split_boxes", "SPLIT_BOXES", "ratio -= float(log_division(pair[0], pair[1]))", "pass",
     ),
+    "how lines join": ("guided_boxes", "GUIDED_BOXES", "ratio -= _log_guess(quarters, new)", ""),
 }  # fmt: skip
 
 
-QUICKLY_SEEN = ("the row of the seed", "how lines are divided")
+QUICKLY_SEEN = ("the row of the seed", "how lines join")
 
 
 @pytest.mark.parametrize(
@@ -122,7 +126,10 @@ def flow(move, n_sweeps):
 
 @pytest.mark.parametrize(
     "move",
-    [BOX, *(pytest.param(m, marks=pytest.mark.slow) for m in (OWN_BOX, SPLIT_BOXES))],
+    [
+        BOX,
+        *(pytest.param(m, marks=pytest.mark.slow) for m in (OWN_BOX, SPLIT_BOXES, GUIDED_BOXES)),
+    ],
     ids=lambda move: move.name,
 )
 def test_as_many_come_as_go(move):

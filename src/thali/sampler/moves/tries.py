@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from thali.model.effects import Effects
 from thali.sampler.moves.anchored import ANCHORED
 from thali.sampler.moves.boxes import BOX, OWN_BOX
 from thali.sampler.moves.compound import COMPOUND
 from thali.sampler.moves.exchange import EXCHANGE
 from thali.sampler.moves.guided import GUIDED
+from thali.sampler.moves.guided_boxes import GUIDED_BOXES
 from thali.sampler.moves.move import Attempt
 from thali.sampler.moves.own_component import OWN_COMPONENT
 from thali.sampler.moves.residual import REPLACEMENT, RESIDUAL
@@ -48,14 +50,18 @@ FINITE: dict[str, Move] = {move.name: move for move in (EXCHANGE, REPLACEMENT, T
 """Moves for a fixed number of components."""
 
 
-TENSORS: dict[str, Move] = {move.name: move for move in (SPLIT_BOXES, OWN_BOX, BOX)}
+TENSORS: dict[str, Move] = {move.name: move for move in (SPLIT_BOXES, GUIDED_BOXES, OWN_BOX, BOX)}
 """Moves for an inferred number of components of a tensor, by which they are born and die."""
 
 
 def moves_of(state: State, target: Target) -> dict[str, Move]:
     """Return the moves that are possible for this model."""
     if len(state.factors) > 2:
-        return {} if target.priors.buffet is None else TENSORS
+        if target.priors.buffet is None:
+            return {}
+        if isinstance(target.priors.noise, Effects):  # they take time then, without any gain
+            return {name: move for name, move in TENSORS.items() if name != GUIDED.name}
+        return TENSORS
     if target.priors.buffet is None:
         return FINITE
     if any(
