@@ -113,6 +113,19 @@ def inner(function: Kernel) -> Kernel:
     return compiled
 
 
+def lean(function: Kernel) -> Kernel:
+    """Compile an inner function that makes and returns no arrays, and counts no references.
+
+    Numba counts how many use an array whenever one is passed on or sliced, by an instruction that
+    all threads wait for. In a function that works on many short lines, that takes most of the
+    time. Arrays live as long as the kernel that calls the function holds them.
+    """
+    compiled = _cached(function, _LeanCompiler)
+    if isinstance(compiled, CPUDispatcher):
+        compiled.__class__ = _Inner
+    return compiled
+
+
 def inlined(function: Kernel) -> Kernel:
     """Compile a function into its callers, which can then move constant work out of loops."""
     return numba.njit(inline="always")(function)
@@ -139,6 +152,14 @@ class _Compiler(CompilerBase):
 
 class _InnerCompiler(_Compiler):
     has_entry = False
+
+
+class _LeanCompiler(_InnerCompiler):
+    def define_pipelines(self) -> list[Any]:
+        """Switch the counting of references off."""
+        self.state.flags.nrt = False
+        self.state.targetctx = self.state.targetctx.subtarget(enable_nrt=False)
+        return super().define_pipelines()
 
 
 class _Inner(CPUDispatcher):

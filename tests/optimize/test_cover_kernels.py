@@ -6,7 +6,15 @@ import pytest
 from thali.bits import PackedTensor, pack
 from thali.data import BinaryTensor
 from thali.optimize.cover import SPARE, cover_all, replace
-from thali.optimize.join import JOIN, KEEP, LEAVE, join_by_column, join_by_row
+from thali.optimize.join import (
+    JOIN,
+    KEEP,
+    LEAVE,
+    join_by_column,
+    join_by_row,
+    join_without_zeros,
+    make_tools,
+)
 from thali.optimize.searcher import Problem
 from thali.optimize.swaps import run_swaps
 from thali.streams import chain_key
@@ -64,20 +72,27 @@ def test_a_change_behind_its_back_is_noticed(problem):
 
 
 @pytest.mark.parametrize("ties", [LEAVE, KEEP, JOIN])
-def test_both_forms_of_a_join_agree(problem, ties):
-    """Popcounts and counters choose the same rows, which plain NumPy chooses, too."""
+@pytest.mark.parametrize("costs", [(2.0, 3.0), (1.0, 1.0), (3.0, 1.0), (0.5, 2.5), (99.0, 1.0)])
+def test_all_forms_of_a_join_agree(problem, costs, ties):
+    """Popcounts and counters choose the same rows, which plain NumPy chooses, too.
+
+    Counters are compared number by number, or in planes of equal costs or of a multiple.
+    """
     rng = np.random.default_rng(3)
-    sides, component, costs = problem.empty(), 4, (2.0, 3.0)
+    sides, component = problem.empty(), 4
     fill(sides, rng)
     own, old = (side.lines[component] for side in sides)
     wanted = rng.random(SHAPE[1]) < 0.2
     code = pack(wanted[None])[0]
-    out = [np.zeros_like(own) for _ in range(2)]
-    random = np.zeros(3, np.uint64)
+    columns = np.flatnonzero(wanted)
+    out = [np.zeros_like(own) for _ in range(3)]
+    tools = make_tools(np.uint64(0), max(SHAPE))
     counts = [
-        join_by_row(sides[0], own, old, code, ties, costs, random, out[0]),
-        join_by_column(*sides, own, old, np.flatnonzero(wanted), ties, costs, random, out[1]),
+        join_by_row(sides[0], own, old, code, ties, costs, tools, out[0]),
+        join_by_column(*sides, own, old, columns, ties, costs, tools, out[1]),
     ]
+    if costs[0] > len(columns):
+        counts.append(join_without_zeros(*sides, own, old, columns, ties, tools, out[2]))
     dense = [np.unpackbits(side.lines.view(np.uint8), axis=1, bitorder="little") for side in sides]
     users, codes = (part[:, :n].astype(bool) for part, n in zip(dense, SHAPE, strict=True))
     rest = np.arange(K) != component
@@ -87,10 +102,10 @@ def test_both_forms_of_a_join_agree(problem, ties):
         for w in (sides[0].ones, sides[0].zeros)
     )
     n_ones, n_zeros = (free & ones).sum(axis=1), (free & zeros).sum(axis=1)
-    value = 3 * n_ones - 2 * n_zeros
+    value = costs[1] * n_ones - costs[0] * n_zeros
     equal = {LEAVE: False, KEEP: users[component], JOIN: True}[ties]
     chosen = (value > 0) | ((value == 0) & equal)
-    for rows, found in zip(out, counts, strict=True):
+    for rows, found in zip(out, counts, strict=False):
         assert (rows == pack(chosen[None])[0]).all()
         assert found == (n_ones[chosen].sum(), n_zeros[chosen].sum())
 

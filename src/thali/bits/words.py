@@ -11,7 +11,7 @@ from numba import types
 from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 
-from thali._jit import inner, jit
+from thali._jit import inner, jit, lean
 from thali.data.entries import pack, unpack
 from thali.data.layout import WORD, n_words
 
@@ -132,7 +132,7 @@ def place_of(rows: Index, row: int) -> int:
     return low
 
 
-@inner
+@lean
 def copy_line(line: Words, to: Words) -> None:
     """Copy a line of words, integers or numbers.
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thali._jit import inner, jit
+from thali._jit import inlined, jit, lean
 from thali.bits.words import Words, copy_line, lowest, popcount
 
 _ZERO = np.uint64(0)
@@ -32,13 +32,13 @@ class Side(NamedTuple):
     has: Words  # (n_rows, words of components): components of every row
 
 
-@inner
+@lean
 def has_bit(words: Words, i: int) -> bool:
     """Return whether a bit of a line is on."""
     return (words[i >> 6] >> np.uint64(i & 63)) & _ONE != _ZERO
 
 
-@inner
+@lean
 def is_empty(line: Words) -> bool:
     """Return whether no bit of a line is on."""
     for w in range(line.shape[0]):  # noqa: SIM110 - compiled
@@ -47,7 +47,7 @@ def is_empty(line: Words) -> bool:
     return True
 
 
-@inner
+@lean
 def are_equal(first: Words, second: Words) -> bool:
     """Return whether two lines are the same."""
     for w in range(first.shape[0]):  # noqa: SIM110 - compiled
@@ -56,7 +56,7 @@ def are_equal(first: Words, second: Words) -> bool:
     return True
 
 
-@inner
+@lean
 def meet(first: Words, second: Words) -> bool:
     """Return whether two lines share a bit."""
     for w in range(first.shape[0]):  # noqa: SIM110 - compiled
@@ -65,7 +65,7 @@ def meet(first: Words, second: Words) -> bool:
     return False
 
 
-@inner
+@lean
 def cover_more(side: Side, row: int, code: Words) -> None:
     """Add a code to what is covered in a row."""
     for w in range(code.shape[0]):
@@ -73,7 +73,7 @@ def cover_more(side: Side, row: int, code: Words) -> None:
         side.once[row, w] |= code[w]
 
 
-@inner
+@lean
 def cover_again(side: Side, row: int, codes: Words) -> None:
     """Count from nothing what the components of a row cover."""
     for w in range(codes.shape[1]):
@@ -98,7 +98,7 @@ def cover_all(side: Side, codes: Words) -> None:
         cover_again(side, row, codes)
 
 
-@inner
+@lean
 def count_wrong(side: Side) -> tuple[int, int]:
     """Count the zeros that are covered and the ones that are not."""
     inside, outside = _ZERO, _ZERO
@@ -109,7 +109,7 @@ def count_wrong(side: Side) -> tuple[int, int]:
     return np.int64(inside), np.int64(outside)
 
 
-@inner
+@lean
 def count_own(side: Side, rows: Words, code: Words) -> tuple[int, int]:
     """Count the ones and zeros that a component alone covers."""
     ones, zeros = _ZERO, _ZERO
@@ -125,7 +125,7 @@ def count_own(side: Side, rows: Words, code: Words) -> tuple[int, int]:
     return np.int64(ones), np.int64(zeros)
 
 
-@inner
+@lean
 def swap_lines(
     side: Side, codes: Words, component: int, old: Words, old_code: Words, code: Words
 ) -> None:
@@ -160,7 +160,7 @@ SPARE = 8
 _CHANGED = 6
 
 
-@inner
+@inlined
 def changed_lines(sides: tuple[Side, Side], spare: Words) -> tuple[Words, Words]:
     """Return the rows, and the columns, whose cover has changed since they were last cleared."""
     rows = spare[_CHANGED, : sides[0].lines.shape[1]]
@@ -168,15 +168,14 @@ def changed_lines(sides: tuple[Side, Side], spare: Words) -> tuple[Words, Words]
     return rows, columns
 
 
-@inner
-def clear_changed(spare: Words, value: np.uint64) -> None:
-    """Forget which lines have changed; or note that all of them may have."""
+@lean
+def clear_changed(spare: Words) -> None:
+    """Forget which lines have changed."""
     for w in range(spare.shape[1]):
-        spare[_CHANGED, w] = value
-        spare[_CHANGED + 1, w] = value
+        spare[_CHANGED, w] = spare[_CHANGED + 1, w] = _ZERO
 
 
-@inner
+@lean
 def replace(
     sides: tuple[Side, Side], component: int, rows: Words, code: Words, spare: Words
 ) -> None:
@@ -196,12 +195,30 @@ def replace(
     swap_lines(second, first.lines, component, old_code, old_rows, rows)
 
 
-@inner
+@lean
 def copy_side(side: Side, to: Side) -> None:
     """Copy all that a search changes."""
     for row in range(side.once.shape[0]):
-        copy_line(side.once[row], to.once[row])
-        copy_line(side.twice[row], to.twice[row])
-        copy_line(side.has[row], to.has[row])
+        copy_row(side, row, to)
     for component in range(side.lines.shape[0]):
         copy_line(side.lines[component], to.lines[component])
+
+
+@lean
+def copy_rows(side: Side, rows: Words, to: Side) -> None:
+    """Copy what covers some rows, and all components."""
+    for word in range(rows.shape[0]):
+        left = rows[word]
+        while left != _ZERO:
+            copy_row(side, word * 64 + lowest(left), to)
+            left &= left - _ONE
+    for component in range(side.lines.shape[0]):
+        copy_line(side.lines[component], to.lines[component])
+
+
+@lean
+def copy_row(side: Side, row: int, to: Side) -> None:
+    """Copy what covers a row."""
+    copy_line(side.once[row], to.once[row])
+    copy_line(side.twice[row], to.twice[row])
+    copy_line(side.has[row], to.has[row])

@@ -10,24 +10,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from thali._jit import inner
+from thali._jit import lean
 from thali.bits.words import Words, copy_line, lowest, popcount
-from thali.optimize.cover import Side, are_equal, changed_lines, count_own, replace
-from thali.optimize.join import KEEP, below, draw, join
+from thali.optimize.cover import Side, are_equal, count_own, replace
+from thali.optimize.join import Tools, below, draw, join
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 _FIRST = np.int64(0)
 
 
-@inner
+@lean
 def alternate(
     sides: tuple[Side, Side],
     own: Words,
     old: Words,
     ties: int,
     costs: tuple[float, float],
-    random: Words,
+    tools: Tools,
     rows: Words,
     code: Words,
 ) -> tuple[int, int]:
@@ -37,98 +37,56 @@ def alternate(
     count. Returns the ones and zeros that only the fitted component covers.
     """
     before = -1.0
-    last = np.empty(code.shape[0], np.uint64)
+    last = tools.last[: code.shape[0]]
     while True:
         copy_line(code, last)
-        join(sides[0], sides[1], own, old, code, ties, costs, random, rows)
-        ones, zeros = join(sides[1], sides[0], old, own, rows, ties, costs, random, code)
+        join(sides[0], sides[1], own, old, code, ties, costs, tools, rows)
+        ones, zeros = join(sides[1], sides[0], old, own, rows, ties, costs, tools, code)
         value = costs[1] * ones - costs[0] * zeros
         if value <= before or are_equal(code, last):
             return ones, zeros
         before = value
 
 
-@inner
-def is_settled(
-    side: Side, own: Words, code: Words, changed: Words, costs: tuple[float, float]
-) -> bool:
-    """Return whether no row of those whose cover has changed should join or leave a component."""
-    for word in range(own.shape[0]):
-        left = changed[word]
-        while left != _ZERO:
-            bit = left & (~left + _ONE)
-            row = word * 64 + lowest(left)
-            left &= left - _ONE
-            if row >= side.ones.shape[0]:
-                break
-            is_in = own[word] & bit != _ZERO
-            ones, zeros = _ZERO, _ZERO
-            for w in range(code.shape[0]):
-                free = code[w] & ~(side.twice[row, w] if is_in else side.once[row, w])
-                ones += popcount(free & side.ones[row, w])
-                zeros += popcount(free & side.zeros[row, w])
-            value = costs[1] * np.float64(ones) - costs[0] * np.float64(zeros)
-            if (value < 0.0) if is_in else (value > 0.0):
-                return False
-    return True
-
-
-@inner
+@lean
 def refit(
     sides: tuple[Side, Side],
     component: int,
     ties: int,
     costs: tuple[float, float],
-    random: Words,
+    tools: Tools,
     spare: Words,
     wrong: Words,
 ) -> bool:
-    """Fit a component again, given all others; return whether it has changed.
-
-    It was fitted before, so that only lines whose cover has changed are looked at first.
-    """
+    """Fit a component again, given all others; return whether it has changed."""
     own, old = sides[0].lines[component], sides[1].lines[component]
-    rows, code = changed_lines(sides, spare)
-    if (
-        ties == KEEP
-        and is_settled(sides[0], own, old, rows, costs)
-        and is_settled(sides[1], old, own, code, costs)
-    ):
-        return False
     rows, code = spare[2, : own.shape[0]], spare[3, : old.shape[0]]
     copy_line(old, code)
-    n_ones, n_zeros = count_own(sides[0], own, old)
-    ones, zeros = alternate(sides, own, old, ties, costs, random, rows, code)
+    ones, zeros = alternate(sides, own, old, ties, costs, tools, rows, code)
     if are_equal(rows, own) and are_equal(code, old):
         return False
+    n_ones, n_zeros = count_own(sides[0], own, old)
     replace(sides, component, rows, code, spare)
     wrong[0] += zeros - n_zeros
     wrong[1] -= ones - n_ones
     return True
 
 
-@inner
-def uncovered_one(side: Side, random: Words) -> tuple[int, int]:
-    """Return the row and the column of a random one that nothing covers; (-1, -1) if all are."""
-    n = _ZERO
-    for row in range(side.ones.shape[0]):
-        for w in range(side.ones.shape[1]):
-            n += popcount(side.ones[row, w] & ~side.once[row, w])
-    if n == _ZERO:
-        return np.int64(-1), np.int64(-1)
-    place = below(random, np.int64(n))
+@lean
+def uncovered_one(side: Side, n: int, random: Words) -> tuple[int, int]:
+    """Return the row and the column of a random one that nothing covers, given how many are."""
+    place = below(random, n)
     for row in range(side.ones.shape[0]):
         for w in range(side.ones.shape[1]):
             free = side.ones[row, w] & ~side.once[row, w]
             here = np.int64(popcount(free))
-            if place >= here:
-                place -= here
-                continue
-            return row, w * 64 + nth_bit(free, place)
-    return np.int64(-1), np.int64(-1)
+            if place < here:
+                return row, w * 64 + nth_bit(free, place)
+            place -= here
+    return np.int64(-1), np.int64(-1)  # there is none
 
 
-@inner
+@lean
 def nth_bit(word: np.uint64, n: int) -> int:
     """Return the position of the n-th bit of a word that is on, counted from 0."""
     for _ in range(n):
@@ -136,14 +94,14 @@ def nth_bit(word: np.uint64, n: int) -> int:
     return lowest(word)
 
 
-@inner
+@lean
 def free_ones(side: Side, row: int, code: Words) -> None:
     """Fill a code with the ones of a row that nothing covers."""
     for w in range(code.shape[0]):
         code[w] = side.ones[row, w] & ~side.once[row, w]
 
 
-@inner
+@lean
 def begin(side: Side, across: Side, row: int, column: int, random: Words, code: Words) -> None:
     """Fill a code to grow a component from: uncovered ones of a row, or what it shares.
 
@@ -167,14 +125,14 @@ def begin(side: Side, across: Side, row: int, column: int, random: Words, code: 
             place -= here
 
 
-@inner
+@lean
 def grow(
     sides: tuple[Side, Side],
     component: int,
     n_starts: int,
     ties: int,
     costs: tuple[float, float],
-    random: Words,
+    tools: Tools,
     spare: Words,
     wrong: Words,
 ) -> None:
@@ -184,16 +142,16 @@ def grow(
     best_rows, best_code = spare[4, : own.shape[0]], spare[5, : old.shape[0]]
     best, best_ones, best_zeros = 0.0, _FIRST, _FIRST
     for _ in range(n_starts):
-        row, column = uncovered_one(sides[0], random)
+        row, column = uncovered_one(sides[0], wrong[1], tools.random)
         if row < 0:
             return
-        if draw(random) < 0.5:
-            begin(sides[0], sides[1], row, column, random, code)
-            ones, zeros = alternate(sides, own, old, ties, costs, random, rows, code)
+        if draw(tools.random) < 0.5:
+            begin(sides[0], sides[1], row, column, tools.random, code)
+            ones, zeros = alternate(sides, own, old, ties, costs, tools, rows, code)
         else:
-            begin(sides[1], sides[0], column, row, random, rows)
+            begin(sides[1], sides[0], column, row, tools.random, rows)
             turned = (sides[1], sides[0])
-            ones, zeros = alternate(turned, old, own, ties, costs, random, code, rows)
+            ones, zeros = alternate(turned, old, own, ties, costs, tools, code, rows)
         value = costs[1] * ones - costs[0] * zeros
         if value > best:
             best, best_ones, best_zeros = value, ones, zeros
@@ -205,7 +163,7 @@ def grow(
         wrong[1] -= best_ones
 
 
-@inner
+@lean
 def drop(sides: tuple[Side, Side], component: int, spare: Words, wrong: Words) -> None:
     """Empty a component."""
     rows, code = sides[0].lines[component], sides[1].lines[component]

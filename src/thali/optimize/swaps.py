@@ -15,19 +15,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thali._jit import inner, jit
+from thali._jit import jit, lean
 from thali.bits.words import Index, Words, copy_line
 from thali.optimize.cover import (
     SPARE,
     Side,
+    changed_lines,
     clear_changed,
+    copy_rows,
     copy_side,
     count_wrong,
     is_empty,
     meet,
 )
 from thali.optimize.fit import drop, grow, refit
-from thali.optimize.join import KEEP, TOSS, below, draw
+from thali.optimize.join import KEEP, TOSS, Tools, below, draw, make_tools
 
 _ZERO = np.uint64(0)
 _BETWEEN = np.uint64(1 << 30)
@@ -44,7 +46,7 @@ PASSES = np.int64(3)
 """Most times that a component is fitted again after a swap."""
 
 
-@inner
+@lean
 def touch(sides: tuple[Side, Side], component: int, is_waiting: Words) -> None:
     """Mark the components that share an entry with a component: they may fit better now."""
     rows, code = sides[0].lines[component], sides[1].lines[component]
@@ -57,7 +59,7 @@ def touch(sides: tuple[Side, Side], component: int, is_waiting: Words) -> None:
             is_waiting[other] = True
 
 
-@inner
+@lean
 def choose(sides: tuple[Side, Side], random: Words, chosen: Index) -> int:
     """Choose components to replace: the empty ones, or one with some others that it meets."""
     n_components = sides[0].lines.shape[0]
@@ -97,19 +99,19 @@ def choose(sides: tuple[Side, Side], random: Words, chosen: Index) -> int:
     return n
 
 
-@inner
+@lean
 def swap(
     sides: tuple[Side, Side],
     costs: tuple[float, float],
-    random: Words,
+    tools: Tools,
     spare: Words,
     wrong: Index,
     chosen: Index,
     is_waiting: Words,
 ) -> None:
     """Replace some components, and fit the others that they meet again."""
-    n = choose(sides, random, chosen)
-    clear_changed(spare, _ZERO)
+    n = choose(sides, tools.random, chosen)
+    clear_changed(spare)
     for component in range(is_waiting.shape[0]):
         is_waiting[component] = False
     for i in range(n):
@@ -117,22 +119,22 @@ def swap(
         drop(sides, chosen[i], spare, wrong)
     for i in range(n):
         is_waiting[chosen[i]] = False
-    ties = TOSS if draw(random) < 0.1 else KEEP
-    if draw(random) < 0.5:  # what was uncovered may fit others first
-        descend(sides, _FIRST, ties, costs, random, spare, wrong, is_waiting)
+    ties = TOSS if draw(tools.random) < 0.1 else KEEP
+    if draw(tools.random) < 0.5:  # what was uncovered may fit others first
+        descend(sides, _FIRST, ties, costs, tools, spare, wrong, is_waiting)
     for i in range(n):
-        grow(sides, chosen[i], 1 + below(random, STARTS), KEEP, costs, random, spare, wrong)
+        grow(sides, chosen[i], 1 + below(tools.random, STARTS), KEEP, costs, tools, spare, wrong)
         touch(sides, chosen[i], is_waiting)
-    descend(sides, PASSES, ties, costs, random, spare, wrong, is_waiting)
+    descend(sides, PASSES, ties, costs, tools, spare, wrong, is_waiting)
 
 
-@inner
+@lean
 def descend(
     sides: tuple[Side, Side],
     passes: int,
     ties: int,
     costs: tuple[float, float],
-    random: Words,
+    tools: Tools,
     spare: Words,
     wrong: Index,
     is_waiting: Words,
@@ -140,7 +142,7 @@ def descend(
     """Fit the waiting components again, and those that they meet if they change."""
     n_components = is_waiting.shape[0]
     for i in range(passes):
-        first = below(random, n_components)
+        first = below(tools.random, n_components)
         is_done = True
         for step in range(n_components):
             component = (first + step) % n_components
@@ -148,7 +150,7 @@ def descend(
                 continue
             is_waiting[component] = False
             how = ties if i == 0 else KEEP
-            if refit(sides, component, how, costs, random, spare, wrong):
+            if refit(sides, component, how, costs, tools, spare, wrong):
                 touch(sides, component, is_waiting)
                 is_waiting[component] = False
                 is_done = False
@@ -156,7 +158,7 @@ def descend(
             return
 
 
-@inner
+@lean
 def note(
     sides: tuple[Side, Side],
     wrong: Index,
@@ -182,17 +184,26 @@ class Room(NamedTuple):
     spare: Words  # lines
     chosen: Index  # components that are replaced
     is_waiting: Words  # components that may fit better
-    random: Words  # key, swap, counter
+    before: Index  # errors before a swap
+    tools: Tools
 
 
-@inner
+@lean
 def copy_sides(sides: tuple[Side, Side], to: tuple[Side, Side]) -> None:
     """Copy both sides."""
     copy_side(sides[0], to[0])
     copy_side(sides[1], to[1])
 
 
-@inner
+@lean
+def copy_changed(sides: tuple[Side, Side], spare: Words, to: tuple[Side, Side]) -> None:
+    """Copy what a swap has changed on both sides."""
+    rows, columns = changed_lines(sides, spare)
+    copy_rows(sides[0], rows, to[0])
+    copy_rows(sides[1], columns, to[1])
+
+
+@lean
 def anneal(
     sides: tuple[Side, Side],
     room: Room,
@@ -207,48 +218,47 @@ def anneal(
 ) -> None:
     """Do some swaps, each of which is kept or undone."""
     hot, cold = temperatures
-    before = np.zeros(2, np.int64)
+    before = room.before
     copy_sides(sides, room.kept)
     for i in range(n_swaps):
-        room.random[1] = np.uint64(first + i)
-        room.random[2] = _ZERO
+        room.tools.random[1] = np.uint64(first + i)
+        room.tools.random[2] = _ZERO
         copy_line(wrong, before)
-        swap(sides, costs, room.random, room.spare, wrong, room.chosen, room.is_waiting)
+        swap(sides, costs, room.tools, room.spare, wrong, room.chosen, room.is_waiting)
         temperature = hot * (cold / hot) ** (i / n_swaps)
-        threshold = -temperature * log(draw(room.random))
+        threshold = -temperature * log(draw(room.tools.random))
         if costs[0] * (wrong[0] - before[0]) + costs[1] * (wrong[1] - before[1]) > threshold:
-            copy_sides(room.kept, sides)
+            copy_changed(room.kept, room.spare, sides)
             copy_line(before, wrong)
             continue
-        copy_sides(sides, room.kept)
+        copy_changed(sides, room.spare, room.kept)
         note(sides, wrong, prices, best, least)
         if least[0] + least[1] == 0:
             return
 
 
-@inner
+@lean
 def kick(sides: tuple[Side, Side], room: Room, wrong: Index, costs: tuple[float, float]) -> None:
     """Replace some components by others that are not the best."""
     n_components = room.is_waiting.shape[0]
-    n = 1 + below(room.random, min(n_components, _MOST_KICKED))
+    n = 1 + below(room.tools.random, min(n_components, _MOST_KICKED))
     for i in range(n):
-        room.chosen[i] = below(room.random, n_components)
+        room.chosen[i] = below(room.tools.random, n_components)
         drop(sides, room.chosen[i], room.spare, wrong)
     for i in range(n):
         if is_empty(sides[0].lines[room.chosen[i]]):
-            grow(sides, room.chosen[i], _FIRST, KEEP, costs, room.random, room.spare, wrong)
+            grow(sides, room.chosen[i], _FIRST, KEEP, costs, room.tools, room.spare, wrong)
     fit_all(sides, room, wrong, costs)
 
 
-@inner
+@lean
 def fit_all(
     sides: tuple[Side, Side], room: Room, wrong: Index, costs: tuple[float, float]
 ) -> None:
     """Fit all components, whatever has changed."""
-    clear_changed(room.spare, ~_ZERO)
     for component in range(room.is_waiting.shape[0]):
         room.is_waiting[component] = True
-    descend(sides, PASSES, KEEP, costs, room.random, room.spare, wrong, room.is_waiting)
+    descend(sides, PASSES, KEEP, costs, room.tools, room.spare, wrong, room.is_waiting)
 
 
 @jit
@@ -279,13 +289,14 @@ def run_swaps(
     """
     n_components = sides[0].lines.shape[0]
     width = max(sides[0].lines.shape[1], sides[1].lines.shape[1])
+    tools = make_tools(key, max(sides[0].ones.shape[0], sides[1].ones.shape[0]))
     room = Room(
         kept, saved, np.zeros((SPARE, width), np.uint64), np.zeros(n_components, np.int64),
-        np.zeros(n_components, np.bool_), np.zeros(3, np.uint64),
+        np.zeros(n_components, np.bool_), np.zeros(2, np.int64), tools,
     )  # fmt: skip
     wrong, before = np.zeros(2, np.int64), np.zeros(2, np.int64)
     wrong[0], wrong[1] = count_wrong(sides[0])
-    room.random[0], room.random[1], room.random[2] = key, np.uint64(first), _BETWEEN
+    tools.random[1], tools.random[2] = np.uint64(first), _BETWEEN
     if not is_settled:
         fit_all(sides, room, wrong, costs)
         note(sides, wrong, prices, best, least)
@@ -293,11 +304,11 @@ def run_swaps(
         anneal(sides, room, best, least, wrong, prices, costs, first, n_swaps, temperatures)
         return
     for i in range(0, n_swaps, depth):
-        room.random[1], room.random[2] = np.uint64(first + i), _BETWEEN + _BETWEEN
+        room.tools.random[1], room.tools.random[2] = np.uint64(first + i), _BETWEEN + _BETWEEN
         copy_line(wrong, before)
         copy_sides(sides, saved)
         kick(sides, room, wrong, costs)
-        threshold = -temperatures[0] * log(draw(room.random))
+        threshold = -temperatures[0] * log(draw(room.tools.random))
         n = min(depth, n_swaps - i)
         anneal(sides, room, best, least, wrong, prices, costs, first + i, n, temperatures)
         if costs[0] * (wrong[0] - before[0]) + costs[1] * (wrong[1] - before[1]) > threshold:
