@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import nullcontext
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from thali.cli.messages import FAILED, command, say, tell, tell_reading
 from thali.cli.output import whole_folder, write_tables
 from thali.cli.progress import search_shown
 from thali.cli.reading import read_data, reading_options, size
-from thali.cli.sampling import QUIET, THREADS
+from thali.cli.sampling import QUIET
 from thali.sentences import n_of
 
 if TYPE_CHECKING:
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
     "--to",
     metavar="FOLDER",
     type=click.Path(path_type=Path),
-    help="Folder for the components as CSV files (factor_*.csv, components.csv, trace.csv) and "
-    "summary.json.",
+    help="Folder for the components as CSV files (factor_*.csv, components.csv, trace.csv), "
+    "summary.json and a page to read, report.html.",
 )
 @click.option(
     "--seconds",
@@ -58,7 +59,12 @@ if TYPE_CHECKING:
     "--exact", is_flag=True, help="Allow no errors, and find the fewest components that have none."
 )
 @click.option("--under", is_flag=True, help="Cover no zero: all errors are uncovered ones.")
-@THREADS
+@click.option(
+    "--threads",
+    type=click.IntRange(1),
+    help="Number of threads (default: all cores). In given seconds, more find fewer errors; with "
+    "--sweeps, they change the duration alone.",
+)
 @click.option(
     "--seed", type=click.IntRange(0, 2**64 - 1), default=0, show_default=True,
     help="Seed of the random search.",
@@ -125,6 +131,7 @@ def _write(found: Factorization, folder: Path) -> None:
     write_tables(found.tables(), folder)
     summary = json.dumps(_summary(found), indent=2, allow_nan=False)
     (folder / "summary.json").write_text(f"{summary}\n", encoding="utf-8")
+    import_module("thali.report").write(found, folder / "report.html")  # --help must stay fast
 
 
 def _lines(found: Factorization) -> list[str]:

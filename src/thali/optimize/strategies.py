@@ -2,8 +2,8 @@
 
 No single way is best for all tables. With many components, the fewest errors are found by
 searching first among covers without a wrong entry, and by allowing wrong entries later; with few
-components, that is a dead end. So every strategy is tried for a part of the time, and what is left
-goes to the one that found the fewest errors.
+components, that is a dead end. So every strategy is tried for a part of the time, and in what is
+left, the best factors are improved by kicks, with the costs of the strategy that found them.
 """
 
 from __future__ import annotations
@@ -37,8 +37,11 @@ FREE = (PLAIN, UNDER_FIRST, COSTLY_FIRST)
 UNDER = tuple((Phase(NEVER, hot, 0.002, 1.0),) for hot in (0.03, 0.1, 0.3))
 """Strategies if they are not."""
 
-TRIAL = 0.1
+TRIAL = 0.07
 """Part of the time in which a strategy is tried."""
+
+_KICKED = 2
+"""Rounds after the trials: searchers share what is best between them."""
 
 
 DEPTH = 1.0
@@ -56,21 +59,19 @@ class Leg(NamedTuple):
 def rounds(n_strategies: int) -> list[float]:
     """Return the part of the time that every round takes."""
     rest = 1.0 - TRIAL * n_strategies
-    return [*(TRIAL for _ in range(n_strategies)), rest / 2, rest / 2]
+    return [TRIAL] * n_strategies + [rest / _KICKED] * _KICKED
 
 
 def leg(strategies: tuple[tuple[Phase, ...], ...], number: int, searcher: int, winner: int) -> Leg:
     """Return what a searcher does in a round, given the strategy that is ahead.
 
-    While strategies are tried, searchers do different ones. Then searchers begin anew, with more
-    time, or kick the best factors so far, in turn.
+    While strategies are tried, searchers do different ones. Then all kick the best factors so
+    far: that finds more than to begin anew, and more than to cross the factors of several trials.
     """
     n = len(strategies)
     if number < n:
         strategy = (number + searcher) % n
         return Leg(strategy, strategies[strategy], is_fresh=True)
-    if (number - n + searcher) % 2 == 0:
-        return Leg(winner, strategies[winner], is_fresh=True)
     return Leg(winner, kicks(strategies[winner]), is_fresh=False)
 
 

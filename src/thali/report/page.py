@@ -10,10 +10,12 @@ from string import Template
 from typing import TYPE_CHECKING
 
 import thali
+from thali.optimize import Factorization
 from thali.posterior.visible import visible, with_visible_names
 from thali.report import sections
 from thali.report.effects import effects_link, effects_section
 from thali.report.facts import BY, facts, headline
+from thali.report.fewest import fewest_page
 from thali.report.pairs import pairs_link, pairs_section
 from thali.report.table import table
 
@@ -30,17 +32,26 @@ _SCRIPTS = (
 """Files of the script, in the order in which they run: names need the page as it came."""
 
 
-def write(posterior: Posterior, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
+def write(
+    posterior: Posterior | Factorization,
+    path: str | os.PathLike[str],
+    *,
+    title: str | None = None,
+) -> Path:
     """Write a page about a posterior: one HTML file to open, print and share.
 
     The page states the answer in words and shows the table with its reconstruction and errors, a
     card for every component, the effects of rows and columns if the model has any, the traces and
     diagnostics of the chains, and the call that reproduces the draws. It needs no network.
 
+    A factorization with the fewest errors gets a smaller page, without probabilities: its errors,
+    a picture of them, its components by name, and how the search went.
+
     Parameters
     ----------
     posterior
-        A :class:`~thali.Posterior` with at least one draw.
+        A :class:`~thali.Posterior` with at least one draw, or a
+        :class:`~thali.optimize.Factorization`.
     path
         Path of the file to write; an existing file is replaced.
     title
@@ -82,7 +93,11 @@ def write(posterior: Posterior, path: str | os.PathLike[str], *, title: str | No
     if title is not None and not isinstance(title, str):
         msg = f"title={title!r} was given; give a text, or None for the default title."
         raise TypeError(msg)
-    html = page(posterior, title)
+    if isinstance(posterior, Factorization):
+        template = Template(_part("fewest.html"))
+        html = fewest_page(posterior, title, template, _part("style.css"))
+    else:
+        html = page(posterior, title)
     try:
         target.write_bytes(html.encode("utf-8", "replace"))
     except OSError as error:
