@@ -131,7 +131,9 @@ def tell(row, methods):
     cells = [f"{part[0]} ({part[1]})" if part else "" for part in best]
     rank = 1 + sum(error < row["fewest"] for _, error in methods.values())
     own = [f"`{row['file']}`", row["k"], row["draw"], row["estimate"], f"**{row['fewest']}**"]
-    return [*own, *cells, f"{rank} of {len(methods) + 1}", seconds_to_best(row, methods) or ""]
+    seconds = seconds_to_best(row, methods)
+    soon = "" if seconds is None else seconds
+    return [*own, *cells, f"{rank} of {len(methods) + 1}", soon]
 
 
 def seconds_to_best(row, methods):

@@ -169,6 +169,21 @@ def test_unknown_entries_do_not_count():
     assert thali.minimize(np.where(np.isnan(data), 0, data), 1, **SHORT).errors > 50
 
 
+@pytest.mark.parametrize("k", [1, 2])
+def test_rows_that_count_more_are_repeated(k):
+    """Copies of a row are fitted as one row with a weight; no weighted factors are better."""
+    data = made(3, (6, 5), 0.5)
+    weights = np.array([4, 1, 1, 2, 1, 3])
+    repeated = np.repeat(data, weights, axis=0)
+    found = thali.minimize(repeated, k, **SHORT)
+    assert found.loss == fewest(repeated, k)
+    users, codes = found.transform(data), np.asarray(found.factors[1])
+    wrong = ((users @ codes.T) != (data == 1)).sum(axis=1)
+    assert wrong @ weights <= found.loss
+    plain = thali.minimize(data, k, **SHORT)
+    assert plain.errors <= wrong.sum()
+
+
 def test_forms_of_data():
     """Names are kept, and sparse matrices are taken."""
     frame = pd.DataFrame(np.eye(4, dtype=int), list("abcd"), list("wxyz"))

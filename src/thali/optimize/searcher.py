@@ -131,14 +131,14 @@ class Searcher:
         unit = outside * problem.n_ones / problem.n_components
         cold = max(unit * phase.cold, FROZEN * min(inside, outside))
         hot = max(unit * phase.hot, cold)
-        least = max(1, round(phase.depth * problem.n_components))
+        depth = round(phase.depth * problem.n_components)
         is_settled = False
         while pace.done < 1.0 and self.loss > problem.bound and not stop.is_set():
-            n_swaps = pace.next(least)
+            n_swaps = pace.next(least=max(1, depth))
             temperatures = tuple(hot * (cold / hot) ** at for at in (pace.done, pace.after))
             run_swaps(
                 self.sides, *self._copies, self.best, self.errors, problem.costs, costs,
-                self._key, self._n_swaps, n_swaps, temperatures, phase.depth, is_settled,
+                self._key, self._n_swaps, n_swaps, temperatures, depth, is_settled,
             )  # fmt: skip
             pace.finish()
             is_settled = True

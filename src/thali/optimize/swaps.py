@@ -60,8 +60,8 @@ def touch(sides: tuple[Side, Side], component: int, is_waiting: Words) -> None:
 
 
 @lean
-def choose(sides: tuple[Side, Side], among: Index, random: Words, chosen: Index) -> int:
-    """Choose components to replace: the empty ones, or one of some, with others that it meets."""
+def choose(sides: tuple[Side, Side], random: Words, chosen: Index) -> int:
+    """Choose components to replace: the empty ones, or one with some others that it meets."""
     n_components = sides[0].lines.shape[0]
     n = 0
     for component in range(n_components):
@@ -70,7 +70,7 @@ def choose(sides: tuple[Side, Side], among: Index, random: Words, chosen: Index)
             n += 1
     if n > 0:
         return n
-    first = among[below(random, among.shape[0])]
+    first = below(random, n_components)
     chosen[0] = first
     more = draw(random)
     n_more = min(n_components - 1, 0 if more < 0.6 else 1 if more < 0.9 else 2)
@@ -106,12 +106,11 @@ def swap(
     tools: Tools,
     spare: Words,
     wrong: Index,
-    among: Index,
     chosen: Index,
     is_waiting: Words,
 ) -> None:
     """Replace some components, and fit the others that they meet again."""
-    n = choose(sides, among, tools.random, chosen)
+    n = choose(sides, tools.random, chosen)
     clear_changed(spare)
     for component in range(is_waiting.shape[0]):
         is_waiting[component] = False
@@ -183,7 +182,6 @@ class Room(NamedTuple):
     kept: tuple[Side, Side]  # the factors before a swap
     saved: tuple[Side, Side]  # the factors before a kick
     spare: Words  # lines
-    places: Index  # components, those first that a kick has met
     chosen: Index  # components that are replaced
     is_waiting: Words  # components that may fit better
     before: Index  # errors before a swap
@@ -216,11 +214,9 @@ def anneal(
     costs: tuple[float, float],
     first: int,
     n_swaps: int,
-    n_among: int,
     temperatures: tuple[float, float],
 ) -> None:
-    """Do some swaps of the first components in ``room.places``; each is kept or undone."""
-    among = room.places[:n_among]
+    """Do some swaps, each of which is kept or undone."""
     hot, cold = temperatures
     before = room.before
     copy_sides(sides, room.kept)
@@ -228,7 +224,7 @@ def anneal(
         room.tools.random[1] = np.uint64(first + i)
         room.tools.random[2] = _ZERO
         copy_line(wrong, before)
-        swap(sides, costs, room.tools, room.spare, wrong, among, room.chosen, room.is_waiting)
+        swap(sides, costs, room.tools, room.spare, wrong, room.chosen, room.is_waiting)
         temperature = hot * (cold / hot) ** (i / n_swaps)
         threshold = -temperature * log(draw(room.tools.random))
         if costs[0] * (wrong[0] - before[0]) + costs[1] * (wrong[1] - before[1]) > threshold:
@@ -242,54 +238,17 @@ def anneal(
 
 
 @lean
-def kick(
-    sides: tuple[Side, Side],
-    room: Room,
-    wrong: Index,
-    costs: tuple[float, float],
-    is_near: bool,  # noqa: FBT001 - compiled functions have no keywords
-) -> int:
-    """Replace some components, near each other or anywhere, by others that are not the best.
-
-    Returns how many components these have met, which come first in ``room.places``.
-    """
-    n_components = room.places.shape[0]
-    if is_near:
-        n = choose(sides, room.places, room.tools.random, room.chosen)
-    else:
-        n = 1 + below(room.tools.random, min(n_components, _MOST_KICKED))
-        for i in range(n):
-            room.chosen[i] = below(room.tools.random, n_components)
-    for component in range(n_components):
-        room.is_waiting[component] = False
+def kick(sides: tuple[Side, Side], room: Room, wrong: Index, costs: tuple[float, float]) -> None:
+    """Replace some components by others that are not the best."""
+    n_components = room.is_waiting.shape[0]
+    n = 1 + below(room.tools.random, min(n_components, _MOST_KICKED))
     for i in range(n):
-        touch(sides, room.chosen[i], room.is_waiting)
+        room.chosen[i] = below(room.tools.random, n_components)
         drop(sides, room.chosen[i], room.spare, wrong)
     for i in range(n):
-        if is_empty(sides[0].lines[room.chosen[i]]):  # the same may be chosen twice
+        if is_empty(sides[0].lines[room.chosen[i]]):
             grow(sides, room.chosen[i], _FIRST, KEEP, costs, room.tools, room.spare, wrong)
-        touch(sides, room.chosen[i], room.is_waiting)
-        room.is_waiting[room.chosen[i]] = True
-    n_met = list_waiting(room)
-    descend(sides, PASSES, KEEP, costs, room.tools, room.spare, wrong, room.is_waiting)
-    return n_met
-
-
-@lean
-def list_waiting(room: Room) -> int:
-    """List the waiting components first in ``room.places``; return how many there are."""
-    n_waiting = 0
-    for component in range(room.places.shape[0]):
-        n_waiting += room.is_waiting[component]
-    first, second = 0, n_waiting
-    for component in range(room.places.shape[0]):
-        if room.is_waiting[component]:
-            room.places[first] = component
-            first += 1
-        else:
-            room.places[second] = component
-            second += 1
-    return n_waiting
+    fit_all(sides, room, wrong, costs)
 
 
 @lean
@@ -315,7 +274,7 @@ def run_swaps(
     first: int,
     n_swaps: int,
     temperatures: tuple[float, float],
-    depth: float,
+    depth: int,
     is_settled: bool,  # noqa: FBT001 - compiled functions have no keywords
 ) -> None:
     """Do some swaps, at temperatures that fall from one to another.
@@ -325,18 +284,15 @@ def run_swaps(
     errors. ``kept`` and ``saved`` are room for copies of the sides. If the factors are not
     settled, because costs have changed, all components are fitted first.
 
-    With a ``depth``, swaps follow kicks, so many for every component that may be swapped, and are
-    kept or undone together with the kick: what a better minimum needs first may be worse for
-    long. These are the components that the kick has met, or all of them, for half of the swaps
-    each.
+    With a ``depth``, every so many swaps begin with a kick, and are then kept or undone together:
+    what a better minimum needs first may be worse for many swaps.
     """
     n_components = sides[0].lines.shape[0]
     width = max(sides[0].lines.shape[1], sides[1].lines.shape[1])
     tools = make_tools(key, max(sides[0].ones.shape[0], sides[1].ones.shape[0]))
     room = Room(
-        kept, saved, np.zeros((SPARE, width), np.uint64), np.arange(n_components),
-        np.zeros(n_components, np.int64), np.zeros(n_components, np.bool_),
-        np.zeros(2, np.int64), tools,
+        kept, saved, np.zeros((SPARE, width), np.uint64), np.zeros(n_components, np.int64),
+        np.zeros(n_components, np.bool_), np.zeros(2, np.int64), tools,
     )  # fmt: skip
     wrong, before = np.zeros(2, np.int64), np.zeros(2, np.int64)
     wrong[0], wrong[1] = count_wrong(sides[0])
@@ -344,27 +300,19 @@ def run_swaps(
     if not is_settled:
         fit_all(sides, room, wrong, costs)
         note(sides, wrong, prices, best, least)
-    if depth == 0.0:
-        n = n_components
-        anneal(sides, room, best, least, wrong, prices, costs, first, n_swaps, n, temperatures)
+    if depth == 0:
+        anneal(sides, room, best, least, wrong, prices, costs, first, n_swaps, temperatures)
         return
-    i, n_near, n_far = 0, 0, 0
-    while i < n_swaps and least[0] + least[1] > 0:
-        tools.random[1], tools.random[2] = np.uint64(first + i), _BETWEEN + _BETWEEN
+    for i in range(0, n_swaps, depth):
+        room.tools.random[1], room.tools.random[2] = np.uint64(first + i), _BETWEEN + _BETWEEN
         copy_line(wrong, before)
         copy_sides(sides, saved)
-        is_near = n_near <= n_far
-        n_met = kick(sides, room, wrong, costs, is_near)
-        if not is_near:
-            n_met = n_components
-        threshold = -temperatures[0] * log(draw(tools.random))
-        n = min(max(1, round(depth * n_met)), n_swaps - i)
-        anneal(sides, room, best, least, wrong, prices, costs, first + i, n, n_met, temperatures)
+        kick(sides, room, wrong, costs)
+        threshold = -temperatures[0] * log(draw(room.tools.random))
+        n = min(depth, n_swaps - i)
+        anneal(sides, room, best, least, wrong, prices, costs, first + i, n, temperatures)
         if costs[0] * (wrong[0] - before[0]) + costs[1] * (wrong[1] - before[1]) > threshold:
             copy_sides(saved, sides)
             copy_line(before, wrong)
-        i += n
-        if is_near:
-            n_near += n
-        else:
-            n_far += n
+        if least[0] + least[1] == 0:
+            return
