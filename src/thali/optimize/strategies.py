@@ -40,7 +40,7 @@ UNDER = tuple((Phase(NEVER, hot, 0.002, 1.0),) for hot in (0.03, 0.1, 0.3))
 TRIAL = 0.07
 """Part of the time in which a strategy is tried."""
 
-_KICKED = 2
+_KICKED = 4
 """Rounds after the trials: searchers share what is best between them."""
 
 
