@@ -85,14 +85,14 @@ def pace(binary, path, table, k):
         iterations *= 4
 
 
-def best_of_peer(binary, table, k, seconds):
+def best_of_peer(binary, table, k, seconds, heats):
     """Return the peer's fewest errors, when they were reached, and how it was heated."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "table.in"
         write(path, table)
         iterations = int(seconds * pace(binary, path, table, k))
         runs = []
-        for heat in HEATS:
+        for heat in heats:
             moments = run_peer(binary, path, table, k, heat, iterations, limit=1.5 * seconds)
             least = min(errors for _, errors in moments)
             at = next(at for at, errors in moments if errors == least)
@@ -139,13 +139,14 @@ def main():
     parser.add_argument("tables", nargs="*", metavar="NAME:K")
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--large", action="store_true")
+    parser.add_argument("--heats", type=float, nargs="+", default=HEATS, help="of the peer")
     options = parser.parse_args()
     thali.minimize(np.eye(9), 2, sweeps=1, seed=0, progress=False)  # compiled before the clock
     print("| table | size | k | errors | its errors | ratio | its s | our s to that | ratio |")
     print("| --- " * 9 + "|")
     for name, table, k in tables(options):
         found = ours(table, k, options.seconds)
-        least, at, heat = best_of_peer(options.peer, table, k, options.seconds)
+        least, at, heat = best_of_peer(options.peer, table, k, options.seconds, options.heats)
         reached = next((m[0] for m in found.trace if m[1] + m[2] <= least), None)
         soon = "not reached" if reached is None else f"{reached:.2f} | {at / reached:.1f}"
         size = " x ".join(map(str, table.shape))
