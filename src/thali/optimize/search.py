@@ -54,11 +54,14 @@ def search(
     strategies = UNDER if is_under else FREE
     by_strategy = np.full(len(strategies), np.inf)
     best, errors = searchers[0].best, searchers[0].errors.copy()
-    stop, past = Event(), 0.0
+    stop, past, is_stuck = Event(), 0.0, False
     with ThreadPoolExecutor(min(threads, n_searchers), "thali") as pool:
         for number, share in enumerate(rounds(len(strategies))):
             winner = int(by_strategy.argmin())
-            legs = [leg(strategies, number, i, winner) for i in range(n_searchers)]
+            legs = [
+                leg(strategies, number, i, winner, is_stuck=is_stuck) for i in range(n_searchers)
+            ]
+            before = problem.loss(errors)
             swaps = round(share * sweeps * problem.n_components)
             until = None if seconds is None else start + (past + share) * seconds
             tasks = []
@@ -73,6 +76,7 @@ def search(
                 if searcher.loss < problem.loss(errors):
                     best, errors = searcher.best_so_far()
             past += share
+            is_stuck = problem.loss(errors) >= before
             if stop.is_set() or problem.loss(errors) <= problem.bound:
                 break
     report(1.0, errors)

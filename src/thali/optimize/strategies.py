@@ -62,16 +62,22 @@ def rounds(n_strategies: int) -> list[float]:
     return [TRIAL] * n_strategies + [rest / _KICKED] * _KICKED
 
 
-def leg(strategies: tuple[tuple[Phase, ...], ...], number: int, searcher: int, winner: int) -> Leg:
+def leg(
+    strategies: tuple[tuple[Phase, ...], ...], number: int, searcher: int, winner: int, *,
+    is_stuck: bool,
+) -> Leg:  # fmt: skip
     """Return what a searcher does in a round, given the strategy that is ahead.
 
     While strategies are tried, searchers do different ones. Then all kick the best factors so
     far: that finds more than to begin anew, and more than to cross the factors of several trials.
+    But if kicks have found nothing for a whole round, every other searcher does begin anew.
     """
     n = len(strategies)
     if number < n:
         strategy = (number + searcher) % n
         return Leg(strategy, strategies[strategy], is_fresh=True)
+    if is_stuck and searcher % 2:
+        return Leg(winner, strategies[winner], is_fresh=True)
     return Leg(winner, kicks(strategies[winner]), is_fresh=False)
 
 
