@@ -151,6 +151,18 @@ class PackedTensor(NamedTuple):
         most_ones = int(_sizes(self.unfoldings[0].ones, threads).max())
         return Totals(self.shape, self.n_known, self.n_ones, most_ones)
 
+    def rows(self, lo: int, hi: int) -> Unfolding:
+        """Return a copy of a range of rows of the first mode; of a sparse matrix, no others."""
+        if self.listed is None:
+            ones, known = self.unfoldings[0]
+            return Unfolding(
+                np.array(ones[lo:hi]), None if known is None else np.array(known[lo:hi])
+            )
+        patterns = (None if part is None else _range(part, lo, hi) for part in self.listed)
+        ones, unknown = patterns
+        assert ones is not None
+        return _packed(ones, unknown, getattr(self.unfoldings, "threads", None))
+
     def of_rows(self, rows: Index, threads: int | None = None) -> PackedTensor:
         """Return a tensor with some of the rows of the first mode."""
         ones, known = self.unfoldings[0]
@@ -271,6 +283,13 @@ def _pack_listed(pattern: Pattern, threads: int | None) -> Words:
     step = max(1, WORDS_PER_THREAD // width)
     parallel_for(some_rows, len(words), n_threads(threads), step=step)
     return words
+
+
+def _range(pattern: Pattern, lo: int, hi: int) -> Pattern:
+    """Return a range of rows of a sparse matrix."""
+    bounds = pattern.indptr[lo : hi + 1]
+    indices = pattern.indices[bounds[0] : bounds[-1]]
+    return Pattern(bounds - bounds[0], indices, (hi - lo, pattern.shape[1]))
 
 
 def _pack_known(unknown: Entries, threads: int | None) -> Words:

@@ -1,0 +1,301 @@
+"""The engine of many processes: each holds some rows of every mode, and all have all factors.
+
+The sampler runs in every process alike. What an engine is asked, each process computes for its
+own rows; then all tell each other the results, so that every process goes on with the same state.
+Decisions depend on integers and on random numbers that are read by address
+(:mod:`thali.streams`): the chain is that of one process, bit for bit.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+import numpy as np
+
+from thali.bits import Factor, PackedTensor, Totals, Unfolding
+from thali.bits.words import count_ones
+from thali.engines.base import BirthDeaths, Births, LineCounts
+from thali.engines.cluster.cpu_part import CpuPart
+from thali.engines.cluster.parts import own_rows, share
+from thali.engines.cpu.engine import CpuEngine
+from thali.engines.host import lines_of_births
+from thali.errors import EngineUnavailable, InvalidValue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from thali.bits import Index, Words
+    from thali.engines.base import Block, Cover, RowUpdate
+    from thali.engines.cluster.parts import Part, Ranges
+    from thali.engines.cluster.ranks import Ranks
+    from thali.model.births import BirthDeathTables, BirthTables
+    from thali.model.weights import Weights
+    from thali.streams import Stream
+
+
+class ClusterEngine:
+    """Computes on the rows of this process, and tells the others."""
+
+    can_scan = False
+    totals: Totals
+    _inner: CpuPart
+    _parts: list[Part]
+    _ranges: list[Ranges]
+
+    def __init__(self, ranks: Ranks, threads: int | None = None) -> None:
+        self.ranks = ranks
+        self.threads = ranks.threads(threads)
+
+    def load(self, tensor: PackedTensor) -> ClusterEngine:
+        """Return an engine like this one with the rows of this process."""
+        n = tensor.shape[0]
+        if self.ranks.n > n:
+            raise InvalidValue(
+                f"{self.ranks.n} processes were started for data of {n} rows",
+                remedy=f"start at most {n}",
+            )
+        engine = ClusterEngine(self.ranks, self.threads)
+        engine._take(tensor)
+        return engine
+
+    def _take(self, tensor: PackedTensor) -> None:
+        self._parts, self._ranges = share(tensor, self.ranks)
+        own = self._parts[0].ones
+        most_ones = self.ranks.largest(int(count_ones(own).max()) if len(own) else 0)
+        self.totals = Totals(tensor.shape, tensor.n_known, tensor.n_ones, most_ones)
+        self._inner = CpuPart(self.threads)
+        self._inner.hold_parts(self._parts, self.totals)
+
+    def on_host(self, rows: Index | None) -> CpuEngine:
+        """Return an engine with some rows of the first mode, which every process gets whole."""
+        lo, hi, ones, known = self._parts[0]
+        chosen = np.arange(lo, hi) if rows is None else rows[own_rows(rows, lo, hi)]
+        n_rows = self.totals.shape[0] if rows is None else len(rows)
+
+        def gathered(words: Words) -> Words:
+            found = np.concatenate(self.ranks.gather(words[chosen - lo]))
+            return found.reshape(n_rows, words.shape[1])
+
+        first = Unfolding(gathered(ones), None if known is None else gathered(known))
+        shape = (n_rows, *self.totals.shape[1:])
+        tensor = PackedTensor.from_unfolding(shape, first, self.threads)
+        return CpuEngine(self.threads).load(tensor)
+
+    def serve_chains(self, n_chains: int) -> int:  # noqa: ARG002 - the number does not matter
+        """Run one chain after another: all processes must do the same."""
+        return 1
+
+    def agree(self, wish: bool) -> bool:  # noqa: FBT001 - the only argument
+        """Return whether any process wishes so; all get the same answer."""
+        return bool(self.ranks.largest(int(wish)))
+
+    # --- updates of a factor ----------------------------------------------------------------
+
+    def update(self, job: RowUpdate, factor: Factor) -> tuple[Factor, tuple[int, int]]:
+        """Carry out a work order; return the factor and the ones and zeros newly covered."""
+        if factor.n_components == 0:
+            return factor, (0, 0)
+        here, gained = self._inner.update(self._own(job), factor)
+        after, (tp, fp) = self._put_together(job, here, gained)
+        return after, (tp, fp)
+
+    def update_with_births(
+        self, job: RowUpdate, factor: Factor, tables: BirthTables
+    ) -> tuple[Factor, Births]:
+        """Carry out a work order, then draw all single-row components of its rows anew."""
+        here, born = self._inner.update_with_births(self._own(job), factor, tables)
+        users, numbers = self._put_together(job, here, (*born.covered, len(born.lines[0])))
+        births = self._all_births(born, numbers)
+        return users, births
+
+    def birth_death(
+        self,
+        job: RowUpdate,
+        factor: Factor,
+        is_single: NDArray[np.bool_],
+        tables: BirthDeathTables,
+    ) -> BirthDeaths:
+        """Try the birth or death of one single-row component in the rows of a work order."""
+        own = self._own(job)
+        born, density, has_died = self._inner.birth_death(own, factor, is_single, tables)
+        numbers = self.ranks.add(
+            np.concatenate([[*born.covered, len(born.lines[0])], has_died]).astype(np.int64)
+        )
+        births = self._all_births(born, tuple(numbers[:3].tolist()))
+        densities = self.ranks.gather(density) if numbers[2] else [density]
+        return BirthDeaths(births, np.concatenate(densities), numbers[3:] > 0)
+
+    def partition(self, stream: Stream, n_blocks: int) -> list[Index]:
+        """Divide the rows of the first mode at random; the rows of each block are increasing."""
+        return self._inner.partition(stream, n_blocks)
+
+    def order_components(
+        self, stream: Stream, number: int, factors: tuple[Factor, ...], rows: Index, *,
+        is_integrated: bool,
+    ) -> Block:  # fmt: skip
+        """Order the components at random and classify them with respect to a block of rows."""
+        return self._inner.order_components(
+            stream, number, factors, rows, is_integrated=is_integrated
+        )
+
+    def reorder(self, factors: tuple[Factor, ...], order: Index) -> tuple[Factor, ...]:
+        """Return the factors with their components in another order."""
+        return self._inner.reorder(factors, order)
+
+    def scan_blocks(self, *_: Any) -> None:
+        """Return None: blocks of rows are updated one by one."""
+        return
+
+    def scan(self, *_: Any, **__: Any) -> Any:
+        """Raise an error: processes would wait for each other at every row."""
+        msg = (
+            "a serial schedule was given with engine='mpi'; it updates one row after another, "
+            "which several processes cannot share; use schedule='parallel' or engine='cpu'."
+        )
+        raise ValueError(msg)
+
+    # --- questions about the data -----------------------------------------------------------
+
+    def count(self, mode: int, rows: Index | None, codes: Factor, factor: Factor) -> Index:
+        """Count the covered ones and covered zeros per row: ``(n_rows, 2)``."""
+        lo, hi, _, _ = self._parts[mode]
+        own = np.arange(lo, hi) if rows is None else rows[(rows >= lo) & (rows < hi)]
+        counts = self._inner.count(mode, own, codes, factor)
+        if rows is None:
+            return self._rows_of_all(counts)
+        total = np.zeros((len(rows), 2), np.int64)
+        total[(rows >= lo) & (rows < hi)] = counts
+        return self.ranks.add(total)
+
+    def count_by_class(
+        self, mode: int, rows: tuple[int, int], cover: Cover, classes: Words,
+        of_columns: Index | None = None,
+    ) -> Index:  # fmt: skip
+        """Count the free ones and zeros per row of a range and per class of columns."""
+        own = self._own_range(mode, rows)
+        return self._rows_of_all(
+            self._inner.count_by_class(mode, own, cover, classes, of_columns)
+        )
+
+    def gains_by_class(
+        self, mode: int, rows: tuple[int, int], cover: Cover, sets: Words, weights: Weights
+    ) -> NDArray[np.float64]:
+        """Return what every row of a range gains by covering its free entries in sets."""
+        own = self._own_range(mode, rows)
+        return self._rows_of_all(self._inner.gains_by_class(mode, own, cover, sets, weights))
+
+    def count_lines(self, mode: int, factors: tuple[Factor, ...], classes: Index) -> LineCounts:
+        """Count the entries of all lines of a mode, by class of column and cover."""
+        uncovered, known, n_ones = self._inner.count_lines(mode, factors, classes)
+        if self._parts[mode].known is not None:
+            known = self._rows_of_all(known)
+        ones = np.ascontiguousarray(self._rows_of_all(np.ascontiguousarray(n_ones.T)).T)
+        return LineCounts(self._rows_of_all(uncovered), known, ones)
+
+    def count_in_window(self, rows: Index, window: slice, cover: Cover, classes: Words) -> Index:
+        """Count the free ones and zeros per row and class of columns in a window of columns."""
+        is_own = self._is_own(rows)
+        counts = np.zeros((len(rows), len(classes), 2), np.int64)
+        counts[is_own] = self._inner.count_in_window(rows[is_own], window, cover, classes)
+        return self.ranks.add(counts)
+
+    def free_in_window(self, rows: Index, window: slice, cover: Cover) -> tuple[Words, Words]:
+        """Return the free entries and all ones of a few rows in a window of columns."""
+        is_own = self._is_own(rows)
+        start, stop, _ = window.indices(cover.codes.words.shape[1])
+        both = np.zeros((2, len(rows), stop - start), np.uint64)
+        both[:, is_own] = self._inner.free_in_window(rows[is_own], window, cover)
+        free, has = self.ranks.add(both)  # one process alone has other than zeros
+        return free, has
+
+    # --- work that needs no data ------------------------------------------------------------
+
+    def over_rows(
+        self, kernel: Callable[..., Any], n_rows: int, *arguments: Any, step: int
+    ) -> list[Any]:
+        """Run a compiled function whose first two arguments are a range of rows, on threads."""
+        return self._inner.over_rows(kernel, n_rows, *arguments, step=step)
+
+    # --- parts and wholes -------------------------------------------------------------------
+
+    def _own(self, job: RowUpdate) -> RowUpdate:
+        """Return a work order for the rows that are here."""
+        lo, hi, _, _ = self._parts[job.mode]
+        if job.rows is None:
+            return job._replace(rows=np.arange(lo, hi))
+        own = own_rows(job.rows, lo, hi)
+        singles = None if job.singles is None else job.singles[own]
+        return job._replace(rows=job.rows[own], singles=singles)
+
+    def _own_range(self, mode: int, rows: tuple[int, int]) -> tuple[int, int]:
+        """Return the rows of a range that are here."""
+        lo, hi, _, _ = self._parts[mode]
+        first = min(max(rows[0], lo), hi)
+        return first, max(first, min(rows[1], hi))
+
+    def _is_own(self, rows: Index) -> NDArray[np.bool_]:
+        lo, hi, _, _ = self._parts[0]
+        return (rows >= lo) & (rows < hi)
+
+    def _rows_of_all(self, found: NDArray[Any]) -> NDArray[Any]:
+        """Put the rows of all processes one after another."""
+        together = np.concatenate(self.ranks.gather(found))
+        n = prod(found.shape[1:])
+        return together.reshape(len(together) // max(1, n), *found.shape[1:])
+
+    def _put_together(
+        self, job: RowUpdate, here: Factor, numbers: tuple[int, ...]
+    ) -> tuple[Factor, tuple[int, ...]]:
+        """Return a factor whose rows come from the processes that hold them, and sums of numbers.
+
+        Every message begins with the numbers and with a digest of what the work order depends on:
+        if processes have gone different ways, as different processors may round differently, a
+        chain must not go on.
+        """
+        ranges, n = self._ranges[job.mode], here.n_components
+        own = here.words[:, ranges.words(self.ranks.number)]
+        head = np.array([_digest(job), *numbers], np.int64).view(np.uint64)
+        sizes = [len(head) + n * length for length in ranges.lengths]
+        found = self.ranks.gather(np.concatenate([head, own.reshape(-1)]), sizes)
+        heads = np.array([part[: len(head)] for part in found]).view(np.int64)
+        if (heads[:, 0] != heads[0, 0]).any():
+            odd = ", ".join(map(str, np.flatnonzero(heads[:, 0] != heads[0, 0]).tolist()))
+            msg = (
+                f"processes {odd} have come to another state than process 0, as different "
+                "processors or libraries can make them; run on machines of one kind."
+            )
+            raise EngineUnavailable(msg)
+        words = np.empty_like(here.words)
+        for number, part in enumerate(found):
+            shape = n, ranges.lengths[number]
+            words[:, ranges.words(number)] = part[len(head) :].reshape(shape)
+        return Factor(words, here.n_rows), tuple(heads[:, 1:].sum(axis=0).tolist())
+
+    def _all_births(self, born: Births, numbers: tuple[int, ...]) -> Births:
+        """Return the new components of all processes, in the order of their rows."""
+        tp, fp, n_born = numbers
+        if n_born == 0:
+            return Births(born.lines, (tp, fp))
+        users, codes = born.lines
+        owners = np.concatenate(self.ranks.gather(_only_bits(users)))
+        words = np.concatenate(self.ranks.gather(codes)).reshape(n_born, codes.shape[1])
+        return Births(lines_of_births(owners, words, self.totals.shape[0]), (tp, fp))
+
+
+def _only_bits(lines: Words) -> Index:
+    """Return the place of the only bit of every line."""
+    at = (lines != 0).argmax(axis=1) if len(lines) else np.zeros(0, np.int64)
+    words = lines[np.arange(len(lines)), at]
+    return at * 64 + np.bitwise_count(words - np.uint64(1)).astype(np.int64)
+
+
+def _digest(job: RowUpdate) -> int:
+    """Return a number for what all processes must have alike before a work order."""
+    value = crc32(job.prior.tobytes(), job.mode)
+    value = crc32(job.weights.table.tobytes(), value)
+    value = crc32(np.array(job.stream, np.uint64).tobytes(), value)
+    return crc32(np.array(job.codes.words.shape, np.int64).tobytes(), value)

@@ -1,0 +1,158 @@
+"""The processes of an MPI job: who there is, and what they tell each other.
+
+Everything that is sent is packed bits or integers, or floating-point numbers that one process
+alone has computed. So the result does not depend on the order in which messages arrive.
+"""
+
+from __future__ import annotations
+
+import os
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from thali.errors import EngineUnavailable, require
+from thali.threads import n_threads
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    T = TypeVar("T", bound=np.generic)
+
+_LAUNCHERS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PALS_RANKID", "MV2_COMM_WORLD_RANK")
+"""Variables that mpiexec or srun set for the processes that they start."""
+
+_GATHERED, _SUMMED = 1, 2
+
+
+def is_launched() -> bool:
+    """Whether this process was started by mpiexec or srun."""
+    return any(name in os.environ for name in _LAUNCHERS)
+
+
+class Ranks:
+    """The processes that share the data, and this one's number among them.
+
+    ``seconds`` and ``n_bytes`` say how long this process has waited for messages, and how much it
+    has received.
+    """
+
+    def __init__(self, communicator: Any = None) -> None:
+        self._mpi = require("mpi4py.MPI", "mpi", error=EngineUnavailable)
+        self._all = self._mpi.COMM_WORLD if communicator is None else communicator
+        self.number: int = self._all.Get_rank()
+        self.n: int = self._all.Get_size()
+        self.seconds = 0.0
+        self.n_bytes = 0
+        self.n_messages = 0
+
+    @classmethod
+    def of_job(cls) -> Ranks:
+        """Return the processes of the job that this one was started with."""
+        if not is_launched():
+            msg = (
+                "engine='mpi' was given, but this process was started alone; start it with "
+                "`mpiexec -n N`, or use engine='cpu' or 'gpu'."
+            )
+            raise EngineUnavailable(msg)
+        return cls()
+
+    def threads(self, asked: int | None) -> int:
+        """Return the number of threads: the processes of a machine share its cores."""
+        if asked is not None:
+            return n_threads(asked)
+        here = self._all.Split_type(self._mpi.COMM_TYPE_SHARED)
+        try:
+            cores = here.allgather(_cores())
+        finally:
+            here.Free()
+        own = _cores()
+        share = sum(1.0 / sum(core in others for others in cores) for core in own)
+        return max(1, round(share))
+
+    def place_on_machine(self) -> int:
+        """Return the number of this process among those on its machine."""
+        here = self._all.Split_type(self._mpi.COMM_TYPE_SHARED)
+        try:
+            return int(here.Get_rank())
+        finally:
+            here.Free()
+
+    # --- messages ---------------------------------------------------------------------------
+
+    def gather(self, part: NDArray[T], sizes: Sequence[int] | None = None) -> list[NDArray[T]]:
+        """Return the parts of all processes, as flat arrays; all get all of them.
+
+        ``sizes`` are the numbers of elements of the parts, if they are known.
+        """
+        began = perf_counter()
+        send = np.ascontiguousarray(part).reshape(-1)
+        if sizes is None:
+            sizes = self._all.allgather(send.size)
+        n_bytes = [size * send.itemsize for size in sizes]
+        together = np.empty(sum(sizes), send.dtype)
+        byte = self._mpi.BYTE
+        self._all.Allgatherv([send.view(np.uint8), byte], [together.view(np.uint8), n_bytes, byte])
+        self._told(began, together.nbytes - send.nbytes)
+        ends = np.cumsum(sizes)
+        return [together[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+
+    def exchange(self, parts: Sequence[NDArray[T]], sizes: Sequence[int]) -> list[NDArray[T]]:
+        """Send one part to every process; return what they send, flat arrays of these sizes."""
+        began = perf_counter()
+        send = np.concatenate([np.ascontiguousarray(part).reshape(-1) for part in parts])
+        lengths = [part.nbytes for part in parts]
+        n_bytes = [size * send.itemsize for size in sizes]
+        together = np.empty(sum(sizes), send.dtype)
+        byte = self._mpi.BYTE
+        self._all.Alltoallv(
+            [send.view(np.uint8), lengths, byte], [together.view(np.uint8), n_bytes, byte]
+        )
+        self._told(began, together.nbytes)
+        ends = np.cumsum(sizes)
+        return [together[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+
+    def add(self, numbers: NDArray[T]) -> NDArray[T]:
+        """Return the sum over all processes; the numbers must be integers or one-sided floats."""
+        began = perf_counter()
+        total = np.empty_like(numbers)
+        self._all.Allreduce(np.ascontiguousarray(numbers), total)
+        self._told(began, total.nbytes)
+        return total
+
+    def largest(self, number: int) -> int:
+        """Return the largest of the processes' numbers."""
+        began = perf_counter()
+        most = int(self._all.allreduce(number, self._mpi.MAX))
+        self._told(began, 8)
+        return most
+
+    def objects(self, thing: Any) -> list[Any]:
+        """Return what every process gives, any object."""
+        return list(self._all.allgather(thing))
+
+    def of_first(self, thing: Any) -> Any:
+        """Return what the first process gives."""
+        return self._all.bcast(thing)
+
+    def wait(self) -> None:
+        """Wait until all processes are here."""
+        self._all.Barrier()
+
+    def abort(self, status: int) -> None:
+        """End all processes of the job at once."""
+        self._all.Abort(status)
+
+    def _told(self, began: float, n_bytes: int) -> None:
+        self.seconds += perf_counter() - began
+        self.n_bytes += n_bytes
+        self.n_messages += 1
+
+
+def _cores() -> frozenset[int]:
+    if hasattr(os, "sched_getaffinity"):
+        return frozenset(os.sched_getaffinity(0))
+    return frozenset(range(os.cpu_count() or 1))
