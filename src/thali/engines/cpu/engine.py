@@ -257,7 +257,7 @@ class CpuEngine(RowDraws):
                 rows[0], ones, known, in_order.bits(codes), cover.users.words, cover.is_counted,
                 sets, in_order.segments, counts,
             )  # fmt: skip
-            return counts.reshape(n_rows, -1, 2)
+            return counts.reshape(n_rows, len(sets) * in_order.n_classes, 2)
         ones, known, _ = self._data[mode]
         counts = np.empty((n_rows, len(classes), 2), np.int64)
         self.share_work(
