@@ -13,7 +13,7 @@ from thali._jit import KERNEL_FILES
 
 PACKAGE = Path(thali.__file__).parent
 LAYERS = [
-    {"_jit", "datasets", "defaults", "sentences", "sites"},
+    {"_jit", "datasets", "defaults", "launcher", "sentences", "sites"},
     {"compiling"},
     {"errors"},
     {"checks", "progress"},

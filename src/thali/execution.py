@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING
 from thali.errors import NotConverged, StoppedEarly
 from thali.posterior import Posterior
 from thali.sampler import Target
+from thali.trace.parcel import Parcel
+from thali.trace.witness import Witness
 from thali.workers import LARGE, run_chains
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from thali.bits import PackedTensor
+    from thali.engines.together import Processes
     from thali.progress import Reporter
     from thali.trace import Run, Settings, Store
     from thali.trace.run import Names
@@ -40,24 +43,48 @@ def prepare(
 
 
 def carry_on(
-    run: Run, target: Target, n_workers: int, reporter: Reporter, seconds: float
+    run: Run,
+    target: Target,
+    n_workers: int,
+    reporter: Reporter,
+    seconds: float,
+    processes: Processes,
 ) -> tuple[Sequence[Store], bool]:
     """Run the chains of a stored run to their end.
 
     Returns
     -------
     stores
-        The stored draws of every chain.
+        The stored draws of every chain; in all processes but the first, they have no draws.
     is_interrupted
         Whether the user interrupted the chains.
     """
-    stores = [run.chain(number) for number in range(run.settings.chains)]
-    for store in stores:
-        store.seconds = seconds
-        if store.damage:
-            log.warning("%s The chain continues from its last intact draw.", store.damage)
-            store.rewind()
-    return stores, run_chains(target, run.settings, stores, n_workers, reporter)
+
+    def opened() -> list[Store]:
+        stores: list[Store] = []
+        for number in range(run.settings.chains):
+            store = run.chain(number)
+            store.seconds = seconds
+            if store.damage:
+                log.warning("%s The chain continues from its last intact draw.", store.damage)
+                store.rewind()
+            stores.append(store)
+        return stores
+
+    stores = processes.first_does(opened)
+    settings = run.settings
+    parcels = processes.of_first(
+        stores and [Parcel.pack((), s.state, s.moves, s.start, settings) for s in stores]
+    )
+    if stores is None:
+        stores = []
+        for parcel in parcels:
+            store = Witness(settings)
+            _, now, store.start = parcel.unpack(settings)
+            if now is not None:
+                store.put((), now)
+            stores.append(store)
+    return stores, run_chains(target, settings, stores, n_workers, reporter)
 
 
 def finish(

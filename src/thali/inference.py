@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from thali.bits import PackedTensor
@@ -11,6 +12,7 @@ from thali.data import BinaryTensor
 from thali.data.binary import own_names
 from thali.data.layout import to_front
 from thali.defaults import CHAINS, DRAWS, WARMUP
+from thali.engines.choose import processes_for
 from thali.errors import InvalidValue, TraceDamaged, TraceMismatch
 from thali.execution import carry_on, finish, prepare
 from thali.model import Model
@@ -25,16 +27,18 @@ from thali.trace import MemoryStore, Run, Settings
 from thali.trace.compare import require_same
 from thali.trace.files import only_writer
 from thali.trace.run import Names, digest
+from thali.trace.witness import Witness
 from thali.workers import run_chains
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from thali.model import Beta, Fixed, Gamma, PerComponent
     from thali.model.noise import NoisePrior
     from thali.progress import Progress
     from thali.sampler import Schedule
+    from thali.trace import Store
 
 
 def sample(
@@ -100,9 +104,11 @@ def sample(
         Seed of the random numbers. The same seed gives the same draws on any number of threads.
         None chooses a seed at random and keeps it in ``posterior.settings.seed``.
     engine, threads
-        Engine to run on (``"auto"``, ``"cpu"`` or ``"gpu"``), and number of threads (default: all
-        cores). The threads also check and pack large sparse data. Long runs on small data have
-        that many processes instead; ``threads=1`` keeps everything in this one.
+        Engine to run on (``"auto"``, ``"cpu"``, ``"gpu"`` or ``"mpi"``), and number of threads
+        (default: all cores). The threads also check and pack large sparse data. Long runs on
+        small data have that many processes instead; ``threads=1`` keeps everything in this one.
+        If mpiexec has started several processes, ``"auto"`` is ``"mpi"``: they share the data,
+        and all must make this call. The first of them returns the posterior, the others None.
     out
         Folder in which the run is stored, so that it survives a power cut; see :func:`load` and
         :func:`resume`.
@@ -132,31 +138,38 @@ def sample(
     >>> int(posterior.n_components_table().idxmax())
     3
     """
-    tensor, names = packed(data, threads)
-    given: dict[str, Any] = {"alpha": alpha, "density": density}
-    mode = mode_number(mode, names.modes)
-    noise = noise_for(noise, to_front(tensor.shape, mode), n_components)
-    model = Model(n_components, noise, **{k: v for k, v in given.items() if v is not None})
-    settings = Settings(
-        tensor.shape,
-        model,
-        make_schedule(schedule, warmup),
-        secrets.randbits(63) if seed is None else seed,
-        chains,
-        draws,
-        thin,
-        mode,
-    )
     seconds = positive("checkpoint", checkpoint)
-    reporter = Reporter(progress)
-    target, n_workers = prepare(tensor, settings, engine, threads)
-    if out is None:
-        stores = [MemoryStore(settings) for _ in range(chains)]
-        is_interrupted = run_chains(target, settings, stores, n_workers, reporter)
-        return finish(settings, tensor, names, stores, is_interrupted)
-    run = Run.create(out, settings, tensor, names)
-    with only_writer(run.folder):
-        drawn = carry_on(run, target, n_workers, reporter, seconds)
+    with processes_for(engine) as processes:
+        reporter = Reporter(progress if processes.is_first else False)
+        tensor, names = packed(data, threads)
+        given: dict[str, Any] = {"alpha": alpha, "density": density}
+        mode = mode_number(mode, names.modes)
+        noise = noise_for(noise, to_front(tensor.shape, mode), n_components)
+        model = Model(n_components, noise, **{k: v for k, v in given.items() if v is not None})
+        settings = Settings(
+            tensor.shape,
+            model,
+            make_schedule(schedule, warmup),
+            processes.of_first(secrets.randbits(63)) if seed is None else seed,
+            chains,
+            draws,
+            thin,
+            mode,
+        )
+        processes.require_same("settings", settings)
+        target, n_workers = prepare(tensor, settings, engine, threads)
+        if out is None:
+            kind = MemoryStore if processes.is_first else Witness
+            stores: Sequence[Store] = [kind(settings) for _ in range(chains)]
+            drawn = stores, run_chains(target, settings, stores, n_workers, reporter)
+        else:
+            with ExitStack() as stack:
+                run = processes.first_does(lambda: Run.create(out, settings, tensor, names))
+                run = processes.of_first(run)
+                processes.first_does(lambda: stack.enter_context(only_writer(run.folder)) or 0)
+                drawn = carry_on(run, target, n_workers, reporter, seconds, processes)
+    if not processes.is_first:
+        return None  # type: ignore[return-value]
     return finish(settings, tensor, names, *drawn)
 
 
@@ -260,40 +273,51 @@ def resume(
     (2, 60)
     """
     seconds = positive("checkpoint", checkpoint)
-    reporter = Reporter(progress)
-    run = Run.open(path)
-    if run.header["stream"] != VERSION:
-        msg = (
-            f"{run.folder} was drawn by thali {run.header['version']}, whose random stream "
-            "differs, so that this version cannot continue it; use that version, or start anew."
-        )
-        raise TraceMismatch(msg)
-    tensor, names = run.data(threads)
-    if "mode" in settings:
-        settings["mode"] = mode_number(settings["mode"], names.modes)
-    require_same(run.settings, settings)
-    if data is not None and digest(packed(data, threads)[0]) != run.header["digest"]:
-        raise TraceMismatch(
-            f"the data given are not those of {run.folder}",
-            "a run is resumed with its own copy of the data",
-            "leave them out",
-        )
-    if draws is not None:
-        count("draws", draws, least=1)
-    target, n_workers = prepare(tensor, run.settings, engine, threads)
-    with only_writer(run.folder):
-        run = Run.open(path)  # another process may have extended it
-        if draws is not None and draws != run.settings.draws:
-            n_drawn = max(len(run.chain(number)) for number in range(run.settings.chains))
-            if draws < n_drawn:
-                raise InvalidValue(
-                    was_given("draws", draws),
-                    f"{run.folder} has {n_of(n_drawn, 'draw')} per chain already",
-                    ("give at least as many, or read the run with ", Load(run.folder)),
-                )
-            run = run.extend(draws)
-        drawn = carry_on(run, target, n_workers, reporter, seconds)
+    with processes_for(engine) as processes, ExitStack() as stack:
+        reporter = Reporter(progress if processes.is_first else False)
+        run = Run.open(path)
+        if run.header["stream"] != VERSION:
+            msg = (
+                f"{run.folder} was drawn by thali {run.header['version']}, whose random stream "
+                "differs, so that this version cannot continue it; use that version, or start "
+                "anew."
+            )
+            raise TraceMismatch(msg)
+        tensor, names = run.data(threads)
+        if "mode" in settings:
+            settings["mode"] = mode_number(settings["mode"], names.modes)
+        require_same(run.settings, settings)
+        if data is not None and digest(packed(data, threads)[0]) != run.header["digest"]:
+            raise TraceMismatch(
+                f"the data given are not those of {run.folder}",
+                "a run is resumed with its own copy of the data",
+                "leave them out",
+            )
+        if draws is not None:
+            count("draws", draws, least=1)
+        processes.require_same("run", run.header)
+        target, n_workers = prepare(tensor, run.settings, engine, threads)
+        run = processes.of_first(processes.first_does(lambda: _to_continue(path, draws, stack)))
+        drawn = carry_on(run, target, n_workers, reporter, seconds, processes)
+    if not processes.is_first:
+        return None  # type: ignore[return-value]
     return finish(run.settings, tensor, names, *drawn, extended_from=run.extended_from)
+
+
+def _to_continue(path: str | os.PathLike[str], draws: int | None, stack: ExitStack) -> Run:
+    """Return the run with its number of draws; only this process may write to it by now."""
+    stack.enter_context(only_writer(Run.open(path).folder))
+    run = Run.open(path)  # another process may have extended it
+    if draws is None or draws == run.settings.draws:
+        return run
+    n_drawn = max(len(run.chain(number)) for number in range(run.settings.chains))
+    if draws < n_drawn:
+        raise InvalidValue(
+            was_given("draws", draws),
+            f"{run.folder} has {n_of(n_drawn, 'draw')} per chain already",
+            ("give at least as many, or read the run with ", Load(run.folder)),
+        )
+    return run.extend(draws)
 
 
 def packed(data: Any, threads: int | None) -> tuple[PackedTensor, Names]:

@@ -32,6 +32,7 @@ class RunningChain:
         self.number = number
         self.store = store
         self.n_sweeps = settings.n_sweeps
+        self._agree = target.engine.agree
         self.sweeps = self._sweeps(chain_key(settings.seed, number), target)
         self.now: Progress | None = None
 
@@ -46,7 +47,7 @@ class RunningChain:
         end = monotonic() + _SLICE
         now = None
         for now in self.sweeps:
-            if stop.is_set() or monotonic() > end:
+            if self._agree(stop.is_set() or monotonic() > end):
                 self.now = now()
                 return True
         if now is not None:

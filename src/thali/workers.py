@@ -38,9 +38,15 @@ class _Workers:
     """
 
     def __init__(
-        self, chains: list[RunningChain], n_workers: int, processes: Sequence[Process] = ()
+        self,
+        chains: list[RunningChain],
+        n_workers: int,
+        processes: Sequence[Process],
+        agree: Callable[[bool], bool],
     ) -> None:
         self._waiting = deque(chains)
+        self._agree = agree
+        self.were_stopped = False  # also by a process that shares the data
         self._processes = processes
         self._stop = threading.Event()
         self._is_compiled = threading.Event()
@@ -101,7 +107,10 @@ class _Workers:
 
     def _work(self) -> None:
         """Advance one chain after the other in this process."""
-        while not self._stop.is_set():
+        while True:
+            if self._agree(self._stop.is_set()):
+                self.were_stopped = True
+                return
             try:
                 current = self._waiting.popleft()
             except IndexError:  # other threads run all remaining chains
@@ -132,7 +141,7 @@ def run_chains(
     chains = [RunningChain(number, target, settings, store) for number, store in enumerate(stores)]
     processes = _processes(target, settings, chains)
     own = chains[:: len(processes) + 1]
-    workers = _Workers(own, n_workers, processes)
+    workers = _Workers(own, n_workers, processes, target.engine.agree)
 
     def tell() -> None:
         news = {chain.number: chain.now for chain in chains if chain.now is not None}
@@ -156,7 +165,7 @@ def run_chains(
         raise workers.failures[0]
     for store in stores:
         store.flush()
-    return is_interrupted
+    return is_interrupted or workers.were_stopped
 
 
 def _processes(

@@ -158,10 +158,9 @@ class PackedTensor(NamedTuple):
             return Unfolding(
                 np.array(ones[lo:hi]), None if known is None else np.array(known[lo:hi])
             )
-        patterns = (None if part is None else _range(part, lo, hi) for part in self.listed)
-        ones, unknown = patterns
-        assert ones is not None
-        return _packed(ones, unknown, getattr(self.unfoldings, "threads", None))
+        listed, unknown = self.listed
+        mask = None if unknown is None else _range(unknown, lo, hi)
+        return _packed(_range(listed, lo, hi), mask, getattr(self.unfoldings, "threads", None))
 
     def of_rows(self, rows: Index, threads: int | None = None) -> PackedTensor:
         """Return a tensor with some of the rows of the first mode."""

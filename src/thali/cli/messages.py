@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from thali import launcher
 from thali.sentences import Face, numbered
 
 if TYPE_CHECKING:
@@ -19,8 +20,9 @@ FAILED, BAD_INPUT = 1, 2
 
 
 def tell(sentence: str) -> None:
-    """Write a message to the error stream."""
-    click.echo(f"thali: {sentence}", err=True)
+    """Write a message to the error stream; of the processes of a job, only the first does."""
+    if launcher.is_first():
+        click.echo(f"thali: {sentence}", err=True)
 
 
 def say(text: str) -> None:

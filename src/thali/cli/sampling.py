@@ -32,7 +32,7 @@ THREADS = click.option(
 )
 _ENGINE = click.option(
     "--engine",
-    type=click.Choice(["auto", "cpu", "gpu"]),
+    type=click.Choice(["auto", "cpu", "gpu", "mpi"]),
     default="auto",
     show_default=True,
     help="Engine to run on; it does not change the draws.",
@@ -158,17 +158,21 @@ def fit(
         refuse_page(report, "--report", force=force)
     if not quiet:
         tell_reading(data)
-    tensor = read_data(data, settings)
-    _refuse_impossible(components, **settings)
-    beginning = f"{data.name}: {size(tensor)}; sampling {_chosen(components, **settings)}"
-    settings["density"] = density_prior(settings["density"])
-    if force and out is not None:
-        remove_run(out)
-    with _told_if_stopped(out), shown(settings["chains"], beginning, quiet=quiet) as progress:
-        posterior = thali.sample(
-            tensor, n_components=components, out=out, progress=progress, **settings
-        )
-    _answer(posterior, out, data, report, force=force)
+    from thali.engines.choose import processes_for  # noqa: PLC0415 - --help must stay fast
+
+    with processes_for(settings["engine"]) as processes:
+        tensor = read_data(data, settings)
+        _refuse_impossible(components, **settings)
+        beginning = f"{data.name}: {size(tensor)}; sampling {_chosen(components, **settings)}"
+        settings["density"] = density_prior(settings["density"])
+        if force and out is not None:
+            processes.first_does(lambda: remove_run(out))
+        with _told_if_stopped(out), shown(settings["chains"], beginning, quiet=quiet) as progress:
+            posterior = thali.sample(
+                tensor, n_components=components, out=out, progress=progress, **settings
+            )
+    if processes.is_first:
+        _answer(posterior, out, data, report, force=force)
 
 
 @click.command(short_help="Continue RUN, stopped or finished.")
@@ -190,16 +194,19 @@ def resume(run: Path, *, quiet: bool, **settings: Any) -> None:
     """  # noqa: D301 - as above
     if not quiet:
         tell_reading(run)
+    from thali.engines.choose import processes_for  # noqa: PLC0415
     from thali.trace import Run  # noqa: PLC0415
 
-    stored = Run.open(run).settings
-    if not stored.model.is_finite:
-        _refuse_serial_gpu(settings["engine"], stored.schedule.kind)
-    n_chains = stored.chains
-    beginning = f"resuming {n_of(n_chains, 'chain')}"
-    with _told_if_stopped(run), shown(n_chains, beginning, quiet=quiet) as progress:
-        posterior = thali.resume(run, progress=progress, **settings)
-    _answer(posterior, run)
+    with processes_for(settings["engine"]) as processes:
+        stored = Run.open(run).settings
+        if not stored.model.is_finite:
+            _refuse_serial_gpu(settings["engine"], stored.schedule.kind)
+        n_chains = stored.chains
+        beginning = f"resuming {n_of(n_chains, 'chain')}"
+        with _told_if_stopped(run), shown(n_chains, beginning, quiet=quiet) as progress:
+            posterior = thali.resume(run, progress=progress, **settings)
+    if processes.is_first:
+        _answer(posterior, run)
 
 
 def _chosen(

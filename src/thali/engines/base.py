@@ -92,6 +92,13 @@ class Engine(Protocol):
     def serve_chains(self, n_chains: int) -> int:
         """Divide the threads among chains; return how many chains run in parallel."""
 
+    def agree(self, wish: bool) -> bool:  # noqa: FBT001 - the only argument
+        """Return whether any process that shares the data wishes so; all get the same answer.
+
+        What depends on the clock or on a signal must be asked here, because all processes that
+        share the data have to go the same way.
+        """
+
     # --- updates of a factor ----------------------------------------------------------------
 
     def update(self, job: RowUpdate, factor: Factor) -> tuple[Factor, tuple[int, int]]:

@@ -5,20 +5,35 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from thali import launcher
 from thali.engines.cpu.engine import CpuEngine
+from thali.engines.together import Alone
 from thali.errors import EngineUnavailable
 
 if TYPE_CHECKING:
     from thali.engines.base import Engine
+    from thali.engines.together import Processes
 
 log = logging.getLogger("thali")
 
-ENGINES = ("auto", "cpu", "gpu")
+ENGINES = ("auto", "cpu", "gpu", "mpi")
 
 LARGE = 1 << 24
 """Number of entries from which ``"auto"`` uses the GPU. At this size, a sweep on an H200 takes
 three quarters of the time that it takes on the 16 cores of the same machine; at 268 million
 entries, a third (``benchmarks/gpu.py --crossover``)."""
+
+
+def processes_for(name: str) -> Processes:
+    """Return the processes that draw the same chains on the engine of that name.
+
+    ``"auto"`` is all processes that mpiexec or srun has started.
+    """
+    if name != "mpi" and (name != "auto" or launcher.place() is None):
+        return Alone()
+    from thali.engines.cluster.job import job  # noqa: PLC0415 - most have no MPI
+
+    return job() if name == "mpi" or job().ranks.n > 1 else Alone()
 
 
 def choose(
@@ -32,6 +47,13 @@ def choose(
         allowed = ", ".join(map(repr, ENGINES))
         msg = f"engine={name!r} was given; allowed are {allowed}; choose one of those."
         raise EngineUnavailable(msg)
+    processes = processes_for(name)
+    if not isinstance(processes, Alone):
+        from thali.engines.cluster.engine import ClusterEngine  # noqa: PLC0415
+        from thali.engines.cluster.job import job  # noqa: PLC0415
+
+        log.info("engine: %d processes", job().ranks.n)
+        return ClusterEngine(job().ranks, threads)
     if name == "gpu" or (name == "auto" and n_entries >= LARGE and not is_serial):
         from thali.engines.gpu.device import n_devices  # noqa: PLC0415 - most have no GPU
         from thali.engines.gpu.engine import GpuEngine  # noqa: PLC0415

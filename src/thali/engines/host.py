@@ -47,6 +47,10 @@ class HostRows:
         self.totals = tensor.totals(self.threads)
         self._first = self.unfolding(0)
 
+    def agree(self, wish: bool) -> bool:  # noqa: FBT001 - the only argument
+        """Return the wish of this process, which has the data alone."""
+        return wish
+
     def unfolding(self, mode: int) -> tuple[Words, Words]:
         """Return the ones and the known entries of a mode's unfolding on the host."""
         ones, known = self.tensor.unfoldings[mode]

@@ -19,7 +19,7 @@ from thali.engines.host import NOTHING, list_columns
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from thali.bits import Factor, Index, Totals, Words
+    from thali.bits import Factor, Index, Totals
     from thali.engines.cluster.parts import Part
 
 
@@ -67,7 +67,7 @@ class CpuPart(CpuEngine):
         in_order = self.sorted_by(mode, classes)
         ones, known, _ = in_order.data
         n = self.totals.shape[mode]
-        uncovered: Words = np.empty((n, in_order.n_classes), np.uint32)
+        uncovered = np.empty((n, in_order.n_classes), np.uint32)
         n_known = np.empty_like(uncovered)
         n_ones = np.empty((2, n), np.int64)
         codes = in_order.bits(other)

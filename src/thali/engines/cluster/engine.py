@@ -177,9 +177,7 @@ class ClusterEngine:
     ) -> Index:  # fmt: skip
         """Count the free ones and zeros per row of a range and per class of columns."""
         own = self._own_range(mode, rows)
-        return self._rows_of_all(
-            self._inner.count_by_class(mode, own, cover, classes, of_columns)
-        )
+        return self._rows_of_all(self._inner.count_by_class(mode, own, cover, classes, of_columns))
 
     def gains_by_class(
         self, mode: int, rows: tuple[int, int], cover: Cover, sets: Words, weights: Weights
@@ -290,7 +288,8 @@ def _only_bits(lines: Words) -> Index:
     """Return the place of the only bit of every line."""
     at = (lines != 0).argmax(axis=1) if len(lines) else np.zeros(0, np.int64)
     words = lines[np.arange(len(lines)), at]
-    return at * 64 + np.bitwise_count(words - np.uint64(1)).astype(np.int64)
+    places: Index = at * 64 + np.bitwise_count(words - np.uint64(1)).astype(np.int64)
+    return places
 
 
 def _digest(job: RowUpdate) -> int:

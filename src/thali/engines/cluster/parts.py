@@ -67,8 +67,11 @@ def share(tensor: PackedTensor, ranks: Ranks) -> tuple[list[Part], list[Ranges]]
             mask = None if known is None else _columns(known, ranges, ranks)
             parts.append(Part(*at, _columns(ones, ranges, ranks), mask))
         else:
-            whole = tensor.unfoldings[mode]
-            parts.append(Part(*at, *(None if w is None else w[slice(*at)].copy() for w in whole)))
+            whole, mask = tensor.unfoldings[mode]
+            here = slice(*at)
+            parts.append(
+                Part(*at, whole[here].copy(), None if mask is None else mask[here].copy())
+            )
     return parts, ranges
 
 

@@ -22,16 +22,6 @@ if TYPE_CHECKING:
 
     T = TypeVar("T", bound=np.generic)
 
-_LAUNCHERS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PALS_RANKID", "MV2_COMM_WORLD_RANK")
-"""Variables that mpiexec or srun set for the processes that they start."""
-
-_GATHERED, _SUMMED = 1, 2
-
-
-def is_launched() -> bool:
-    """Whether this process was started by mpiexec or srun."""
-    return any(name in os.environ for name in _LAUNCHERS)
-
 
 class Ranks:
     """The processes that share the data, and this one's number among them.
@@ -42,23 +32,12 @@ class Ranks:
 
     def __init__(self, communicator: Any = None) -> None:
         self._mpi = require("mpi4py.MPI", "mpi", error=EngineUnavailable)
-        self._all = self._mpi.COMM_WORLD if communicator is None else communicator
+        self._all = self._mpi.COMM_WORLD.Dup() if communicator is None else communicator
         self.number: int = self._all.Get_rank()
         self.n: int = self._all.Get_size()
         self.seconds = 0.0
         self.n_bytes = 0
         self.n_messages = 0
-
-    @classmethod
-    def of_job(cls) -> Ranks:
-        """Return the processes of the job that this one was started with."""
-        if not is_launched():
-            msg = (
-                "engine='mpi' was given, but this process was started alone; start it with "
-                "`mpiexec -n N`, or use engine='cpu' or 'gpu'."
-            )
-            raise EngineUnavailable(msg)
-        return cls()
 
     def threads(self, asked: int | None) -> int:
         """Return the number of threads: the processes of a machine share its cores."""
@@ -126,9 +105,10 @@ class Ranks:
     def largest(self, number: int) -> int:
         """Return the largest of the processes' numbers."""
         began = perf_counter()
-        most = int(self._all.allreduce(number, self._mpi.MAX))
-        self._told(began, 8)
-        return most
+        most = np.empty(1, np.int64)
+        self._all.Allreduce(np.array([number], np.int64), most, self._mpi.MAX)
+        self._told(began, most.nbytes)
+        return int(most[0])
 
     def objects(self, thing: Any) -> list[Any]:
         """Return what every process gives, any object."""
@@ -138,9 +118,9 @@ class Ranks:
         """Return what the first process gives."""
         return self._all.bcast(thing)
 
-    def wait(self) -> None:
-        """Wait until all processes are here."""
-        self._all.Barrier()
+    def another(self) -> Any:
+        """Return a communicator of the same processes."""
+        return self._all.Dup()
 
     def abort(self, status: int) -> None:
         """End all processes of the job at once."""

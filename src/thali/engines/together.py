@@ -1,0 +1,61 @@
+"""The processes that draw the same chains: this one alone, or all of an MPI job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+
+class Processes(Protocol):
+    """The processes that draw the same chains; all of them must make the same calls.
+
+    As a context, they end together: an error in one of them ends all.
+    """
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is the process that talks and stores."""
+
+    def of_first(self, thing: Any) -> Any:
+        """Return what the first process gives."""
+
+    def first_does(self, act: Callable[[], Any]) -> Any:
+        """Let the first process do something; return its result, or raise its error, in all."""
+
+    def require_same(self, what: str, value: object) -> None:
+        """Raise an error in all processes if they differ in something."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _where: TracebackType | None,
+    ) -> None: ...
+
+
+class Alone:
+    """One process, which need not ask anybody."""
+
+    is_first = True
+
+    def of_first(self, thing: Any) -> Any:
+        """Return the same thing."""
+        return thing
+
+    def first_does(self, act: Callable[[], Any]) -> Any:
+        """Do it."""
+        return act()
+
+    def require_same(self, what: str, value: object) -> None:
+        """Do nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Do nothing."""

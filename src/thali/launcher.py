@@ -1,0 +1,29 @@
+"""Whether mpiexec or srun started this process, and its number, as the environment says.
+
+This is known without MPI: commands that need no other process must not wait for one.
+"""
+
+from __future__ import annotations
+
+import os
+
+_VARIABLES = (
+    "PMI_RANK",
+    "PMIX_RANK",
+    "OMPI_COMM_WORLD_RANK",
+    "PALS_RANKID",
+    "MV2_COMM_WORLD_RANK",
+)
+
+
+def place() -> int | None:
+    """Return the number of this process among those of its job; None if it was started alone."""
+    for name in _VARIABLES:
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name])
+    return None
+
+
+def is_first() -> bool:
+    """Whether this is the process that talks and stores; a process alone is the first."""
+    return not place()
