@@ -1,4 +1,4 @@
-"""A CPU engine that holds some rows of every mode, under the numbers that they have in the data."""
+"""A CPU engine with some rows of every mode, under their numbers in the whole data."""
 
 from __future__ import annotations
 

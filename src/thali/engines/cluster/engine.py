@@ -18,7 +18,7 @@ from thali.bits import Factor, PackedTensor, Totals, Unfolding
 from thali.bits.words import count_ones
 from thali.engines.base import BirthDeaths, Births, LineCounts
 from thali.engines.cluster.cpu_part import CpuPart
-from thali.engines.cluster.parts import own_rows, share
+from thali.engines.cluster.parts import identity, own_rows, share
 from thali.engines.cpu.engine import CpuEngine
 from thali.engines.host import lines_of_births
 from thali.errors import EngineUnavailable, InvalidValue
@@ -58,6 +58,7 @@ class ClusterEngine:
                 f"{self.ranks.n} processes were started for data of {n} rows",
                 remedy=f"start at most {n}",
             )
+        self.ranks.require_same("data", identity(tensor))
         engine = ClusterEngine(self.ranks, self.threads)
         engine._take(tensor)
         return engine

@@ -9,11 +9,13 @@ from functools import lru_cache
 from signal import SIG_IGN, SIGINT, SIGTERM, default_int_handler, signal
 from threading import current_thread, main_thread
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Self
 
+import thali
 from thali import launcher
 from thali.engines.cluster.ranks import Ranks
-from thali.errors import EngineUnavailable, InvalidValue, ThaliError
+from thali.errors import EngineUnavailable, ThaliError
+from thali.sites import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,14 +61,7 @@ class Job:
 
     def require_same(self, what: str, value: object) -> None:
         """Raise an error in all processes if they differ in something."""
-        values = self.ranks.objects(value)
-        other = [number for number, found in enumerate(values) if found != values[0]]
-        if other:
-            raise InvalidValue(
-                f"process {other[0]} of {self.ranks.n} has other {what} than process 0",
-                remedy=f"give all processes the same {what}, or let each of them sample by "
-                "itself with engine='cpu'",
-            )
+        self.ranks.require_same(what, value)
 
     def __enter__(self) -> Self:
         """Let signals stop the first process, which then stops all after the present sweep.
@@ -91,13 +86,13 @@ class Job:
         """End all processes if some have an error that others do not have."""
         for number, handler in self._handlers.pop().items():
             signal(number, handler)
-        if error is None or self.ranks.n == 1 or isinstance(error, SystemExit):
-            return
-        if not self._ending.join(_PATIENCE):
-            self.give_up(error)
+        if error is not None and not isinstance(error, SystemExit):
+            self.fail(error)
 
-    def give_up(self, error: BaseException) -> NoReturn:
-        """Say what is wrong in this process, and end all others."""
+    def fail(self, error: BaseException) -> None:
+        """End all processes, unless all of them have an error: then each ends by itself."""
+        if self.ranks.n == 1 or self._ending.join(_PATIENCE):
+            return
         said = f"{type(error).__name__}: {error}"
         if isinstance(error, KeyboardInterrupt):
             said = "it was stopped."
@@ -109,7 +104,6 @@ class Job:
         sys.stderr.write(f"thali: {where} ended the job: {said}\n")
         sys.stderr.flush()
         self.ranks.abort(1)
-        raise SystemExit(1)  # never reached: MPI has ended the process
 
     def leave(self) -> None:
         """Wait for the others at the end, without keeping a core busy."""
@@ -143,6 +137,7 @@ def job() -> Job:
         )
         raise EngineUnavailable(msg)
     found = Job(Ranks())
+    found.require_same("versions of thali", (thali.__version__, VERSION))
     if found.ranks.n > 1:
         atexit.register(found.leave)
         before = sys.excepthook
@@ -151,8 +146,7 @@ def job() -> Job:
             kind: type[BaseException], error: BaseException, where: TracebackType | None
         ) -> None:
             before(kind, error, where)
-            with found:
-                raise error
+            found.fail(error)
 
         sys.excepthook = end_all
     return found

@@ -6,6 +6,7 @@ the packed lines of a factor are put together from the words of the processes as
 
 from __future__ import annotations
 
+from hashlib import sha256
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,6 +17,10 @@ from thali.bits.words import WORD, n_words, transpose
 if TYPE_CHECKING:
     from thali.bits import Index, PackedTensor, Words
     from thali.engines.cluster.ranks import Ranks
+
+
+_SAMPLED = 256
+"""Number of rows by which processes compare files that they do not read as a whole."""
 
 
 class Part(NamedTuple):
@@ -73,6 +78,24 @@ def share(tensor: PackedTensor, ranks: Ranks) -> tuple[list[Part], list[Ranges]]
                 Part(*at, whole[here].copy(), None if mask is None else mask[here].copy())
             )
     return parts, ranges
+
+
+def identity(tensor: PackedTensor) -> str:
+    """Return a digest by which processes find out whether they were given the same data.
+
+    If the data are in a file that is not read as a whole, some of its rows must do.
+    """
+    total = sha256(repr((tensor.shape, tensor.n_known, tensor.n_ones)).encode())
+    if tensor.listed is not None:
+        for pattern in tensor.listed:
+            if pattern is not None:
+                total.update(np.ascontiguousarray(pattern.indices).data)
+        return total.hexdigest()
+    for words in tensor.unfoldings[0]:
+        if isinstance(words, np.memmap):
+            words = words[:: max(1, len(words) // _SAMPLED)]
+        total.update(b"|" if words is None else np.ascontiguousarray(words).data)
+    return total.hexdigest()
 
 
 def _columns(rows: Words, ranges: list[Ranges], ranks: Ranks) -> Words:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from thali.errors import EngineUnavailable, require
+from thali.errors import EngineUnavailable, InvalidValue, require
 from thali.threads import n_threads
 
 if TYPE_CHECKING:
@@ -113,6 +113,17 @@ class Ranks:
     def objects(self, thing: Any) -> list[Any]:
         """Return what every process gives, any object."""
         return list(self._all.allgather(thing))
+
+    def require_same(self, what: str, value: object) -> None:
+        """Raise an error in all processes if they differ in something."""
+        values = self.objects(value)
+        other = [number for number, found in enumerate(values) if found != values[0]]
+        if other:
+            raise InvalidValue(
+                f"process {other[0]} of {self.n} has other {what} than process 0",
+                remedy=f"give all processes the same {what}, or let each of them sample by "
+                "itself with engine='cpu'",
+            )
 
     def of_first(self, thing: Any) -> Any:
         """Return what the first process gives."""
