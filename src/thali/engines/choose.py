@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("thali")
 
-ENGINES = ("auto", "cpu", "gpu", "mpi")
+ENGINES = ("auto", "cpu", "gpu", "mpi", "mpi-cpu", "mpi-gpu")
 
 LARGE = 1 << 24
 """Number of entries from which ``"auto"`` uses the GPU. At this size, a sweep on an H200 takes
@@ -29,11 +29,12 @@ def processes_for(name: str) -> Processes:
 
     ``"auto"`` is all processes that mpiexec or srun has started.
     """
-    if name != "mpi" and (name != "auto" or launcher.place() is None):
+    is_mpi = name.startswith("mpi")
+    if not is_mpi and (name != "auto" or launcher.place() is None):
         return Alone()
     from thali.engines.cluster.job import job  # noqa: PLC0415 - most have no MPI
 
-    return job() if name == "mpi" or job().ranks.n > 1 else Alone()
+    return job() if is_mpi or job().ranks.n > 1 else Alone()
 
 
 def choose(
@@ -53,7 +54,7 @@ def choose(
         from thali.engines.cluster.job import job  # noqa: PLC0415
 
         log.info("engine: %d processes", job().ranks.n)
-        return ClusterEngine(job().ranks, threads)
+        return ClusterEngine(job().ranks, threads, name.removeprefix("mpi-"))
     if name == "gpu" or (name == "auto" and n_entries >= LARGE and not is_serial):
         from thali.engines.gpu.device import n_devices  # noqa: PLC0415 - most have no GPU
         from thali.engines.gpu.engine import GpuEngine  # noqa: PLC0415

@@ -8,6 +8,7 @@ Decisions depend on integers and on random numbers that are read by address
 
 from __future__ import annotations
 
+import logging
 from math import prod
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
@@ -18,10 +19,17 @@ from thali.bits import Factor, PackedTensor, Totals, Unfolding
 from thali.bits.words import count_ones
 from thali.engines.base import BirthDeaths, Births, LineCounts
 from thali.engines.cluster.cpu_part import CpuPart
+from thali.engines.cluster.devices import own_device
+from thali.engines.cluster.gpu_part import GpuPart
 from thali.engines.cluster.parts import identity, own_rows, share
 from thali.engines.cpu.engine import CpuEngine
 from thali.engines.host import lines_of_births
 from thali.errors import EngineUnavailable, InvalidValue
+
+log = logging.getLogger("thali")
+
+LARGE = 1 << 24
+"""Number of entries from which a process uses its GPU, if it has one."""
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,13 +50,22 @@ class ClusterEngine:
 
     can_scan = False
     totals: Totals
-    _inner: CpuPart
+    _inner: CpuPart | GpuPart
+    _host: CpuEngine
     _parts: list[Part]
     _ranges: list[Ranges]
 
-    def __init__(self, ranks: Ranks, threads: int | None = None) -> None:
+    def __init__(
+        self, ranks: Ranks, threads: int | None = None, kind: str = "auto", device: Any = None
+    ) -> None:
+        """Use the processes of a job, with so many threads each.
+
+        ``kind`` says where this process computes: ``"cpu"``, ``"gpu"``, or ``"auto"`` for a GPU if
+        there is one and its rows are many. Tests pass a device.
+        """
         self.ranks = ranks
         self.threads = ranks.threads(threads)
+        self.kind, self._device = kind, device
 
     def load(self, tensor: PackedTensor) -> ClusterEngine:
         """Return an engine like this one with the rows of this process."""
@@ -59,7 +76,7 @@ class ClusterEngine:
                 remedy=f"start at most {n}",
             )
         self.ranks.require_same("data", identity(tensor))
-        engine = ClusterEngine(self.ranks, self.threads)
+        engine = ClusterEngine(self.ranks, self.threads, self.kind, self._device)
         engine._take(tensor)
         return engine
 
@@ -68,8 +85,26 @@ class ClusterEngine:
         own = self._parts[0].ones
         most_ones = self.ranks.largest(int(count_ones(own).max()) if len(own) else 0)
         self.totals = Totals(tensor.shape, tensor.n_known, tensor.n_ones, most_ones)
-        self._inner = CpuPart(self.threads)
-        self._inner.hold_parts(self._parts, self.totals)
+        self._inner = self._made()
+        self._host = CpuEngine(self.threads)  # for what needs no data
+        self._host.totals = self.totals
+
+    def _made(self) -> CpuPart | GpuPart:
+        """Return an engine with the rows of this process."""
+        n_entries = sum(64 * part.ones.size for part in self._parts) // len(self._parts)
+        if self.kind == "gpu" or (self.kind == "auto" and n_entries >= LARGE):
+            try:
+                gpu = GpuPart(self._device or own_device(self.ranks), self.threads)
+                gpu.hold_parts(self._parts, self.totals)
+            except EngineUnavailable as error:
+                if self.kind == "gpu":
+                    raise
+                log.debug("engine: the GPU is not available (%s); using the CPU", error)
+            else:
+                return gpu
+        cpu = CpuPart(self.threads)
+        cpu.hold_parts(self._parts, self.totals)
+        return cpu
 
     def on_host(self, rows: Index | None) -> CpuEngine:
         """Return an engine with some rows of the first mode, which every process gets whole."""
@@ -132,20 +167,20 @@ class ClusterEngine:
 
     def partition(self, stream: Stream, n_blocks: int) -> list[Index]:
         """Divide the rows of the first mode at random; the rows of each block are increasing."""
-        return self._inner.partition(stream, n_blocks)
+        return self._host.partition(stream, n_blocks)
 
     def order_components(
         self, stream: Stream, number: int, factors: tuple[Factor, ...], rows: Index, *,
         is_integrated: bool,
     ) -> Block:  # fmt: skip
         """Order the components at random and classify them with respect to a block of rows."""
-        return self._inner.order_components(
+        return self._host.order_components(
             stream, number, factors, rows, is_integrated=is_integrated
         )
 
     def reorder(self, factors: tuple[Factor, ...], order: Index) -> tuple[Factor, ...]:
         """Return the factors with their components in another order."""
-        return self._inner.reorder(factors, order)
+        return self._host.reorder(factors, order)
 
     def scan_blocks(self, *_: Any) -> None:
         """Return None: blocks of rows are updated one by one."""
@@ -217,7 +252,7 @@ class ClusterEngine:
         self, kernel: Callable[..., Any], n_rows: int, *arguments: Any, step: int
     ) -> list[Any]:
         """Run a compiled function whose first two arguments are a range of rows, on threads."""
-        return self._inner.over_rows(kernel, n_rows, *arguments, step=step)
+        return self._host.over_rows(kernel, n_rows, *arguments, step=step)
 
     # --- parts and wholes -------------------------------------------------------------------
 

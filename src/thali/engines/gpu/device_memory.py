@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _SMALL = 1 << 23
 """Number of bytes up to which data are sent at once, without buffers."""
 
-_SPARE = 1 << 29
+SPARE = 1 << 29
 """Bytes to be left free beside the data: for blocks of rows, factors and counts."""
 
 _STEP = 1 << 26
@@ -36,8 +36,7 @@ _STEP = 1 << 26
 _LONGEST = (1 << 25) - 1
 """Largest number of words per row: column numbers have 31 bits."""
 
-_MOST_ROWS = 1 << 22
-GB = 1e9
+GB, _MOST_ROWS = 1e9, 1 << 22
 NULL = np.uint64(0)
 u32, i64, u64 = np.uint32, np.int64, np.uint64
 
@@ -190,7 +189,7 @@ class DeviceMemory(HostRows):
                 f"{64 * _LONGEST} columns; use engine='cpu'."
             )
             raise EngineUnavailable(msg)
-        needed = n_bytes + largest // 2 + _SPARE
+        needed = n_bytes + largest // 2 + SPARE
         free = self.device.free_bytes()
         if needed > free:
             msg = (
@@ -298,11 +297,14 @@ class DeviceMemory(HostRows):
             out[:, :width] = self.xp.asarray(np.ascontiguousarray(words))
         return Lines(out.view(u32), 64 * width, self.device)
 
+    def room(self) -> int:
+        """Return the number of bytes of the data on the device."""
+        return sum(part.words.nbytes for u in self._unfoldings for part in u if part)
+
     def rows_at_once(self, mode: int, n_rows: int) -> int:
         """Return how many rows are transposed at a time: those take an eighth of the data."""
-        room = sum(part.words.nbytes for u in self._unfoldings for part in u if part)
         line = sum(4 * part.n_words for part in self._unfoldings[mode] if part)
-        most = int(min(_MOST_ROWS, max(room // 8, 1 << 26) // line))
+        most = int(min(_MOST_ROWS, max(self.room() // 8, 1 << 26) // line))
         return min(max(32, n_rows), max(32, most // 32 * 32))
 
     def rows_to_count(self, bits_per_row: int, n_rows: int) -> int:
@@ -310,15 +312,13 @@ class DeviceMemory(HostRows):
 
         Counters take a thirty-second part of the data.
         """
-        room = sum(part.words.nbytes for u in self._unfoldings for part in u if part)
-        most = 8 * max(room // 32, 1 << 26) // max(1, bits_per_row)
+        most = 8 * max(self.room() // 32, 1 << 26) // max(1, bits_per_row)
         return min(n_rows, max(128, int(most) // 128 * 128))
 
     def counts_on_host(self, n_rows: int, n_classes: int) -> NDArray[np.uint32]:
-        """Return room for counts in page-locked memory of the host.
+        """Return room for counts in page-locked memory of the host, with sizes rounded up.
 
-        Sizes are rounded up: memory of the same size is used again, which saves the time of
-        locking it, and the number of classes changes from draw to draw.
+        Memory of the same size is used again, which saves the time of locking it.
         """
         n_bytes = 4 * n_rows * n_classes
         step = min(_STEP, 1 << n_bytes.bit_length())

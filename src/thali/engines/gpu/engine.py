@@ -249,6 +249,10 @@ class GpuEngine(DeviceMemory):
         gains: NDArray[np.float64] = sum_gains(counts, weights.table[:, :, 0], of_rows)
         return gains
 
+    def lines_here(self, mode: int) -> tuple[int, int]:
+        """Return the first line of a mode on the device, and the line after the last: all."""
+        return 0, self.totals.shape[mode]
+
     def count_lines(self, mode: int, factors: tuple[Factor, ...], classes: Index) -> LineCounts:
         """Count the entries of all lines of a mode, by class of column and cover.
 
@@ -258,7 +262,8 @@ class GpuEngine(DeviceMemory):
         of_columns = columns_of(self, mode, classes)
         assert of_columns is not None
         shape = self.totals.shape
-        n_lines = shape[mode]
+        lo, hi = self.lines_here(mode)
+        n_lines = hi - lo
         every = self.upload(every_column(shape, mode)[None])
         users, codes = self.lines(factors[mode]), self.lines(khatri_rao(factors, mode))
         n_ones = self.xp.empty((2, n_lines), i64)
@@ -267,11 +272,12 @@ class GpuEngine(DeviceMemory):
             own, other = (part._replace(words=part.words[:n]) for part in (users, codes))
             counts = self.counts_on_host(n_lines, of_columns.n)
             for start, stop, found in count_in_parts(
-                self, mode, (0, n_lines), every, own, other, of_columns
+                self, mode, (lo, hi), every, own, other, of_columns
             ):
                 ones, zeros = found[:, 0], found[:, 1]
-                self.device.fetch(self.xp.ascontiguousarray((ones + zeros).T), counts[start:stop])
-                n_ones[0, start:stop] = ones.sum(axis=0)
+                here = slice(start - lo, stop - lo)
+                self.device.fetch(self.xp.ascontiguousarray((ones + zeros).T), counts[here])
+                n_ones[0, here] = ones.sum(axis=0)
             return counts
 
         if self._unfoldings[mode][1] is None:
@@ -279,7 +285,7 @@ class GpuEngine(DeviceMemory):
         else:
             known = count(0)
         uncovered = count(codes.n_lines)
-        n_ones[1] = self.known_of_lines(mode)[:, 0].astype(i64) - n_ones[0]
+        n_ones[1] = self.known_of_lines(mode)[lo:hi, 0].astype(i64) - n_ones[0]
         # This waits until all copies are complete, since they are made in the order of the calls.
         return LineCounts(uncovered, known, self.device.to_host(n_ones))
 
