@@ -27,11 +27,11 @@ class ThreadRanks(Ranks):
         assert sizes is None or [one.size for one in found] == list(sizes)
         return found
 
-    def exchange(self, parts, sizes):
-        sent = self.objects([np.array(part).reshape(-1) for part in parts])
-        found = [blocks[self.number] for blocks in sent]
-        assert [one.size for one in found] == list(sizes)
-        return found
+    def exchange(self, make, take, sizes):
+        sent = self.objects([np.array(make(number)).reshape(-1) for number in range(self.n)])
+        for number, blocks in enumerate(sent):
+            assert blocks[self.number].size == sizes[number]
+            take(number, blocks[self.number])
 
     def add(self, numbers):
         return np.sum(self.objects(numbers), axis=0, dtype=numbers.dtype)

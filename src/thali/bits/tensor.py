@@ -12,7 +12,7 @@ from thali.bits.counts import Confusion, Totals
 from thali.bits.refold import WORDS_PER_THREAD, refold
 from thali.bits.words import Index, Words, count_ones, n_words, pack, set_bits
 from thali.data import BinaryTensor, Entries, Packed, Pattern
-from thali.data.entries import every_column, unfold_back
+from thali.data.entries import copy_rows, every_column, unfold_back
 from thali.data.layout import WORD, inner_mode, outer_modes, row_words, to_front
 from thali.threads import n_threads, parallel_for
 
@@ -155,12 +155,11 @@ class PackedTensor(NamedTuple):
         """Return a copy of a range of rows of the first mode; of a sparse matrix, no others."""
         if self.listed is None:
             ones, known = self.unfoldings[0]
-            return Unfolding(
-                np.array(ones[lo:hi]), None if known is None else np.array(known[lo:hi])
-            )
+            mask = None if known is None else copy_rows(known, lo, hi)
+            return Unfolding(copy_rows(ones, lo, hi), mask)
         listed, unknown = self.listed
-        mask = None if unknown is None else _range(unknown, lo, hi)
-        return _packed(_range(listed, lo, hi), mask, getattr(self.unfoldings, "threads", None))
+        hidden = None if unknown is None else _range(unknown, lo, hi)
+        return _packed(_range(listed, lo, hi), hidden, getattr(self.unfoldings, "threads", None))
 
     def of_rows(self, rows: Index, threads: int | None = None) -> PackedTensor:
         """Return a tensor with some of the rows of the first mode."""
@@ -257,7 +256,7 @@ def _packed(ones: Entries, unknown: Entries | None, threads: int | None) -> Unfo
 def _pack(bits: Entries, threads: int | None) -> Words:
     """Pack entries, a block of rows at a time; they may be packed already."""
     if isinstance(bits, Packed):
-        return bits.words
+        return bits.plain()
     if isinstance(bits, Pattern):
         return _pack_listed(bits, threads)
     shape = bits.shape
@@ -295,6 +294,8 @@ def _pack_known(unknown: Entries, threads: int | None) -> Words:
     """Pack the mask of known entries, given the unknown ones."""
     if isinstance(unknown, np.ndarray):
         return _pack(~unknown, threads)
+    if isinstance(unknown, Packed) and unknown.is_inverted:
+        return unknown.words
     words = ~_pack(unknown, threads)
     words &= every_column(unknown.shape)  # padding must not count as known
     return words

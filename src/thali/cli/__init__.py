@@ -8,6 +8,7 @@ from __future__ import annotations
 import click
 
 import thali
+from thali.cli.conversion import convert
 from thali.cli.group import Commands
 from thali.cli.minimization import minimize
 from thali.cli.sampling import fit, resume
@@ -45,5 +46,5 @@ def main(*, debug: bool) -> None:
     """  # noqa: D301 - the backslash is for click: it keeps the lines apart
 
 
-for _command in (fit, resume, summary, report, export, minimize, simulate):
+for _command in (fit, resume, summary, report, export, minimize, simulate, convert):
     main.add_command(_command)

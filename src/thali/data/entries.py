@@ -8,7 +8,7 @@ about one entry in a hundred is a one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ from thali.data.layout import WORD, inner_mode, n_words, outer_modes, row_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+_EVERY = slice(None)
 
 # Entries that are unpacked together: 16 MB of Booleans.
 _BLOCK_ENTRIES = 1 << 24
@@ -72,9 +74,33 @@ class Packed:
 
     words: NDArray[np.uint64]  # (n_rows, row_words(shape, 0)), the lowest bit first
     shape: tuple[int, ...]  # number of rows of each mode
+    n_ones: int | None = None  # if it is known already
+    is_inverted: bool = False  # whether ones are where the bits are off, except in padding
+
+    def plain(self, rows: slice = _EVERY) -> NDArray[np.uint64]:
+        """Return rows of words in which ones are on: a copy if they are inverted."""
+        words = self.words[rows]
+        return ~words & every_column(self.shape) if self.is_inverted else words
 
 
 Entries: TypeAlias = NDArray[np.bool_] | Pattern | Packed
+
+
+def file_of(words: NDArray[np.uint64]) -> np.memmap[Any, Any] | None:
+    """Return the file that packed rows lie in, if they are not in memory."""
+    return words.base if isinstance(words.base, np.memmap) else None
+
+
+def copy_rows(words: NDArray[np.uint64], lo: int, hi: int) -> NDArray[np.uint64]:
+    """Return a copy of a range of packed rows; if they lie in a file, only these are read."""
+    file = file_of(words)
+    if file is None:
+        return np.array(words[lo:hi])
+    width = words.shape[1]
+    at = file.offset + 8 * width * lo
+    assert file.filename is not None
+    rows = np.fromfile(file.filename, "<u8", (hi - lo) * width, offset=at)
+    return rows.astype(np.uint64, copy=False).reshape(hi - lo, width)
 
 
 def count_ones(entries: Entries) -> int:
@@ -82,6 +108,8 @@ def count_ones(entries: Entries) -> int:
     if isinstance(entries, Pattern):
         return int(entries.indices.size)
     if isinstance(entries, Packed):
+        if entries.n_ones is not None:
+            return entries.n_ones
         n_rows, width = entries.words.shape
         return sum(
             int(np.bitwise_count(entries.words[rows]).sum(dtype=np.int64))
@@ -93,7 +121,8 @@ def count_ones(entries: Entries) -> int:
 def dense_rows(entries: Entries, start: int, stop: int) -> NDArray[np.bool_]:
     """Return the rows from ``start`` to ``stop`` as Booleans."""
     if isinstance(entries, Packed):
-        return unfold_back(entries.words[start:stop], entries.shape)
+        dense = unfold_back(entries.words[start:stop], entries.shape)
+        return ~dense if entries.is_inverted else dense
     if not isinstance(entries, Pattern):
         return entries[start:stop]
     bounds = entries.indptr[start : stop + 1]

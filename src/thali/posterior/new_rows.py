@@ -234,7 +234,7 @@ def _block(rows: Rows, lo: int, hi: int) -> Unfolding:
 
 def _pack_rows(bits: Entries, lo: int, hi: int) -> Words:
     if isinstance(bits, Packed):
-        return bits.words[lo:hi]
+        return bits.plain()[lo:hi]
     if not isinstance(bits, Pattern):
         return pack(bits[lo:hi])
     words = np.zeros((hi - lo, n_words(bits.shape[1])), np.uint64)

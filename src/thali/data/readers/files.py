@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 
 from thali.data.binarize import GIVE_THRESHOLD
 from thali.data.classify import ADVICE
-from thali.data.readers import arrays, cells, matrices, pairs, parquet, sheets, tables, tns
+from thali.data.readers import (
+    arrays,
+    cells,
+    matrices,
+    packed,
+    pairs,
+    parquet,
+    sheets,
+    tables,
+    tns,
+)
 from thali.data.readers.header import refuse_title
 from thali.data.readers.open import COMPRESSED
 from thali.data.readers.options import Options, unreadable
@@ -33,6 +43,7 @@ _READERS: dict[str, Callable[[Path, Options], BinaryTensor]] = {
     ".parquet": parquet.read_parquet,
     ".h5ad": cells.read_h5ad,
     ".h5": cells.read_10x,
+    packed.ENDING: packed.read_packed,
 }
 _TEXT = (*SEPARATORS, *_LISTS)
 _OPTIONS = {
@@ -85,8 +96,8 @@ def read(
         A table or a list of pairs (``.csv``, ``.tsv``), baskets (``.basket``, ``.dat``,
         ``.txt``), a Matrix Market file (``.mtx``) or a FROSTT tensor (``.tns``), each also
         compressed (``.gz``, ``.zst``); an array (``.npy``, ``.npz``), a workbook (``.xlsx``), a
-        Parquet file (``.parquet``), AnnData (``.h5ad``, ``.zarr``), or 10x Genomics data
-        (``.h5``, or the folder).
+        Parquet file (``.parquet``), AnnData (``.h5ad``, ``.zarr``), 10x Genomics data
+        (``.h5``, or the folder), or what ``thali convert`` has written (``.packed``).
     binarize
         Entries above this number are ones and the others zeros. Without it, a file with entries
         other than 0 and 1 is refused.

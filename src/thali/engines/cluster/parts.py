@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from hashlib import sha256
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from thali.bits.words import WORD, n_words, transpose
+from thali.bits.words import WORD, n_words, pack, transpose
+from thali.data.entries import file_of, unfold_back
+from thali.data.layout import inner_mode, outer_modes, row_words
 
 if TYPE_CHECKING:
     from thali.bits import Index, PackedTensor, Words
@@ -21,6 +24,10 @@ if TYPE_CHECKING:
 
 _SAMPLED = 256
 """Number of rows by which processes compare files that they do not read as a whole."""
+
+
+_DENSE = 1 << 24
+"""Entries of a tensor that are unpacked at a time while it is unfolded."""
 
 
 class Part(NamedTuple):
@@ -58,8 +65,8 @@ class Ranges:
 def share(tensor: PackedTensor, ranks: Ranks) -> tuple[list[Part], list[Ranges]]:
     """Return the rows of every mode that this process holds.
 
-    Of a matrix, a process reads its own rows alone; its columns come from the other processes, as
-    packed blocks.
+    A process reads its own rows of the first mode alone. Those of the other modes come from all
+    processes, as packed blocks.
     """
     shape = tensor.shape
     ranges = [Ranges(n, ranks.n) for n in shape]
@@ -67,16 +74,9 @@ def share(tensor: PackedTensor, ranks: Ranks) -> tuple[list[Part], list[Ranges]]
     ones, known = tensor.rows(lo, hi)
     parts = [Part(lo, hi, ones, known)]
     for mode in range(1, len(shape)):
-        at = ranges[mode].rows(ranks.number)
-        if len(shape) == 2:
-            mask = None if known is None else _columns(known, ranges, ranks)
-            parts.append(Part(*at, _columns(ones, ranges, ranks), mask))
-        else:
-            whole, mask = tensor.unfoldings[mode]
-            here = slice(*at)
-            parts.append(
-                Part(*at, whole[here].copy(), None if mask is None else mask[here].copy())
-            )
+        how = shape, mode, ranges, ranks
+        mask = None if known is None else _unfolded(known, *how)
+        parts.append(Part(*ranges[mode].rows(ranks.number), _unfolded(ones, *how), mask))
     return parts, ranges
 
 
@@ -92,28 +92,54 @@ def identity(tensor: PackedTensor) -> str:
                 total.update(np.ascontiguousarray(pattern.indices).data)
         return total.hexdigest()
     for words in tensor.unfoldings[0]:
-        if isinstance(words, np.memmap):
+        if words is not None and file_of(words) is not None:
             words = words[:: max(1, len(words) // _SAMPLED)]
         total.update(b"|" if words is None else np.ascontiguousarray(words).data)
     return total.hexdigest()
 
 
-def _columns(rows: Words, ranges: list[Ranges], ranks: Ranks) -> Words:
-    """Return the columns of a matrix that this process holds, given its rows, as packed lines."""
-    of_rows, of_columns = ranges
-    lo, hi = of_columns.rows(ranks.number)
-    # The rows are transposed for one process after another, and only the words with its columns.
-    blocks = []
-    for number in range(ranks.n):
-        first, end = of_columns.rows(number)
-        part = np.ascontiguousarray(rows[:, of_columns.words(number)])
-        blocks.append(transpose(part, end - first))
-    sizes = [(hi - lo) * length for length in of_rows.lengths]
-    found = ranks.exchange(blocks, sizes)
-    out = np.empty((hi - lo, n_words(of_rows.n_rows)), np.uint64)
-    for number, block in enumerate(found):
-        out[:, of_rows.words(number)] = block.reshape(hi - lo, of_rows.lengths[number])
-    return out
+def _unfolded(
+    words: Words, shape: tuple[int, ...], mode: int, ranges: list[Ranges], ranks: Ranks
+) -> Words:
+    """Return the rows of a mode that this process holds, given its rows of the first mode.
+
+    Every process cuts its rows into one block for every other, which is unfolded there. A block
+    has the axes of the unfolding: the mode, the outer modes, and words of the inner mode.
+    """
+    inner, outer = inner_mode(shape, mode), outer_modes(shape, mode)
+    own = ranges[mode].rows(ranks.number)
+    out = np.empty((own[1] - own[0], *(shape[m] for m in outer), n_words(shape[inner])), np.uint64)
+
+    def place(lo: int, hi: int) -> tuple[Any, ...]:
+        """Return where rows of the first mode are in a block; they begin at a multiple of 64."""
+        if inner == 0:
+            return ..., slice(lo // WORD, n_words(hi))
+        return (slice(None), *(slice(lo, hi) if m == 0 else slice(None) for m in outer))
+
+    def block_for(number: int) -> Words:
+        first, end = ranges[mode].rows(number)
+        if len(shape) == 2:
+            part = np.ascontiguousarray(words[:, ranges[mode].words(number)])
+            across: Words = transpose(part, end - first)
+            return across
+        lengths = [len(words) if m == 0 else shape[m] for m in outer]
+        width = n_words(len(words)) if inner == 0 else n_words(shape[inner])
+        block = np.empty((end - first, *lengths, width), np.uint64)
+        step = WORD * max(1, _DENSE // (WORD * prod(shape[1:])))
+        for lo in range(0, len(words), step):
+            hi = min(lo + step, len(words))
+            dense = unfold_back(words[lo:hi], (hi - lo, *shape[1:])).swapaxes(0, mode)
+            axes = [{0: mode, mode: 0}.get(m, m) for m in (mode, *outer, inner)]
+            block[place(lo, hi)] = pack(np.ascontiguousarray(dense[first:end].transpose(axes)))
+        return block
+
+    def take(number: int, block: Words) -> None:
+        where = place(*ranges[0].rows(number))
+        out[where] = block.reshape(out[where].shape)
+
+    sizes = [out[place(*ranges[0].rows(number))].size for number in range(ranks.n)]
+    ranks.exchange(block_for, take, sizes)
+    return out.reshape(len(out), row_words(shape, mode))
 
 
 class _Numbered:

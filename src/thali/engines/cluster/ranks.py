@@ -16,7 +16,7 @@ from thali.errors import EngineUnavailable, InvalidValue, require
 from thali.threads import n_threads
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -79,20 +79,29 @@ class Ranks:
         ends = np.cumsum(sizes)
         return [together[end - size : end] for end, size in zip(ends, sizes, strict=True)]
 
-    def exchange(self, parts: Sequence[NDArray[T]], sizes: Sequence[int]) -> list[NDArray[T]]:
-        """Send one part to every process; return what they send, flat arrays of these sizes."""
-        began = perf_counter()
-        send = np.concatenate([np.ascontiguousarray(part).reshape(-1) for part in parts])
-        lengths = [part.nbytes for part in parts]
-        n_bytes = [size * send.itemsize for size in sizes]
-        together = np.empty(sum(sizes), send.dtype)
+    def exchange(
+        self,
+        make: Callable[[int], NDArray[T]],
+        take: Callable[[int, NDArray[T]], None],
+        sizes: Sequence[int],
+    ) -> None:
+        """Send what ``make`` makes for every process, and ``take`` what it has for this one.
+
+        Parts go from one process to another in turn, so that few are in memory at a time.
+        ``sizes`` are the numbers of elements that come from the processes.
+        """
+        take(self.number, make(self.number))
         byte = self._mpi.BYTE
-        self._all.Alltoallv(
-            [send.view(np.uint8), lengths, byte], [together.view(np.uint8), n_bytes, byte]
-        )
-        self._told(began, together.nbytes)
-        ends = np.cumsum(sizes)
-        return [together[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+        for step in range(1, self.n):
+            to, source = (self.number + step) % self.n, (self.number - step) % self.n
+            part = np.ascontiguousarray(make(to)).reshape(-1)
+            began = perf_counter()
+            found = np.empty_like(part, shape=sizes[source])
+            self._all.Sendrecv(
+                [part.view(np.uint8), byte], to, 0, [found.view(np.uint8), byte], source, 0
+            )
+            self._told(began, found.nbytes)
+            take(source, found)
 
     def add(self, numbers: NDArray[T]) -> NDArray[T]:
         """Return the sum over all processes; the numbers must be integers or one-sided floats."""

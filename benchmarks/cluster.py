@@ -1,0 +1,192 @@
+"""Sweeps shared by MPI processes: time per sweep, and the part of it that is communication.
+
+    python benchmarks/cluster.py                        # 1 and 2 processes of one thread
+    python benchmarks/cluster.py --ranks 1,2,4,8,16
+    python benchmarks/cluster.py --ranks 1,2 --kind gpu # processes that share GPUs
+    python benchmarks/cluster.py --noise effects --shape 200000,2000
+    python benchmarks/cluster.py --memory --ranks 1,2,4
+
+A row of the table is a job of its own, started with mpiexec. Times are medians over sweeps of the
+slowest process; the processor's time is that of its main thread without messages, which other
+programs on the machine disturb less. ``bytes`` is what a process receives per sweep, and
+``predicted`` what the docs ("Beyond one machine") say that it is without moves. Digests of the last state must be equal in all rows.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+from statistics import median
+from time import perf_counter, thread_time
+
+import numpy as np
+
+
+def make(shape, n_components, seed=0):
+    """Return packed data near a Boolean product, and its factors."""
+    from thali.bits import Factor, PackedTensor, Unfolding, pack
+
+    rng = np.random.default_rng(seed)
+    n_rows, n_columns = shape
+    users = rng.random((n_rows, n_components)) < 0.15
+    codes = rng.random((n_columns, n_components)) < 0.15
+    lines = Factor.from_dense(codes).words
+    every = pack(np.ones(n_columns, np.bool_))
+    words = np.empty((n_rows, lines.shape[1]), np.uint64)
+    for i in range(n_rows):
+        noise = rng.integers(0, 2**64, (4, lines.shape[1]), np.uint64)
+        row = np.bitwise_or.reduce(lines[users[i]], axis=0, initial=np.uint64(0))
+        words[i] = (row ^ np.bitwise_and.reduce(noise, axis=0)) & every  # one in 16 is flipped
+    return PackedTensor.from_unfolding(shape, Unfolding(words, None)), (users, codes)
+
+
+def predicted(shape, n_components, n_ranks, blocks=4):
+    """Return the bytes that a process receives per sweep, without births and moves."""
+    lines = [-(-n // 64) * 8 * n_components for n in shape]
+    return (blocks * lines[0] + lines[1]) * (n_ranks - 1) // n_ranks
+
+
+def timed(ranks):
+    """Let the processes of a job add up the processor time of their messages."""
+    ranks.processor = 0.0
+
+    def measured(send):
+        def wrapped(*arguments):
+            began = thread_time()
+            try:
+                return send(*arguments)
+            finally:
+                ranks.processor += thread_time() - began
+
+        return wrapped
+
+    for name in ("gather", "exchange", "add", "largest"):
+        setattr(ranks, name, measured(getattr(ranks, name)))
+    return ranks
+
+
+def work(options):
+    """Run a chain on the processes of this job; the first writes what it took."""
+    from mpi4py import MPI
+
+    from thali.engines.cluster.engine import ClusterEngine
+    from thali.engines.cluster.ranks import Ranks
+    from thali.model import Model
+    from thali.sampler import Schedule, Target, step
+    from thali.streams import chain_key
+
+    ranks = timed(Ranks())
+    shape = tuple(map(int, options.shape.split(",")))
+    tensor, factors = make(shape, options.components)
+    schedule = Schedule(starts=0)
+    target = Target.prepare(
+        tensor, Model(noise=options.noise), schedule,
+        ClusterEngine(ranks, options.threads, options.kind),
+    )  # fmt: skip
+    del tensor
+    key = chain_key(1)
+    state = target.initial(key, factors)
+    seconds, waited, received, messages, computed = [], [], [], [], []
+    for number in range(options.warmup + options.sweeps):
+        before = ranks.seconds, ranks.n_bytes, ranks.n_messages
+        began, used = perf_counter(), thread_time() - ranks.processor
+        state, _ = step(key, state, target)
+        took = perf_counter() - began
+        if number >= options.warmup:
+            seconds.append(took)
+            computed.append(thread_time() - ranks.processor - used)
+            waited.append(ranks.seconds - before[0])
+            received.append(ranks.n_bytes - before[1])
+            messages.append(ranks.n_messages - before[2])
+    digest = sha256(b"".join(f.words.tobytes() for f in state.factors)).hexdigest()[:12]
+    own = {
+        "sweep": median(seconds), "waited": median(waited), "bytes": median(received),
+        "messages": median(messages), "digest": digest, "components": state.n_components,
+        "computed": median(computed),
+    }  # fmt: skip
+    everyone = MPI.COMM_WORLD.gather(own)
+    if ranks.number == 0:
+        slowest = max(everyone, key=lambda one: one["sweep"])
+        slowest["computed"] = max(one["computed"] for one in everyone)
+        slowest["waited"] = min(one["waited"] for one in everyone)
+        assert len({one["digest"] for one in everyone}) == 1
+        sys.stdout.write(json.dumps(slowest) + "\n")
+
+
+def memory(options):
+    """Load the data of a packed file on the processes of this job; write their peak memory."""
+    from mpi4py import MPI
+
+    from thali.engines.cluster.engine import ClusterEngine
+    from thali.engines.cluster.ranks import Ranks
+    from thali.inference import packed
+
+    tensor, _ = packed(Path(options.file), 1)
+    before = peak()
+    MPI.COMM_WORLD.Barrier()
+    engine = ClusterEngine(Ranks(), 1, "cpu").load(tensor)
+    own = {"before": before, "after": peak(), "held": sum(p.ones.nbytes for p in engine._parts)}
+    everyone = MPI.COMM_WORLD.gather(own)
+    if MPI.COMM_WORLD.rank == 0:
+        sys.stdout.write(json.dumps(max(everyone, key=lambda one: one["after"])) + "\n")
+
+
+def peak():
+    """Return the peak of this process's own memory, without pages of files, in bytes."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM"):
+            return 1024 * int(line.split()[1])
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--ranks", default="1,2")
+    parser.add_argument("--shape", default="20000,20000")
+    parser.add_argument("--components", type=int, default=20)
+    parser.add_argument("--noise", default="unequal")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--kind", default="cpu", choices=["cpu", "gpu", "auto"])
+    parser.add_argument("--warmup", type=int, default=3)
+    parser.add_argument("--sweeps", type=int, default=10)
+    parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--file", help=argparse.SUPPRESS)
+    parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.work:
+        (memory if options.memory else work)(options)
+        return
+    beside = Path(sys.executable).with_name("mpiexec")
+    mpiexec = str(beside) if beside.exists() else shutil.which("mpiexec")
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    alone = None
+    shape = tuple(map(int, options.shape.split(",")))
+    print(f"{options.shape} x {options.components} components, noise {options.noise}, "
+          f"{options.threads} threads, {options.kind}; load {os.getloadavg()[0]:.1f}")  # fmt: skip
+    for n in map(int, options.ranks.split(",")):
+        command = [mpiexec, "-n", str(n), sys.executable, *sys.argv, "--work"]
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            sys.exit(done.stderr)
+        found = json.loads(done.stdout.splitlines()[-1])
+        alone = alone or found
+        print(
+            f"{n:4d} processes: {found['sweep'] * 1e3:9.1f} ms per sweep, "
+            f"{alone['sweep'] / found['sweep']:5.2f} times as fast as the first row "
+            f"(its processor computes {found['computed'] * 1e3:.1f} ms: "
+            f"{alone['computed'] / found['computed']:.2f} times), "
+            f"{found['waited'] / found['sweep']:5.1%} waiting, {found['messages']:.0f} messages, "
+            f"{found['bytes']:.3g} bytes (predicted {predicted(shape, found['components'], n):.3g}),"
+            f" {found['components']} components, {found['digest']}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
