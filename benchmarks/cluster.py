@@ -9,7 +9,8 @@
 A row of the table is a job of its own, started with mpiexec. Times are medians over sweeps of the
 slowest process; the processor's time is that of its main thread without messages, which other
 programs on the machine disturb less. ``bytes`` is what a process receives per sweep, and
-``predicted`` what the docs ("Beyond one machine") say that it is without moves. Digests of the last state must be equal in all rows.
+``predicted`` what the docs ("Beyond one machine") say that it is without moves. Digests
+of the last state must be equal in all rows.
 """
 
 import argparse
@@ -21,15 +22,25 @@ import sys
 from hashlib import sha256
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from time import perf_counter, thread_time
 
 import numpy as np
+from mpi4py import MPI
+
+from thali.bits import Factor, PackedTensor, Unfolding, pack
+from thali.data import BinaryTensor, Packed
+from thali.data.readers.files import read
+from thali.data.readers.packed import write_packed
+from thali.engines.cluster.engine import ClusterEngine
+from thali.engines.cluster.ranks import Ranks
+from thali.model import Model
+from thali.sampler import Schedule, Target, step
+from thali.streams import chain_key
 
 
 def make(shape, n_components, seed=0):
     """Return packed data near a Boolean product, and its factors."""
-    from thali.bits import Factor, PackedTensor, Unfolding, pack
-
     rng = np.random.default_rng(seed)
     n_rows, n_columns = shape
     users = rng.random((n_rows, n_components)) < 0.15
@@ -71,14 +82,6 @@ def timed(ranks):
 
 def work(options):
     """Run a chain on the processes of this job; the first writes what it took."""
-    from mpi4py import MPI
-
-    from thali.engines.cluster.engine import ClusterEngine
-    from thali.engines.cluster.ranks import Ranks
-    from thali.model import Model
-    from thali.sampler import Schedule, Target, step
-    from thali.streams import chain_key
-
     ranks = timed(Ranks())
     shape = tuple(map(int, options.shape.split(",")))
     tensor, factors = make(shape, options.components)
@@ -118,25 +121,21 @@ def work(options):
 
 
 def memory(options):
-    """Load the data of a packed file on the processes of this job; write their peak memory."""
-    from mpi4py import MPI
-
-    from thali.engines.cluster.engine import ClusterEngine
-    from thali.engines.cluster.ranks import Ranks
-    from thali.inference import packed
-
-    tensor, _ = packed(Path(options.file), 1)
+    """Load a packed file on the processes of this job; write their peak memory and their share."""
+    ranks = Ranks()
+    tensor = PackedTensor.from_tensor(read(options.file))
     before = peak()
     MPI.COMM_WORLD.Barrier()
-    engine = ClusterEngine(Ranks(), 1, "cpu").load(tensor)
-    own = {"before": before, "after": peak(), "held": sum(p.ones.nbytes for p in engine._parts)}
+    engine = ClusterEngine(ranks, 1, "cpu").load(tensor)
+    own = {"grown": peak() - before, "held": sum(part.ones.nbytes for part in engine._parts)}
     everyone = MPI.COMM_WORLD.gather(own)
-    if MPI.COMM_WORLD.rank == 0:
-        sys.stdout.write(json.dumps(max(everyone, key=lambda one: one["after"])) + "\n")
+    if ranks.number == 0:
+        largest = max(everyone, key=lambda one: one["grown"])
+        sys.stdout.write(json.dumps(largest | {"whole": tensor.nbytes}) + "\n")
 
 
 def peak():
-    """Return the peak of this process's own memory, without pages of files, in bytes."""
+    """Return the largest memory that this process has had so far, in bytes."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM"):
             return 1024 * int(line.split()[1])
@@ -160,21 +159,30 @@ def main():
     if options.work:
         (memory if options.memory else work)(options)
         return
-    beside = Path(sys.executable).with_name("mpiexec")
-    mpiexec = str(beside) if beside.exists() else shutil.which("mpiexec")
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-    alone = None
     shape = tuple(map(int, options.shape.split(",")))
-    print(f"{options.shape} x {options.components} components, noise {options.noise}, "
+    print(f"{shape[0]:,} x {shape[1]:,}, {options.components} components, noise {options.noise}, "
           f"{options.threads} threads, {options.kind}; load {os.getloadavg()[0]:.1f}")  # fmt: skip
-    for n in map(int, options.ranks.split(",")):
-        command = [mpiexec, "-n", str(n), sys.executable, *sys.argv, "--work"]
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            sys.exit(done.stderr)
-        found = json.loads(done.stdout.splitlines()[-1])
+    numbers = list(map(int, options.ranks.split(",")))
+    if options.memory:
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "data.packed"
+            tensor, _ = make(shape, options.components)
+            names = BinaryTensor(Packed(tensor.unfoldings[0].ones, shape), None, ("r", "c"),
+                                 (None, None))  # fmt: skip
+            with path.open("wb") as file:
+                write_packed(file, names, *tensor.unfoldings[0])
+            for n in numbers:
+                found = job(n, "--file", str(path))
+                print(
+                    f"{n:4d} processes: of {found['whole'] / 1e6:.0f} MB of data, one "
+                    f"holds {found['held'] / 1e6:.0f} MB and grew by "
+                    f"{found['grown'] / 1e6:.0f} MB",
+                    flush=True,
+                )
+        return
+    alone = None
+    for n in numbers:
+        found = job(n)
         alone = alone or found
         print(
             f"{n:4d} processes: {found['sweep'] * 1e3:9.1f} ms per sweep, "
@@ -182,10 +190,23 @@ def main():
             f"(its processor computes {found['computed'] * 1e3:.1f} ms: "
             f"{alone['computed'] / found['computed']:.2f} times), "
             f"{found['waited'] / found['sweep']:5.1%} waiting, {found['messages']:.0f} messages, "
-            f"{found['bytes']:.3g} bytes (predicted {predicted(shape, found['components'], n):.3g}),"
-            f" {found['components']} components, {found['digest']}",
+            f"{found['bytes']:.3g} bytes "
+            f"(predicted {predicted(shape, found['components'], n):.3g}), "
+            f"{found['components']} components, {found['digest']}",
             flush=True,
         )
+
+
+def job(n, *more):
+    """Start this program in n processes; return what the first of them tells."""
+    beside = Path(sys.executable).with_name("mpiexec")
+    mpiexec = str(beside) if beside.exists() else shutil.which("mpiexec")
+    command = [mpiexec, "-n", str(n), sys.executable, *sys.argv, "--work", *more]
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(done.stderr)
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 if __name__ == "__main__":

@@ -21,7 +21,9 @@ class Progress(NamedTuple):
     Before its first sweep, a chain grows components (:mod:`thali.sampler.start`). ``start`` then
     says what it does, such as ``"starting: start 2 of 4"``, and ``evidence`` is the best log
     evidence so far. Later, ``start`` is empty. While kernels are compiled, as in the first run
-    of all, ``kernels`` is how many there are by now, and about how many there will be.
+    of all, ``kernels`` is how many there are by now, and about how many there will be. If several
+    processes share the data, ``waited`` is the share of the time for which this one has waited
+    for messages.
     """
 
     chain: int
@@ -33,6 +35,7 @@ class Progress(NamedTuple):
     start: str = ""
     evidence: float = nan  # NaN as long as it is not known, and after the start
     kernels: tuple[int, int] | None = None  # None: nothing is being compiled
+    waited: float | None = None  # None: this process is alone
 
     def words(self) -> str:
         """Say what the chain does, its number of components and how good they are.
@@ -52,7 +55,8 @@ class Progress(NamedTuple):
             parts.append(n_components((self.n_components,)))
         if not self.start:
             parts.append(f"log joint {self.log_joint:.1f}")
-        return ", ".join(filter(None, [*parts, best_evidence((self.evidence,))]))
+        parts += [best_evidence((self.evidence,)), waiting(self.waited)]
+        return ", ".join(filter(None, parts))
 
 
 def compiling(kernels: tuple[int, int]) -> str:
@@ -64,6 +68,17 @@ def compiling(kernels: tuple[int, int]) -> str:
     'compiling kernels (once): 45 of about 180'
     """
     return f"{_KERNELS}: {kernels[0]} of about {kernels[1]}"
+
+
+def waiting(share: float | None) -> str:
+    """Write the share of the time that a process has waited for messages.
+
+    Examples
+    --------
+    >>> waiting(0.084), waiting(None)
+    ('8% waiting for processes', '')
+    """
+    return "" if share is None else f"{share:.0%} waiting for processes"
 
 
 def n_components(numbers: Collection[int]) -> str:

@@ -32,7 +32,7 @@ class RunningChain:
         self.number = number
         self.store = store
         self.n_sweeps = settings.n_sweeps
-        self._agree = target.engine.agree
+        self._engine = target.engine
         self.sweeps = self._sweeps(chain_key(settings.seed, number), target)
         self.now: Progress | None = None
 
@@ -47,7 +47,7 @@ class RunningChain:
         end = monotonic() + _SLICE
         now = None
         for now in self.sweeps:
-            if self._agree(stop.is_set() or monotonic() > end):
+            if self._engine.agree(stop.is_set() or monotonic() > end):
                 self.now = now()
                 return True
         if now is not None:
@@ -74,7 +74,8 @@ class RunningChain:
 
     def _progress(self, sweep: int, info: Info) -> Progress:
         now = info.is_warmup, info.n_components, info.log_joint
-        return Progress(self.number, sweep, self.n_sweeps, *now)
+        waited = self._engine.waited
+        return Progress(self.number, sweep, self.n_sweeps, *now, waited=waited)
 
     def _progress_of_start(self, now: Starting) -> Progress:
         evidence = max((part.evidence for part in now.history), default=nan)

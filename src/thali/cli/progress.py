@@ -37,6 +37,7 @@ class Lines:
             best_evidence,
             compiling,
             n_components,
+            waiting,
         )
 
         self._told = self._clock()
@@ -51,7 +52,7 @@ class Lines:
         found = [chain.n_components for chain in chains]
         numbers = n_components(found) if any(found) or not start else ""
         evidence = best_evidence(chain.evidence for chain in chains)
-        parts = ", ".join(filter(None, [start or stage, numbers, evidence]))
+        parts = ", ".join(filter(None, [start or stage, numbers, evidence, waiting(now.waited)]))
         tell(f"{done} of {total} sweeps ({parts})")
 
 

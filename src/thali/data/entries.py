@@ -88,7 +88,10 @@ Entries: TypeAlias = NDArray[np.bool_] | Pattern | Packed
 
 def file_of(words: NDArray[np.uint64]) -> np.memmap[Any, Any] | None:
     """Return the file that packed rows lie in, if they are not in memory."""
-    return words.base if isinstance(words.base, np.memmap) else None
+    base: Any = words
+    while base is not None and not isinstance(base, np.memmap):
+        base = base.base if isinstance(base, np.ndarray) else None
+    return base
 
 
 def copy_rows(words: NDArray[np.uint64], lo: int, hi: int) -> NDArray[np.uint64]:
@@ -97,7 +100,7 @@ def copy_rows(words: NDArray[np.uint64], lo: int, hi: int) -> NDArray[np.uint64]
     if file is None:
         return np.array(words[lo:hi])
     width = words.shape[1]
-    at = file.offset + 8 * width * lo
+    at = file.offset + words.ctypes.data - file.ctypes.data + 8 * width * lo
     assert file.filename is not None
     rows = np.fromfile(file.filename, "<u8", (hi - lo) * width, offset=at)
     return rows.astype(np.uint64, copy=False).reshape(hi - lo, width)

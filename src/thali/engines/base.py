@@ -78,6 +78,10 @@ class Engine(Protocol):
     totals: Totals  # sums over the loaded data
     can_scan: bool  # whether the engine can update rows one after another (serial schedule)
 
+    @property
+    def waited(self) -> float | None:
+        """Share of the time spent waiting for other processes; None if there are none."""
+
     # --- data -------------------------------------------------------------------------------
 
     def load(self, tensor: PackedTensor) -> Engine:

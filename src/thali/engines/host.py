@@ -37,6 +37,7 @@ class HostRows:
     tensor: PackedTensor
     totals: Totals
     _first: tuple[Words, Words]  # the unfolding of the first mode
+    waited: float | None = None  # there is no other process
 
     def __init__(self, threads: int | None) -> None:
         self.threads = n_threads(threads)

@@ -55,8 +55,7 @@ def write_packed(
         if words is None:
             continue
         file.write(b"\0" * (-file.tell() % _PAGE))
-        for rows in _blocks(words):
-            file.write(np.ascontiguousarray(rows, "<u8").data)
+        file.writelines(np.ascontiguousarray(rows, "<u8").data for rows in _blocks(words))
 
 
 def read_packed(path: Path, options: Options) -> BinaryTensor:

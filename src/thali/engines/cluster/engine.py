@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from math import prod
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -66,6 +67,13 @@ class ClusterEngine:
         self.ranks = ranks
         self.threads = ranks.threads(threads)
         self.kind, self._device = kind, device
+        self._began = perf_counter(), ranks.seconds
+
+    @property
+    def waited(self) -> float:
+        """Share of the time since the data were loaded spent waiting for other processes."""
+        began, before = self._began
+        return (self.ranks.seconds - before) / max(1e-9, perf_counter() - began)
 
     def load(self, tensor: PackedTensor) -> ClusterEngine:
         """Return an engine like this one with the rows of this process."""
@@ -202,7 +210,7 @@ class ClusterEngine:
         own = np.arange(lo, hi) if rows is None else rows[(rows >= lo) & (rows < hi)]
         counts = self._inner.count(mode, own, codes, factor)
         if rows is None:
-            return self._rows_of_all(counts)
+            return self._rows_of_all(counts, mode)
         total = np.zeros((len(rows), 2), np.int64)
         total[(rows >= lo) & (rows < hi)] = counts
         return self.ranks.add(total)
@@ -213,22 +221,24 @@ class ClusterEngine:
     ) -> Index:  # fmt: skip
         """Count the free ones and zeros per row of a range and per class of columns."""
         own = self._own_range(mode, rows)
-        return self._rows_of_all(self._inner.count_by_class(mode, own, cover, classes, of_columns))
+        found = self._inner.count_by_class(mode, own, cover, classes, of_columns)
+        return self._rows_of_all(found.astype(np.uint32), mode, rows).astype(np.int64)
 
     def gains_by_class(
         self, mode: int, rows: tuple[int, int], cover: Cover, sets: Words, weights: Weights
     ) -> NDArray[np.float64]:
         """Return what every row of a range gains by covering its free entries in sets."""
         own = self._own_range(mode, rows)
-        return self._rows_of_all(self._inner.gains_by_class(mode, own, cover, sets, weights))
+        found = self._inner.gains_by_class(mode, own, cover, sets, weights)
+        return self._rows_of_all(found, mode, rows)
 
     def count_lines(self, mode: int, factors: tuple[Factor, ...], classes: Index) -> LineCounts:
         """Count the entries of all lines of a mode, by class of column and cover."""
         uncovered, known, n_ones = self._inner.count_lines(mode, factors, classes)
         if self._parts[mode].known is not None:
-            known = self._rows_of_all(known)
-        ones = np.ascontiguousarray(self._rows_of_all(np.ascontiguousarray(n_ones.T)).T)
-        return LineCounts(self._rows_of_all(uncovered), known, ones)
+            known = self._rows_of_all(known, mode)
+        ones = np.ascontiguousarray(self._rows_of_all(n_ones.T, mode).T)
+        return LineCounts(self._rows_of_all(uncovered, mode), known, ones)
 
     def count_in_window(self, rows: Index, window: slice, cover: Cover, classes: Words) -> Index:
         """Count the free ones and zeros per row and class of columns in a window of columns."""
@@ -265,9 +275,11 @@ class ClusterEngine:
         singles = None if job.singles is None else job.singles[own]
         return job._replace(rows=job.rows[own], singles=singles)
 
-    def _own_range(self, mode: int, rows: tuple[int, int]) -> tuple[int, int]:
-        """Return the rows of a range that are here."""
-        lo, hi, _, _ = self._parts[mode]
+    def _own_range(
+        self, mode: int, rows: tuple[int, int], number: int | None = None
+    ) -> tuple[int, int]:
+        """Return the rows of a range that are here, or that another process has."""
+        lo, hi = self._ranges[mode].rows(self.ranks.number if number is None else number)
         first = min(max(rows[0], lo), hi)
         return first, max(first, min(rows[1], hi))
 
@@ -275,11 +287,15 @@ class ClusterEngine:
         lo, hi, _, _ = self._parts[0]
         return (rows >= lo) & (rows < hi)
 
-    def _rows_of_all(self, found: NDArray[Any]) -> NDArray[Any]:
-        """Put the rows of all processes one after another."""
-        together = np.concatenate(self.ranks.gather(found))
-        n = prod(found.shape[1:])
-        return together.reshape(len(together) // max(1, n), *found.shape[1:])
+    def _rows_of_all(
+        self, found: NDArray[Any], mode: int, rows: tuple[int, int] | None = None
+    ) -> NDArray[Any]:
+        """Put the rows of all processes one after another, of a range or all rows of a mode."""
+        rows = (0, self.totals.shape[mode]) if rows is None else rows
+        each = [self._own_range(mode, rows, number) for number in range(self.ranks.n)]
+        size = prod(found.shape[1:])
+        parts = self.ranks.gather(found, [(hi - lo) * size for lo, hi in each])
+        return np.concatenate(parts).reshape(rows[1] - rows[0], *found.shape[1:])
 
     def _put_together(
         self, job: RowUpdate, here: Factor, numbers: tuple[int, ...]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from thali.bits.words import WORD, n_words, pack, transpose
-from thali.data.entries import file_of, unfold_back
+from thali.data.entries import copy_rows, file_of, unfold_back
 from thali.data.layout import inner_mode, outer_modes, row_words
 
 if TYPE_CHECKING:
@@ -92,9 +92,13 @@ def identity(tensor: PackedTensor) -> str:
                 total.update(np.ascontiguousarray(pattern.indices).data)
         return total.hexdigest()
     for words in tensor.unfoldings[0]:
-        if words is not None and file_of(words) is not None:
-            words = words[:: max(1, len(words) // _SAMPLED)]
-        total.update(b"|" if words is None else np.ascontiguousarray(words).data)
+        if words is None:
+            total.update(b"|")
+        elif file_of(words) is None:
+            total.update(np.ascontiguousarray(words).data)
+        else:
+            for row in range(0, len(words), -(-len(words) // _SAMPLED)):
+                total.update(copy_rows(words, row, row + 1).data)
     return total.hexdigest()
 
 
