@@ -5,7 +5,10 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
+from signal import SIGKILL, SIGTERM
+from time import monotonic, sleep
 
 import numpy as np
 import pytest
@@ -35,12 +38,35 @@ pytestmark = pytest.mark.skipif(
 
 def start(n, *command, timeout=100, **more):
     """Run a command in n processes; it must never hang."""
-    folders = os.pathsep.join(filter(None, sys.path))
-    environment = {**os.environ, "PYTHONPATH": folders, "OPENBLAS_NUM_THREADS": "1"}
     return subprocess.run(
-        [mpiexec(), "-n", str(n), *command], env=environment, timeout=timeout, check=False,
+        [mpiexec(), "-n", str(n), *command], env=environment(), timeout=timeout, check=False,
         capture_output=True, text=True, **more,
     )  # fmt: skip
+
+
+def environment():
+    folders = os.pathsep.join(filter(None, sys.path))
+    return {**os.environ, "PYTHONPATH": folders, "OPENBLAS_NUM_THREADS": "1"}
+
+
+def below(pid):
+    """Return the processes that a process has started, and those that they have started."""
+    try:
+        own = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return []
+    return [int(child) for child in own] + [more for child in own for more in below(child)]
+
+
+def ranks_of(job):
+    """Return the processes of a job that run thali."""
+    found = []
+    for pid in below(job.pid):
+        with suppress(OSError):
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            if words[1:3] == [b"-m", b"thali"]:
+                found.append(pid)
+    return found
 
 
 def command(*words):
@@ -91,3 +117,61 @@ def test_a_run_of_two_processes_goes_on_in_one(tmp_path):
     assert done.returncode == 2
     assert done.stderr.count("thali: ") == 1
     assert "exists already" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="processes are found in /proc")
+def test_killed_at_random_moments(tmp_path):
+    """Ten times, a random process is killed; the run goes on with another number of them."""
+    rng = np.random.default_rng(4)
+    data = thali.simulate((200, 140), 4, spurious=0.05, dropped=0.1, seed=2).tensor
+    np.save(tmp_path / "data.npy", data)
+    path, run = tmp_path / "data.npy", tmp_path / "data.run"
+    how = {"chains": 2, "warmup": 400, "draws": 400, "seed": 3}
+    options = [part for name, value in how.items() for part in (f"--{name}", value)]
+    n_killed, number = 0, 0
+    while n_killed < 10:
+        n = 2 + number % 2
+        begun = (run / "header.json").exists()
+        words = ["resume", run] if begun else ["fit", path, "--out", run, *options]
+        more = ["-q", "--checkpoint", 0.3, "--threads", 1]
+        with subprocess.Popen(
+            [mpiexec(), "-n", str(n), *command(*words, *more)], env=environment(),
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        ) as job:  # fmt: skip
+            end = monotonic() + 60
+            while len(ranks_of(job)) < n and job.poll() is None and monotonic() < end:
+                sleep(0.1)
+            sleep(rng.uniform(0.5, 8.0))
+            running = ranks_of(job)
+            if job.poll() is not None or not running:
+                break  # it has ended by itself
+            os.kill(running[rng.integers(len(running))], SIGKILL)
+            began = monotonic()
+            job.communicate(timeout=20)
+            assert monotonic() - began < 10  # not a time of ours, but of a job that hangs
+            assert job.returncode != 0
+        n_killed, number = n_killed + 1, number + 1
+    assert n_killed == 10
+    assert all_draws(thali.resume(run)) == all_draws(thali.sample(data, **how))
+
+
+@pytest.mark.slow
+def test_the_end_of_its_time(tmp_path):
+    """SIGTERM, which a job gets at the end of its time, leaves a run that can be resumed."""
+    data = thali.simulate((200, 140), 4, spurious=0.05, dropped=0.1, seed=2).tensor
+    np.save(tmp_path / "data.npy", data)
+    run = tmp_path / "data.run"
+    how = ["--warmup", 5, "--draws", 20000, "--chains", 1, "--out", run, "-q", "--threads", 1]
+    with subprocess.Popen(
+        [mpiexec(), "-n", "2", *command("fit", tmp_path / "data.npy", *how)], env=environment(),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as job:  # fmt: skip
+        end = monotonic() + 90
+        while not (run / "chain-0" / "state.npz").exists() and monotonic() < end:
+            sleep(0.2)
+        job.send_signal(SIGTERM)
+        _, errors = job.communicate(timeout=60)
+    assert job.returncode == 1
+    assert "of 20000 draws per chain are kept" in errors
+    assert thali.load(run).n_draws > 0

@@ -243,9 +243,9 @@ class ClusterEngine:
     def count_in_window(self, rows: Index, window: slice, cover: Cover, classes: Words) -> Index:
         """Count the free ones and zeros per row and class of columns in a window of columns."""
         is_own = self._is_own(rows)
-        counts = np.zeros((len(rows), len(classes), 2), np.int64)
+        counts = np.zeros((len(rows), len(classes), 2), np.uint32)  # half as long to send
         counts[is_own] = self._inner.count_in_window(rows[is_own], window, cover, classes)
-        return self.ranks.add(counts)
+        return self.ranks.add(counts).astype(np.int64)
 
     def free_in_window(self, rows: Index, window: slice, cover: Cover) -> tuple[Words, Words]:
         """Return the free entries and all ones of a few rows in a window of columns."""

@@ -108,7 +108,7 @@ class Ranks:
         began = perf_counter()
         total = np.empty_like(numbers)
         self._all.Allreduce(np.ascontiguousarray(numbers), total)
-        self._told(began, total.nbytes)
+        self._told(began, total.nbytes if self.n > 1 else 0)
         return total
 
     def largest(self, number: int) -> int:
@@ -116,7 +116,7 @@ class Ranks:
         began = perf_counter()
         most = np.empty(1, np.int64)
         self._all.Allreduce(np.array([number], np.int64), most, self._mpi.MAX)
-        self._told(began, most.nbytes)
+        self._told(began, most.nbytes if self.n > 1 else 0)
         return int(most[0])
 
     def objects(self, thing: Any) -> list[Any]:
