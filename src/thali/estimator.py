@@ -13,6 +13,7 @@ from thali import inference
 from thali.data import BinaryTensor
 from thali.data.binary import own_names
 from thali.defaults import CHAINS, DRAWS, WARMUP
+from thali.engines.choose import require_one_process
 from thali.errors import InvalidValue
 from thali.estimator_rows import (
     codes_of,
@@ -200,6 +201,7 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             return self._minimize(tensor)
         given = {k: v for k, v in self.get_params(deep=False).items() if k not in _OWN}
         refuse_levels_of_columns(self, values.shape)
+        require_one_process(self.engine, "BooleanFactorization")
         posterior: Posterior = inference.sample(tensor, seed=seed_of(self.random_state), **given)
         self.posterior_ = posterior
         self.factors_ = tuple(f.dense() for f in posterior.point_estimate().factors)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+_SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "MV2_COMM_WORLD_SIZE")
 _VARIABLES = (
     "PMI_RANK",
     "PMIX_RANK",
@@ -22,6 +23,12 @@ def place() -> int | None:
         if os.environ.get(name, "").isdigit():
             return int(os.environ[name])
     return None
+
+
+def may_have_others() -> bool:
+    """Whether this process may be one of several; MPI knows for sure."""
+    sizes = [os.environ[name] for name in _SIZES if os.environ.get(name, "").isdigit()]
+    return place() is not None and set(sizes) != {"1"}
 
 
 def is_first() -> bool:

@@ -14,6 +14,7 @@ from thali import inference
 from thali.bits import unpack
 from thali.data.entries import row_blocks
 from thali.data.readers.cells import read_anndata
+from thali.engines.choose import require_one_process
 from thali.errors import InvalidValue, require
 from thali.model import Effects
 from thali.sentences import ExportTree
@@ -151,6 +152,7 @@ def factorize(
     check_raw(adata, layer, use_raw=use_raw)
     genes = chosen_genes(adata, mask_var, use_raw=use_raw)
     tensor = read_anndata(adata, layer, genes, binarize, use_raw=use_raw)
+    require_one_process(settings.get("engine", "auto"), "thali.tl.factorize")
     posterior = inference.sample(tensor, **settings)
     if copy:
         adata = adata.to_memory() if adata.isbacked else adata.copy()

@@ -41,8 +41,8 @@ class _Workers:
         self,
         chains: list[RunningChain],
         n_workers: int,
-        processes: Sequence[Process],
-        agree: Callable[[bool], bool],
+        processes: Sequence[Process] = (),
+        agree: Callable[[bool], bool] = bool,  # alone, what we wish
     ) -> None:
         self._waiting = deque(chains)
         self._agree = agree

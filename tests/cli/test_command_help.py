@@ -27,7 +27,8 @@ def test_help_says_what_to_do_first(run, option):
     assert (code, err) == (0, "")
     assert out.startswith("Usage: thali")
     names = list(main.commands)
-    assert names == ["fit", "resume", "summary", "report", "export", "minimize", "simulate"]
+    first = ["fit", "resume", "summary", "report", "export", "minimize", "simulate"]
+    assert names == [*first, "convert"]
     assert re.findall(r"^  (\w+)  +[A-Z]", out.split("Commands:")[1], re.MULTILINE) == names
     assert all(f"    thali {name} " in out for name in names)
     assert "..." not in out.split("Commands:")[1]  # nothing is cut off
@@ -72,7 +73,8 @@ def test_help_imports_nothing_heavy(arguments):
             f"thali.cli.{part}"
             for part in ("messages", "minimization", "reading", "sampling", "simulation", "views")
         ),
-        *("thali.defaults", "thali.errors", "thali.sentences"),
+        *("thali.cli.conversion", "thali.defaults", "thali.errors", "thali.launcher"),
+        "thali.sentences",
     }
 
 

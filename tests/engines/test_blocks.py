@@ -8,10 +8,11 @@ import pytest
 import thali
 from support.chains import NO_MOVES
 from support.mutants import mutate
-from thali.engines.cpu.engine import CpuEngine
+from thali.bits import Totals
+from thali.engines.cpu.engine import CpuEngine, _divided
 from thali.model import Model
 from thali.sampler import Schedule, Target, chain
-from thali.streams import chain_key
+from thali.streams import Stream, chain_key
 
 BLOCKS = "thali.engines.cpu.blocks"
 DATA = thali.simulate(
@@ -69,3 +70,17 @@ def test_mistakes_are_found(mistake, monkeypatch):
     mutant = mutate(BLOCKS, [MISTAKES[mistake]])
     monkeypatch.setattr(module("thali.engines.cpu.engine"), "blocks", mutant)
     assert states("unequal", is_at_once=True) != expected
+
+
+@pytest.mark.parametrize("n_blocks", [2, 4, 7])
+@pytest.mark.parametrize("n_rows", [8192, 9001])
+def test_many_rows_are_divided_as_sorting_divides_them(n_rows, n_blocks, monkeypatch):
+    """Without sorting, the same blocks; equal keys are left to sorting."""
+    stream = Stream(np.uint64(3), np.uint64(5))
+    engine = CpuEngine(1)
+    engine.totals = Totals((n_rows, 2), 2 * n_rows, 0, 0)
+    quick = engine.partition(stream, n_blocks)
+    monkeypatch.setattr("thali.engines.cpu.engine._MANY_ROWS", n_rows + 1)
+    for block, expected in zip(quick, engine.partition(stream, n_blocks), strict=True):
+        assert block.tolist() == expected.tolist()
+    assert _divided(np.array([5, 1, 1, 1], np.uint64), [0, 2, 4]) == []

@@ -18,9 +18,11 @@ from support.places import needs_compiler
 from support.thread_ranks import on_ranks
 from thali.bits import PackedTensor
 from thali.data import BinaryTensor
+from thali.engines.choose import processes_for
 from thali.engines.cluster.engine import ClusterEngine
 from thali.engines.cluster.parts import Ranges, share
 from thali.engines.cpu.engine import CpuEngine
+from thali.engines.together import Alone
 from thali.errors import EngineUnavailable, InvalidValue
 from thali.sampler import Target
 from thali.sampler.info import Info, _weigh
@@ -156,3 +158,5 @@ def test_without_mpi4py(monkeypatch):
     monkeypatch.setitem(sys.modules, "mpi4py.MPI", None)
     with pytest.raises(EngineUnavailable, match=r"pip install \"thali\[mpi\]\""):
         thali.sample(np.eye(3))
+    monkeypatch.setenv("PMI_SIZE", "1")  # such as a notebook that srun has started
+    assert isinstance(processes_for("auto"), Alone)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 import thali
-from support.cluster_program import told
+from support.cluster_program import CASES, told
 from thali.engines.cpu.engine import CpuEngine
 from thali.errors import NotConverged
 
@@ -83,15 +84,16 @@ def all_draws(posterior):
 
 
 @pytest.mark.parametrize(
-    ("n", "names"),
+    ("n", "kind", "names"),
     [
-        (2, ["buffet", "effects"]),
-        pytest.param(3, ["own densities", "tensor"], marks=pytest.mark.slow),
+        (2, "cpu", ["buffet", "effects"]),
+        pytest.param(5, "cpu", ["own densities", "tensor"], marks=pytest.mark.slow),
+        pytest.param(3, "gpu", [*CASES], marks=pytest.mark.gpu),
     ],
 )
-def test_the_chain_of_one_process(n, names):
-    """The same digests over MPI as in one process."""
-    done = start(n, sys.executable, str(PROGRAM), *names)
+def test_the_chain_of_one_process(n, kind, names):
+    """The same digests over MPI as in one process, on CPUs and on GPUs."""
+    done = start(n, sys.executable, str(PROGRAM), kind, *names)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     for name in names:
@@ -175,3 +177,26 @@ def test_the_end_of_its_time(tmp_path):
     assert job.returncode == 1
     assert "of 20000 draws per chain are kept" in errors
     assert thali.load(run).n_draws > 0
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_page(tmp_path):
+    """What the page "Beyond one machine" tells to type works; sampling is cut short."""
+    root = Path(__file__).parents[2]
+    text = (root / "docs" / "cluster.md").read_text()
+    typed = "".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL)).splitlines()
+    (tmp_path / "examples").symlink_to(root / "examples")
+    brief = {"fit": ["--warmup", "4", "--draws", "5", "--chains", "1", "--threads", "1"]}
+    n_run = 0
+    for line in typed:
+        words = line.split()
+        if "thali" not in words:
+            continue
+        before, own = words[: words.index("thali")], words[words.index("thali") + 1 :]
+        own = [*("7" if word == "500" else word for word in own), *brief.get(own[0], [])]
+        n = int(before[2]) if before else 1
+        done = start(n, *command(*own), cwd=tmp_path)
+        assert done.returncode == 0, f"{line}: {done.stderr}"
+        n_run += 1
+    assert n_run == 3
+    assert thali.load(tmp_path / "animals.run").n_draws == 7

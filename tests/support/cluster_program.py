@@ -51,7 +51,7 @@ def told(engine, name, *, unknown=0.0):
     return seen.hexdigest(), state.n_components
 
 
-def main(names):
+def main(kind, *names):
     """Run chains on all processes, and write their digests."""
     from mpi4py import MPI
 
@@ -59,7 +59,7 @@ def main(names):
     from thali.engines.cluster.ranks import Ranks
 
     world = MPI.COMM_WORLD
-    engine = ClusterEngine(Ranks(), 1)
+    engine = ClusterEngine(Ranks(), 1, kind)
     found = {name: told(engine, name, unknown=0.1) for name in names}
     everyone = world.gather(found)
     if world.rank == 0:
@@ -69,7 +69,7 @@ def main(names):
 
 if __name__ == "__main__":
     try:
-        main(sys.argv[1:])
+        main(*sys.argv[1:])
     except BaseException:  # noqa: BLE001 - the others must not wait
         from mpi4py import MPI
 

@@ -38,6 +38,9 @@ def main(*, debug: bool) -> None:
         thali resume table.run --draws 800
     To ask instead which 10 components reproduce the table with the fewest errors:
         thali minimize table.csv --components 10 --to tables
+    A large file is packed once for all, for many processes to share:
+        thali convert table.csv table.packed
+        mpiexec -n 8 thali fit table.packed --out table.run
     Without data at hand, simulate some whose true components are known:
         thali simulate table.csv --shape 200x500 --components 5
 

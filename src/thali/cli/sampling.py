@@ -32,10 +32,10 @@ THREADS = click.option(
 )
 _ENGINE = click.option(
     "--engine",
-    type=click.Choice(["auto", "cpu", "gpu", "mpi"]),
+    type=click.Choice(["auto", "cpu", "gpu", "mpi", "mpi-cpu", "mpi-gpu"]),
     default="auto",
     show_default=True,
-    help="Engine to run on; it does not change the draws.",
+    help="Engine to run on; it does not change the draws. Under mpiexec, auto is mpi.",
 )
 _CHECKPOINT = click.option(
     "--checkpoint",
@@ -200,7 +200,7 @@ def resume(run: Path, *, quiet: bool, **settings: Any) -> None:
     with processes_for(settings["engine"]) as processes:
         stored = Run.open(run).settings
         if not stored.model.is_finite:
-            _refuse_serial_gpu(settings["engine"], stored.schedule.kind)
+            _refuse_serial(settings["engine"], stored.schedule.kind)
         n_chains = stored.chains
         beginning = f"resuming {n_of(n_chains, 'chain')}"
         with _told_if_stopped(run), shown(n_chains, beginning, quiet=quiet) as progress:
@@ -241,14 +241,15 @@ def _refuse_impossible(
     if components is not None:
         return
     refuse_own_serial(density, schedule)
-    _refuse_serial_gpu(engine, schedule)
+    _refuse_serial(engine, schedule)
 
 
-def _refuse_serial_gpu(engine: str, schedule: str) -> None:
-    if engine == "gpu" and schedule != "parallel":
+def _refuse_serial(engine: str, schedule: str) -> None:
+    if engine not in ("auto", "cpu") and schedule != "parallel":
+        what = "a GPU cannot speed up" if engine == "gpu" else "processes cannot share"
         msg = (
-            f"--engine gpu was given for --schedule {schedule}; a GPU cannot speed up rows that "
-            "are drawn one after another; use --engine cpu."
+            f"--engine {engine} was given for --schedule {schedule}; {what} rows that are drawn "
+            "one after another; use --engine cpu."
         )
         raise click.UsageError(msg)
 

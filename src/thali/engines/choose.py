@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from thali import launcher
 from thali.engines.cpu.engine import CpuEngine
 from thali.engines.together import Alone
-from thali.errors import EngineUnavailable
+from thali.errors import EngineUnavailable, InvalidValue
+from thali.sentences import was_given
 
 if TYPE_CHECKING:
     from thali.engines.base import Engine
@@ -29,12 +30,22 @@ def processes_for(name: str) -> Processes:
 
     ``"auto"`` is all processes that mpiexec or srun has started.
     """
-    is_mpi = name.startswith("mpi")
-    if not is_mpi and (name != "auto" or launcher.place() is None):
+    is_mpi = name in ENGINES and name.startswith("mpi")
+    if not is_mpi and (name != "auto" or not launcher.may_have_others()):
         return Alone()
     from thali.engines.cluster.job import job  # noqa: PLC0415 - most have no MPI
 
     return job() if is_mpi or job().ranks.n > 1 else Alone()
+
+
+def require_one_process(name: str, what: str) -> None:
+    """Raise an error if the engine of that name is shared by processes."""
+    if not isinstance(processes_for(name), Alone):
+        raise InvalidValue(
+            (*was_given("engine", name), " to several processes"),
+            f"{what} computes in one process",
+            "use thali.sample, or choose the engine cpu or gpu",
+        )
 
 
 def choose(

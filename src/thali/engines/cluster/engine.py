@@ -222,7 +222,7 @@ class ClusterEngine:
         """Count the free ones and zeros per row of a range and per class of columns."""
         own = self._own_range(mode, rows)
         found = self._inner.count_by_class(mode, own, cover, classes, of_columns)
-        return self._rows_of_all(found.astype(np.uint32), mode, rows).astype(np.int64)
+        return self._rows_of_all(found.astype(self._short(mode)), mode, rows).astype(np.int64)
 
     def gains_by_class(
         self, mode: int, rows: tuple[int, int], cover: Cover, sets: Words, weights: Weights
@@ -243,7 +243,7 @@ class ClusterEngine:
     def count_in_window(self, rows: Index, window: slice, cover: Cover, classes: Words) -> Index:
         """Count the free ones and zeros per row and class of columns in a window of columns."""
         is_own = self._is_own(rows)
-        counts = np.zeros((len(rows), len(classes), 2), np.uint32)  # half as long to send
+        counts = np.zeros((len(rows), len(classes), 2), self._short(0))
         counts[is_own] = self._inner.count_in_window(rows[is_own], window, cover, classes)
         return self.ranks.add(counts).astype(np.int64)
 
@@ -282,6 +282,10 @@ class ClusterEngine:
         lo, hi = self._ranges[mode].rows(self.ranks.number if number is None else number)
         first = min(max(rows[0], lo), hi)
         return first, max(first, min(rows[1], hi))
+
+    def _short(self, mode: int) -> type[np.unsignedinteger[Any]]:
+        """Return a type for the counts of a row that takes little time to send."""
+        return np.uint16 if self.totals.n_columns(mode) < 1 << 16 else np.uint32
 
     def _is_own(self, rows: Index) -> NDArray[np.bool_]:
         lo, hi, _, _ = self._parts[0]

@@ -15,6 +15,7 @@ import thali
 from thali import launcher
 from thali.engines.cluster.ranks import Ranks
 from thali.errors import EngineUnavailable, ThaliError
+from thali.sentences import Setting
 from thali.sites import VERSION
 
 if TYPE_CHECKING:
@@ -131,11 +132,10 @@ class Ending:
 def job() -> Job:
     """Return the job that this process was started with."""
     if launcher.place() is None:
-        msg = (
-            "engine='mpi' was given, but this process was started alone; start it with "
-            "`mpiexec -n N`, or use engine='cpu' or 'gpu'."
+        raise EngineUnavailable(
+            (Setting("engine", "mpi"), " was given, but this process was started alone"),
+            remedy=("start it with `mpiexec -n N`, or use ", Setting("engine", "cpu")),
         )
-        raise EngineUnavailable(msg)
     found = Job(Ranks())
     found.require_same("versions of thali", (thali.__version__, VERSION))
     if found.ranks.n > 1:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from thali.errors import EngineUnavailable, InvalidValue, require
+from thali.sentences import Setting
 from thali.threads import n_threads
 
 if TYPE_CHECKING:
@@ -130,8 +131,10 @@ class Ranks:
         if other:
             raise InvalidValue(
                 f"process {other[0]} of {self.n} has other {what} than process 0",
-                remedy=f"give all processes the same {what}, or let each of them sample by "
-                "itself with engine='cpu'",
+                remedy=(
+                    f"give all processes the same {what}, or let each sample by itself with ",
+                    Setting("engine", "cpu"),
+                ),
             )
 
     def of_first(self, thing: Any) -> Any:
