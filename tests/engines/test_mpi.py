@@ -115,10 +115,29 @@ def test_a_run_of_two_processes_goes_on_in_one(tmp_path):
     with pytest.warns(NotConverged):
         expected = thali.sample(data, **how, draws=5)
     assert all_draws(more) == all_draws(expected)
-    done = start(2, *command("fit", path, "--out", run))  # it exists: one sentence, by one process
-    assert done.returncode == 2
-    assert done.stderr.count("thali: ") == 1
-    assert "exists already" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (["fit", "absent.npy"], 2, "there is no such file"),
+        (["fit", "data.npy", "--draws", "0"], 2, "--draws"),
+        (["fit", "data.npy", "--out", "data.run"], 2, "exists already"),
+        (["fit", "few.npy"], 2, "2 processes were started for data of 1 row"),
+    ],
+)
+def test_one_sentence_by_one_process(words, code, sentence, tmp_path):
+    """What is wrong in all processes is told once, and nothing else is said."""
+    np.save(tmp_path / "data.npy", np.eye(4))
+    np.save(tmp_path / "few.npy", np.eye(1, 4))
+    (tmp_path / "data.run").mkdir()
+    (tmp_path / "data.run" / "something").touch()
+    done = start(2, *command(*words), cwd=tmp_path)
+    assert done.returncode == code
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert sentence in done.stderr
 
 
 @pytest.mark.slow

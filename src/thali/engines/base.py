@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from thali.model.weights import Weights
     from thali.streams import Stream
 
+LARGE = 1 << 24
+"""Number of entries from which ``"auto"`` uses the GPU. At this size, a sweep on an H200 takes
+three quarters of the time that it takes on the 16 cores of the same machine; at 268 million
+entries, a third (``benchmarks/gpu.py --crossover``)."""
+
 
 class RowUpdate(NamedTuple):
     """A work order: draw the entries of some rows of one mode's factor.

@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from thali import launcher
+from thali.engines.base import LARGE
 from thali.engines.cpu.engine import CpuEngine
 from thali.engines.together import Alone
 from thali.errors import EngineUnavailable, InvalidValue
@@ -18,11 +19,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("thali")
 
 ENGINES = ("auto", "cpu", "gpu", "mpi", "mpi-cpu", "mpi-gpu")
-
-LARGE = 1 << 24
-"""Number of entries from which ``"auto"`` uses the GPU. At this size, a sweep on an H200 takes
-three quarters of the time that it takes on the 16 cores of the same machine; at 268 million
-entries, a third (``benchmarks/gpu.py --crossover``)."""
 
 
 def processes_for(name: str) -> Processes:

@@ -18,7 +18,7 @@ import numpy as np
 
 from thali.bits import Factor, PackedTensor, Totals, Unfolding
 from thali.bits.words import count_ones
-from thali.engines.base import BirthDeaths, Births, LineCounts
+from thali.engines.base import LARGE, BirthDeaths, Births, LineCounts
 from thali.engines.cluster.cpu_part import CpuPart
 from thali.engines.cluster.devices import own_device
 from thali.engines.cluster.gpu_part import GpuPart
@@ -26,11 +26,9 @@ from thali.engines.cluster.parts import identity, own_rows, share
 from thali.engines.cpu.engine import CpuEngine
 from thali.engines.host import lines_of_births
 from thali.errors import EngineUnavailable, InvalidValue
+from thali.sentences import n_of
 
 log = logging.getLogger("thali")
-
-LARGE = 1 << 24
-"""Number of entries from which a process uses its GPU, if it has one."""
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,7 +78,7 @@ class ClusterEngine:
         n = tensor.shape[0]
         if self.ranks.n > n:
             raise InvalidValue(
-                f"{self.ranks.n} processes were started for data of {n} rows",
+                f"{self.ranks.n} processes were started for data of {n_of(n, 'row')}",
                 remedy=f"start at most {n}",
             )
         self.ranks.require_same("data", identity(tensor))
