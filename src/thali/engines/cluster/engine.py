@@ -87,6 +87,7 @@ class ClusterEngine:
         return engine
 
     def _take(self, tensor: PackedTensor) -> None:
+        self._lengths: dict[tuple[int, tuple[int, int]], Index] = {}  # rows of all processes
         self._parts, self._ranges = share(tensor, self.ranks)
         own = self._parts[0].ones
         most_ones = self.ranks.largest(int(count_ones(own).max()) if len(own) else 0)
@@ -119,8 +120,7 @@ class ClusterEngine:
         n_rows = self.totals.shape[0] if rows is None else len(rows)
 
         def gathered(words: Words) -> Words:
-            found = np.concatenate(self.ranks.gather(words[chosen - lo]))
-            return found.reshape(n_rows, words.shape[1])
+            return self.ranks.gather(words[chosen - lo]).reshape(n_rows, words.shape[1])
 
         first = Unfolding(gathered(ones), None if known is None else gathered(known))
         shape = (n_rows, *self.totals.shape[1:])
@@ -168,8 +168,8 @@ class ClusterEngine:
             np.concatenate([[*born.covered, len(born.lines[0])], has_died]).astype(np.int64)
         )
         births = self._all_births(born, tuple(numbers[:3].tolist()))
-        densities = self.ranks.gather(density) if numbers[2] else [density]
-        return BirthDeaths(births, np.concatenate(densities), numbers[3:] > 0)
+        densities = self.ranks.gather(density) if numbers[2] else density
+        return BirthDeaths(births, densities, numbers[3:] > 0)
 
     def partition(self, stream: Stream, n_blocks: int) -> list[Index]:
         """Divide the rows of the first mode at random; the rows of each block are increasing."""
@@ -294,10 +294,11 @@ class ClusterEngine:
     ) -> NDArray[Any]:
         """Put the rows of all processes one after another, of a range or all rows of a mode."""
         rows = (0, self.totals.shape[mode]) if rows is None else rows
-        each = [self._own_range(mode, rows, number) for number in range(self.ranks.n)]
-        size = prod(found.shape[1:])
-        parts = self.ranks.gather(found, [(hi - lo) * size for lo, hi in each])
-        return np.concatenate(parts).reshape(rows[1] - rows[0], *found.shape[1:])
+        if (mode, rows) not in self._lengths:
+            each = [self._own_range(mode, rows, number) for number in range(self.ranks.n)]
+            self._lengths[mode, rows] = np.array([hi - lo for lo, hi in each])
+        sizes = (self._lengths[mode, rows] * prod(found.shape[1:])).tolist()
+        return self.ranks.gather(found, sizes).reshape(rows[1] - rows[0], *found.shape[1:])
 
     def _put_together(
         self, job: RowUpdate, here: Factor, numbers: tuple[int, ...]
@@ -312,7 +313,8 @@ class ClusterEngine:
         own = here.words[:, ranges.words(self.ranks.number)]
         head = np.array([_digest(job), *numbers], np.int64).view(np.uint64)
         sizes = [len(head) + n * length for length in ranges.lengths]
-        found = self.ranks.gather(np.concatenate([head, own.reshape(-1)]), sizes)
+        together = self.ranks.gather(np.concatenate([head, own.reshape(-1)]), sizes)
+        found = np.split(together, np.cumsum(sizes)[:-1])
         heads = np.array([part[: len(head)] for part in found]).view(np.int64)
         if (heads[:, 0] != heads[0, 0]).any():
             odd = ", ".join(map(str, np.flatnonzero(heads[:, 0] != heads[0, 0]).tolist()))
@@ -333,8 +335,8 @@ class ClusterEngine:
         if n_born == 0:
             return Births(born.lines, (tp, fp))
         users, codes = born.lines
-        owners = np.concatenate(self.ranks.gather(_only_bits(users)))
-        words = np.concatenate(self.ranks.gather(codes)).reshape(n_born, codes.shape[1])
+        owners = self.ranks.gather(_only_bits(users))
+        words = self.ranks.gather(codes).reshape(n_born, codes.shape[1])
         return Births(lines_of_births(owners, words, self.totals.shape[0]), (tp, fp))
 
 

@@ -63,8 +63,8 @@ class Ranks:
 
     # --- messages ---------------------------------------------------------------------------
 
-    def gather(self, part: NDArray[T], sizes: Sequence[int] | None = None) -> list[NDArray[T]]:
-        """Return the parts of all processes, as flat arrays; all get all of them.
+    def gather(self, part: NDArray[T], sizes: Sequence[int] | None = None) -> NDArray[T]:
+        """Return the parts of all processes, one after another; all get all of them.
 
         ``sizes`` are the numbers of elements of the parts, if they are known.
         """
@@ -73,12 +73,11 @@ class Ranks:
         if sizes is None:
             sizes = self._all.allgather(send.size)
         n_bytes = [size * send.itemsize for size in sizes]
-        together = np.empty(sum(sizes), send.dtype)
+        together = np.empty_like(send, shape=sum(sizes))
         byte = self._mpi.BYTE
         self._all.Allgatherv([send.view(np.uint8), byte], [together.view(np.uint8), n_bytes, byte])
         self._told(began, together.nbytes - send.nbytes)
-        ends = np.cumsum(sizes)
-        return [together[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+        return together
 
     def exchange(
         self,
