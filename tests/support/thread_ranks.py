@@ -7,6 +7,9 @@ import numpy as np
 from thali.engines.cluster.ranks import Ranks
 
 
+_PATIENCE = 300  # seconds: another thread may have to compile first
+
+
 class ThreadRanks(Ranks):
     """One of several threads, each of which takes itself for a process."""
 
@@ -17,9 +20,9 @@ class ThreadRanks(Ranks):
 
     def objects(self, thing):
         self._board[self.number] = thing
-        self._barrier.wait(timeout=60)
+        self._barrier.wait(_PATIENCE)
         found = list(self._board)
-        self._barrier.wait(timeout=60)  # before anybody writes again
+        self._barrier.wait(_PATIENCE)  # before anybody writes again
         return found
 
     def gather(self, part, sizes=None):
