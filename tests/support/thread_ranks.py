@@ -6,7 +6,6 @@ import numpy as np
 
 from thali.engines.cluster.ranks import Ranks
 
-
 _PATIENCE = 300  # seconds: another thread may have to compile first
 
 
