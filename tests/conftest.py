@@ -19,8 +19,7 @@ from support.compile_once import compile_once
 
 LONG_STARTS = (
     "engines", "model", "report", "sampler", "statistics", "test_command_docs.py",
-    "test_docs.py", "test_effects.py", "test_examples.py", "test_experiments.py",
-    "test_starts.py",
+    "test_docs.py", "test_effects.py", "test_examples.py", "test_starts.py",
 )  # fmt: skip
 """Folders and files whose chains start as they do by default."""
 

@@ -4,10 +4,10 @@ import pytest
 
 from support import compare, mutants
 from support.moves import (
+    FINITE,
     FIXED,
     LEARNED,
     OWN_DENSITIES,
-    QUICK_AND_SLOW,
     assert_exact,
     assert_wrong_ratio_is_rejected,
     compared,
@@ -26,6 +26,7 @@ def test_residual_is_exact_with_everything_learned():
     assert_exact(LEARNED, "residual", "serial")
 
 
+@pytest.mark.slow  # test_split_merge.py and others have densities per component quickly
 def test_residual_with_a_density_per_component():
     """A new component draws its own density; one that goes takes it along."""
     assert_exact(OWN_DENSITIES, "residual")
@@ -36,7 +37,9 @@ def test_a_wrong_ratio_of_residual_is_rejected(monkeypatch):
     assert_wrong_ratio_is_rejected("residual", "residual", monkeypatch.setattr)
 
 
-@pytest.mark.parametrize("name", QUICK_AND_SLOW)
+@pytest.mark.parametrize(
+    "name", [n if n == "fixed" else pytest.param(n, marks=pytest.mark.slow) for n in FINITE]
+)
 def test_replacement_is_exact(name):
     """The number of components stays."""
     compare.assert_matches(*compared(finite(name, residual=4), 8_000))

@@ -50,6 +50,7 @@ def test_toggle_is_exact_for_a_fixed_number(name):
     compare.assert_matches(*compared(finite(name, toggle=4), 8_000))
 
 
+@pytest.mark.slow  # the same mistake as above
 def test_a_wrong_ratio_for_a_fixed_number_is_rejected(monkeypatch):
     """The same comparison fails when the prior of the users is left out of the ratio."""
     mutants.wrong_toggle(monkeypatch.setattr)
