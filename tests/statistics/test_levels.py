@@ -167,7 +167,7 @@ def largest(one, other):
 @pytest.mark.parametrize(
     ("kind", "n"),
     [
-        ("parallel", QUICK // 3),
+        ("parallel", QUICK // 2),
         pytest.param("parallel", QUICK, marks=pytest.mark.slow),
         pytest.param("serial", QUICK, marks=pytest.mark.slow),
     ],
