@@ -53,9 +53,8 @@ QUICKLY_SEEN = ("components that die in a block",)
 
 @pytest.mark.parametrize(
     "mistake",
-    MISTAKES,
+    [m if m in QUICKLY_SEEN else pytest.param(m, marks=pytest.mark.slow) for m in MISTAKES],
 )
-@pytest.mark.slow  # test_boxes.py and test_mode_levels.py reject mistakes about tensors quickly
 def test_a_mistake_is_rejected(mistake, monkeypatch):
     """The same test fails if one thing is wrong, after no more sweeps.
 

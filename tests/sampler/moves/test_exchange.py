@@ -12,7 +12,6 @@ def test_exchange_is_exact(name):
     compare.assert_matches(*compared(finite(name, split_merge=4), QUICK))
 
 
-@pytest.mark.slow
 def test_a_wrong_ratio_of_exchange_is_rejected(monkeypatch):
     """The same comparison fails when the divisions are not weighed: |z| is 18, the bound 6."""
     mutants.wrong_exchange(monkeypatch.setattr)
