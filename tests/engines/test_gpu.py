@@ -13,7 +13,10 @@ import thali
 from support.host_device import HostDevice, library
 from support.places import needs_compiler
 from thali.bits import Factor, PackedTensor, khatri_rao
+from thali.bits.codes import inner_mode, outer_modes
+from thali.bits.words import pack
 from thali.data import BinaryTensor
+from thali.engines.base import Cover
 from thali.engines.choose import LARGE, choose
 from thali.engines.cpu.engine import CpuEngine
 from thali.engines.gpu import counting, visits
@@ -230,3 +233,37 @@ def test_products_of_factors_on_the_device(shape):
         there = engine.lines(product).to_host()
         here = khatri_rao([Factor(f.words, f.n_rows) for f in factors], mode).words
         assert np.array_equal(there, here)
+
+
+@needs_compiler
+@pytest.mark.parametrize("most", [0, 1 << 20], ids=["vertical", "entry by entry"])
+@pytest.mark.parametrize("unknown", [0.0, 0.2])
+def test_counts_by_class_of_column_of_a_tensor(most, unknown, monkeypatch):
+    """Both forms count what plain loops count, for rows of every mode and sets of columns."""
+    monkeypatch.setattr("thali.engines.gpu.engine._MOST_COUNTS", most)
+    rng, shape = np.random.default_rng(1), (6, 5, 70)
+    dense = np.where(rng.random(shape) < unknown, np.nan, rng.random(shape) < 0.5)
+    bits = [rng.random((n, 4)) < 0.5 for n in shape]
+    factors = [Factor.from_dense(own) for own in bits]
+    is_counted = np.array([True, False, True, True])
+    tensor = PackedTensor.from_tensor(BinaryTensor.from_any(dense))
+    engine = GpuEngine(HostDevice()).load(tensor)
+    counted = [own[:, is_counted].astype(int) for own in bits]
+    free = ~np.isnan(dense) & (np.einsum("al,bl,cl->abc", *counted) == 0)
+    for mode, n_rows in enumerate(shape):
+        inner = inner_mode(shape, mode)
+        (outer,) = outer_modes(shape, mode)
+        sets = rng.random((2, shape[outer], shape[inner])) < 0.5
+        classes = rng.integers(0, 3, (shape[outer], 64 * -(-shape[inner] // 64)))
+        packed_sets = pack(sets).reshape(2, -1)
+        cover = Cover(khatri_rao(factors, mode), factors[mode], is_counted)
+        found = engine.count_by_class(mode, (1, n_rows), cover, packed_sets, classes.ravel())
+        order = (mode, outer, inner)
+        values, open_entries = (a.transpose(order)[1:] for a in (dense, free))
+        of = classes[:, : shape[inner]]
+        expected = [
+            [(open_entries & (values == value) & chosen & (of == c)).sum(axis=(1, 2))
+             for value in (1, 0)]
+            for chosen in sets for c in range(3)
+        ]  # fmt: skip
+        np.testing.assert_array_equal(found, np.moveaxis(expected, 2, 0))

@@ -16,6 +16,7 @@ from thali.data import BinaryTensor
 from thali.errors import EngineUnavailable, InvalidValue
 from thali.optimize.bounds import lower_bound
 from thali.optimize.searcher import Problem
+from thali.optimize.strategies import FREE, leg
 
 
 def recount(data, found):
@@ -325,3 +326,13 @@ def test_what_is_not_offered():
         thali.minimize(np.ones((2, 2, 2)), 2, progress=False)
     with pytest.raises(EngineUnavailable, match="on the CPU"):
         thali.minimize(np.eye(3), 2, engine="gpu", progress=False)
+
+
+def test_a_search_that_is_stuck_begins_anew():
+    """Every other searcher does, if a round of kicks found nothing; trials are as always."""
+    n = len(FREE)
+    for number in range(n):
+        assert leg(FREE, number, 1, 0, is_stuck=True) == leg(FREE, number, 1, 0, is_stuck=False)
+    fresh = [[leg(FREE, n, i, 2, is_stuck=stuck).is_fresh for i in range(4)] for stuck in (0, 1)]
+    assert fresh == [[False] * 4, [False, True, False, True]]
+    assert leg(FREE, n, 1, 2, is_stuck=True).phases == FREE[2]

@@ -205,12 +205,12 @@ class ClusterEngine:
     def count(self, mode: int, rows: Index | None, codes: Factor, factor: Factor) -> Index:
         """Count the covered ones and covered zeros per row: ``(n_rows, 2)``."""
         lo, hi, _, _ = self._parts[mode]
-        own = np.arange(lo, hi) if rows is None else rows[(rows >= lo) & (rows < hi)]
-        counts = self._inner.count(mode, own, codes, factor)
         if rows is None:
+            counts = self._inner.count(mode, np.arange(lo, hi), codes, factor)
             return self._rows_of_all(counts, mode)
         total = np.zeros((len(rows), 2), np.int64)
-        total[(rows >= lo) & (rows < hi)] = counts
+        is_own = (rows >= lo) & (rows < hi)
+        total[is_own] = self._inner.count(mode, rows[is_own], codes, factor)
         return self.ranks.add(total)
 
     def count_by_class(

@@ -265,7 +265,7 @@ def count_by_column(
     engine: DeviceMemory, mode: int, rows: tuple[int, int], cover: Cover, sets: Words,
     classes: Classes,
 ) -> Index:  # fmt: skip
-    """Count the free entries of a range of rows of a matrix, by set and class of column."""
+    """Count the free entries of a range of rows by set and class, in the vertical form."""
     index = engine.xp.asarray(np.flatnonzero(cover.is_counted))
     users, codes = (
         lines._replace(words=lines.words[index])

@@ -40,6 +40,9 @@ _LONG_ROW = 2048
 _SMALL = 1 << 20
 """Number of bytes up to which reordered lines are also kept on the host."""
 
+_MOST_COUNTS = 5 << 10
+"""Pairs of counts by set and class that fit into a block's shared memory."""
+
 
 class GpuEngine(DeviceMemory):
     """Computes on a CUDA device; draws the same bits as the CPU engine."""
@@ -217,7 +220,8 @@ class GpuEngine(DeviceMemory):
     ) -> Index:  # fmt: skip
         """Count the free ones and zeros per row of a range and per class of columns."""
         by_column = columns_of(self, mode, of_columns)
-        if by_column is not None and len(self.totals.shape) == 2:
+        is_matrix = len(self.totals.shape) == 2
+        if by_column and (is_matrix or len(classes) * by_column.n > _MOST_COUNTS):
             return count_by_column(self, mode, rows, cover, classes, by_column)
         n_rows, n_counts = rows[1] - rows[0], len(classes)
         lines, sets = self.lines(cover.users), self.upload(classes)
