@@ -209,7 +209,8 @@ def job(n, *more):
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(done.stderr)
-    return json.loads(done.stdout.splitlines()[-1])
+    # Open MPI adds codes for terminals.
+    return json.JSONDecoder().raw_decode(done.stdout[done.stdout.index("{") :])[0]
 
 
 if __name__ == "__main__":

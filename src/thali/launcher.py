@@ -25,10 +25,15 @@ def place() -> int | None:
     return None
 
 
+def n_started() -> int | None:
+    """Return how many processes were started together, if the environment says so."""
+    sizes = [int(os.environ[name]) for name in _SIZES if os.environ.get(name, "").isdigit()]
+    return max(sizes, default=None) if place() is not None else None
+
+
 def may_have_others() -> bool:
     """Whether this process may be one of several; MPI knows for sure."""
-    sizes = [os.environ[name] for name in _SIZES if os.environ.get(name, "").isdigit()]
-    return place() is not None and set(sizes) != {"1"}
+    return place() is not None and n_started() != 1
 
 
 def is_first() -> bool:

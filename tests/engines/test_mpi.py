@@ -74,6 +74,11 @@ def command(*words):
     return [sys.executable, "-m", "thali", *map(str, words)]
 
 
+def first_json(text):
+    """Return what a program has written; Open MPI adds codes for terminals."""
+    return json.JSONDecoder().raw_decode(text[text.index("{") :])[0]
+
+
 def all_draws(posterior):
     """Return everything that was drawn, as bytes."""
     return [
@@ -89,6 +94,7 @@ def all_draws(posterior):
         (2, "cpu", ["buffet", "effects"]),
         pytest.param(5, "cpu", ["own densities", "tensor"], marks=pytest.mark.slow),
         pytest.param(3, "gpu", [*CASES], marks=pytest.mark.gpu),
+        pytest.param(5, "mixed", [*CASES], marks=pytest.mark.gpu),
     ],
 )
 def test_the_chain_of_one_process(n, kind, names):
@@ -97,7 +103,21 @@ def test_the_chain_of_one_process(n, kind, names):
     expected = {name: list(told(CpuEngine(1), name, unknown=0.1)) for name in names}
     done = start(n, sys.executable, str(PROGRAM), kind, *names)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == expected
+    assert first_json(done.stdout) == expected
+
+
+def test_an_mpiexec_of_another_library(tmp_path):
+    """Such processes do not know of each other, and each would do the whole work."""
+    np.save(tmp_path / "data.npy", np.eye(5))
+    others = {"MV2_COMM_WORLD_RANK": "0", "MV2_COMM_WORLD_SIZE": "3"}
+    done = subprocess.run(
+        command("fit", tmp_path / "data.npy", "-q"), env=environment() | others, timeout=60,
+        check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "3 processes were started, but " in done.stderr
+    assert ", the library that mpi4py uses, knows of one; start them with" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["data.npy"]
 
 
 def test_a_run_of_two_processes_goes_on_in_one(tmp_path):

@@ -59,6 +59,8 @@ def main(kind, *names):
     from thali.engines.cluster.ranks import Ranks
 
     world = MPI.COMM_WORLD
+    if kind == "mixed":
+        kind = "gpu" if world.rank % 2 else "cpu"
     engine = ClusterEngine(Ranks(), 1, kind)
     found = {name: told(engine, name, unknown=0.1) for name in names}
     everyone = world.gather(found)

@@ -137,6 +137,13 @@ def job() -> Job:
             remedy=("start it with `mpiexec -n N`, or use ", Setting("engine", "cpu")),
         )
     found = Job(Ranks())
+    n_started = launcher.n_started()
+    if n_started is not None and n_started > 1 and found.ranks.n == 1:
+        raise EngineUnavailable(
+            f"{n_started} processes were started, but {found.ranks.library}, the library that "
+            "mpi4py uses, knows of one",
+            remedy="start them with the mpiexec of that library",
+        )
     found.require_same("versions of thali", (thali.__version__, VERSION))
     if found.ranks.n > 1:
         atexit.register(found.leave)

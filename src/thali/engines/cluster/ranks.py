@@ -40,6 +40,11 @@ class Ranks:
         self.n_bytes = 0
         self.n_messages = 0
 
+    @property
+    def library(self) -> str:
+        """The MPI library that mpi4py uses, and its version."""
+        return " ".join(self._mpi.Get_library_version().splitlines()[0].split(",")[0].split())
+
     def threads(self, asked: int | None) -> int:
         """Return the number of threads: the processes of a machine share its cores."""
         if asked is not None:
