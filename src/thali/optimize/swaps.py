@@ -24,12 +24,13 @@ from thali.optimize.cover import (
     clear_changed,
     copy_rows,
     copy_side,
+    count_own,
     count_wrong,
     is_empty,
     meet,
 )
 from thali.optimize.fit import drop, grow, refit
-from thali.optimize.join import KEEP, TOSS, Tools, below, draw, make_tools
+from thali.optimize.join import JOIN, KEEP, TOSS, Tools, below, draw, make_tools
 
 _ZERO = np.uint64(0)
 _BETWEEN = np.uint64(1 << 30)
@@ -39,8 +40,12 @@ of the swap."""
 _MOST_KICKED = 3
 _FIRST = np.int64(1)  # a plain one would be a type of its own, and functions compiled twice
 
-STARTS = 4
+STARTS = 12
 """Most starts that a new component is grown from."""
+
+_RIVALS = 3
+_NO_ZEROS = 1e3
+"""How many ones a covered zero costs if none is to be covered."""
 
 PASSES = np.int64(3)
 """Most times that a component is fitted again after a swap."""
@@ -60,6 +65,31 @@ def touch(sides: tuple[Side, Side], component: int, is_waiting: Words) -> None:
 
 
 @lean
+def one_of_all(sides: tuple[Side, Side], random: Words) -> int:
+    """Choose a component to replace: any, or of some that which alone covers the fewest ones."""
+    n_components = sides[0].lines.shape[0]
+    chosen = below(random, n_components)
+    if draw(random) < 0.5:
+        fewest, _ = count_own(sides[0], sides[0].lines[chosen], sides[1].lines[chosen])
+        for _ in range(_RIVALS):
+            rival = below(random, n_components)
+            ones, _ = count_own(sides[0], sides[0].lines[rival], sides[1].lines[rival])
+            if ones < fewest:
+                fewest, chosen = ones, rival
+    return chosen
+
+
+@lean
+def without_gain(costs: tuple[float, float]) -> int:
+    """Return what a row does that neither gains nor loses by a component.
+
+    Where no zero may be covered, it takes the component: the ones that are then covered twice
+    keep being covered if another component goes.
+    """
+    return JOIN if costs[0] >= _NO_ZEROS * costs[1] else KEEP
+
+
+@lean
 def choose(sides: tuple[Side, Side], random: Words, chosen: Index) -> int:
     """Choose components to replace: the empty ones, or one with some others that it meets."""
     n_components = sides[0].lines.shape[0]
@@ -70,7 +100,7 @@ def choose(sides: tuple[Side, Side], random: Words, chosen: Index) -> int:
             n += 1
     if n > 0:
         return n
-    first = below(random, n_components)
+    first = one_of_all(sides, random)
     chosen[0] = first
     more = draw(random)
     n_more = min(n_components - 1, 0 if more < 0.6 else 1 if more < 0.9 else 2)
@@ -119,11 +149,13 @@ def swap(
         drop(sides, chosen[i], spare, wrong)
     for i in range(n):
         is_waiting[chosen[i]] = False
-    ties = TOSS if draw(tools.random) < 0.1 else KEEP
+    settled = without_gain(costs)
+    ties = TOSS if draw(tools.random) < 0.1 and settled == KEEP else settled
     if draw(tools.random) < 0.5:  # what was uncovered may fit others first
         descend(sides, _FIRST, ties, costs, tools, spare, wrong, is_waiting)
     for i in range(n):
-        grow(sides, chosen[i], 1 + below(tools.random, STARTS), KEEP, costs, tools, spare, wrong)
+        n_starts = 1 + below(tools.random, STARTS)
+        grow(sides, chosen[i], n_starts, settled, costs, tools, spare, wrong)
         touch(sides, chosen[i], is_waiting)
     descend(sides, PASSES, ties, costs, tools, spare, wrong, is_waiting)
 
@@ -149,7 +181,7 @@ def descend(
             if not is_waiting[component]:
                 continue
             is_waiting[component] = False
-            how = ties if i == 0 else KEEP
+            how = ties if i == 0 else without_gain(costs)
             if refit(sides, component, how, costs, tools, spare, wrong):
                 touch(sides, component, is_waiting)
                 is_waiting[component] = False
@@ -247,7 +279,8 @@ def kick(sides: tuple[Side, Side], room: Room, wrong: Index, costs: tuple[float,
         drop(sides, room.chosen[i], room.spare, wrong)
     for i in range(n):
         if is_empty(sides[0].lines[room.chosen[i]]):
-            grow(sides, room.chosen[i], _FIRST, KEEP, costs, room.tools, room.spare, wrong)
+            ties = without_gain(costs)
+            grow(sides, room.chosen[i], _FIRST, ties, costs, room.tools, room.spare, wrong)
     fit_all(sides, room, wrong, costs)
 
 
@@ -258,7 +291,8 @@ def fit_all(
     """Fit all components, whatever has changed."""
     for component in range(room.is_waiting.shape[0]):
         room.is_waiting[component] = True
-    descend(sides, PASSES, KEEP, costs, room.tools, room.spare, wrong, room.is_waiting)
+    ties = without_gain(costs)
+    descend(sides, PASSES, ties, costs, room.tools, room.spare, wrong, room.is_waiting)
 
 
 @jit
