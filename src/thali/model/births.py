@@ -96,7 +96,7 @@ def birth_tables(
         Current number of components; no row can own more.
     """
     weights = noise.weights()
-    table = weights.table[:, :, 0]
+    table = np.ascontiguousarray(weights.table[:, :, 0])
     prior, first = _number_tables(
         rate, density, float(table[..., 0].max()), most_ones, n_components + 1
     )
@@ -116,7 +116,7 @@ def birth_death_tables(
 def _birth_death_tables(
     rate: float, densities: tuple[float, ...], noise: Noise, n_components: int
 ) -> BirthDeathTables:
-    table = noise.weights().table[:, :, 0]
+    table = np.ascontiguousarray(noise.weights().table[:, :, 0])
     q = np.array(densities)
     # The number of new components is 0 or 1.
     factors = np.stack([_score_tables(density, table, 2)[0][:, :, 1] for density in densities])

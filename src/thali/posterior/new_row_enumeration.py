@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thali._jit import inner, jit
-from thali.bits.words import popcount
+from thali.bits.words import copy_line, popcount
 from thali.model.rule import log_odds
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def enumerate_rows(
     chances = np.empty(size, np.float64)
     unknown = np.empty(ones.shape[1], np.uint64)
     for row in range(ones.shape[0]):
-        n_known[:] = class_sizes
+        copy_line(class_sizes, n_known)
         n_ones[:] = 0
         if known.shape[0] > 0:
             for w in range(unknown.shape[0]):
@@ -161,7 +161,7 @@ def enumerate_rows(
         sum_subsets(scores)
         weigh_states(prior, scores, chances)
         if covered.shape[1] > 0:
-            scores[:] = chances
+            copy_line(chances, scores)
             sum_subsets(scores)
             for column in range(covered.shape[1]):
                 outside = scores[size - 1 - classes[column]]

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thali._jit import inner, jit
+from thali.bits.words import copy_line
 from thali.decide import SCALE, categorical, is_unlikely
 from thali.posterior.new_row_level_enumeration import read_values
 
@@ -69,11 +70,12 @@ def score_both(
 ) -> None:  # fmt: skip
     """Write the scores of all levels without a component, and then of all levels with it."""
     n_levels = scores.shape[0]
-    both[:n_levels] = scores
-    both[n_levels:] = scores
+    copy_line(scores, both[:n_levels])
+    copy_line(scores, both[n_levels:])
     changed = both[:n_levels] if is_on else both[n_levels:]
     add_gains(columns, is_on, values, gains, n_covers, changed)
-    both[n_levels:] += prior
+    for level in range(n_levels):
+        both[n_levels + level] += prior
 
 
 @inner
@@ -99,7 +101,7 @@ def add_greedily(
         for component in range(active.shape[0]):
             if not active[component]:
                 columns = listed[starts[component] : starts[component + 1]]
-                gain = prior[component] + gain_of(columns, False, n_covers, weights)
+                gain = prior[component] + gain_of(columns, active[component], n_covers, weights)
                 if gain > best_gain:
                     best = component
                     best_gain = gain
@@ -107,7 +109,8 @@ def add_greedily(
             return total
         total += best_gain
         active[best] = True
-        n_covers[listed[starts[best] : starts[best + 1]]] += 1
+        for column in listed[starts[best] : starts[best + 1]]:
+            n_covers[column] += 1
 
 
 @inner
@@ -192,7 +195,7 @@ def sample_levels(
     gained = np.full((n_components, n_components), -1)
     for row in range(ones.shape[0]):
         read_values(ones, known, row, values)
-        scores[:] = log_prior
+        copy_line(log_prior, scores)
         for column in range(n_columns):
             if values[column] >= 0:
                 scores += uncovered[values[column], column]
@@ -231,20 +234,22 @@ def sample_levels(
                 lost = listed[starts[on] : starts[on + 1]]
                 won = listed[starts[off] : starts[off + 1]]
                 if gained[on, off] != version:
-                    kept = prior[on] + gain_of(lost, True, n_covers, weights)
-                    n_covers[lost] -= 1
-                    new = prior[off] + gain_of(won, False, n_covers, weights)
-                    n_covers[lost] += 1
+                    kept = prior[on] + gain_of(lost, active[on], n_covers, weights)
+                    for column in lost:
+                        n_covers[column] -= 1
+                    new = prior[off] + gain_of(won, active[off], n_covers, weights)
+                    for column in lost:
+                        n_covers[column] += 1
                     swap_gains[on, off] = new - kept
                     gained[on, off] = version
                 gain = swap_gains[on, off]
                 if (gain >= 0) == is_unlikely(gain, swap_uniforms[sweep, component]):
                     continue
                 version += 1
+                switch(lost, active[on], values, gains, n_covers, scores)
+                switch(won, active[off], values, gains, n_covers, scores)
                 active[on] = False
                 active[off] = True
-                switch(lost, True, values, gains, n_covers, scores)
-                switch(won, False, values, gains, n_covers, scores)
             if n_components == 0:
                 drawn = categorical(scores, n_levels, level_uniforms[sweep])
             else:
@@ -267,11 +272,15 @@ def sample_levels(
             if reads.shape[1] == 0 or sweep < warmup:
                 continue
             if averaged != version:
-                reads[row] += n_same * now
+                for column in range(n_columns):
+                    reads[row, column] += n_same * now[column]
                 averaged = version
                 n_same = 0
                 for column in range(n_columns):
                     now[column] = reads_one[np.int64(n_covers[column] > 0), column, level]
             n_same += 1
-        members[row] = sums / (n_sweeps - warmup)
-        reads[row] = (reads[row] + n_same * now) / (n_sweeps - warmup)
+        n_averaged = n_sweeps - warmup
+        for component in range(n_components):
+            members[row, component] = sums[component] / n_averaged
+        for column in range(reads.shape[1]):
+            reads[row, column] = (reads[row, column] + n_same * now[column]) / n_averaged

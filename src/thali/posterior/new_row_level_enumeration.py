@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thali._jit import inner, jit
+from thali.bits.words import copy_line
 from thali.posterior.new_row_enumeration import sum_out_states, sum_subsets, weigh_states
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ def read_values(ones: Words, known: Words, row: int, values: Index) -> None:
 def normalise(logs: NDArray[np.float64]) -> None:
     """Replace log weights by probabilities."""
     logs -= logs.max()
-    logs[:] = np.exp(logs)
+    for i in range(logs.shape[0]):
+        logs[i] = np.exp(logs[i])
     logs /= logs.sum()
 
 
@@ -88,13 +90,14 @@ def enumerate_levels(
     outside_at = np.ones((n_levels, n_sets))  # probability that a state has none of a set
     for row in range(ones.shape[0]):
         read_values(ones, known, row, values)
-        chances_of_levels[:] = log_prior
+        copy_line(log_prior, chances_of_levels)
         gained[:] = 0.0
         for column in range(values.shape[0]):
             value = values[column]
             if value >= 0:
                 chances_of_levels += uncovered[value, column]
-                gained[of_column[column]] += gains[value, column]
+                for level in range(n_levels):
+                    gained[of_column[column], level] += gains[value, column, level]
         for level in range(n_levels):
             scores[:] = 0.0
             for s in range(1, n_sets):  # what has no component is never covered
@@ -103,7 +106,7 @@ def enumerate_levels(
             evidence = scores[size - 1] + weigh_states(prior, scores, chances)
             chances_of_levels[level] += evidence
             if reads.shape[1] > 0:
-                scores[:] = chances
+                copy_line(chances, scores)
                 sum_subsets(scores)
                 for s in range(1, n_sets):
                     outside_at[level, s] = min(scores[size - 1 - sets[s]], 1.0)
@@ -111,7 +114,8 @@ def enumerate_levels(
         normalise(chances_of_levels)
         members[row] = 0.0
         for level in range(n_levels):
-            members[row] += chances_of_levels[level] * members_at[level]
+            for component in range(members.shape[1]):
+                members[row, component] += chances_of_levels[level] * members_at[level, component]
         for column in range(reads.shape[1]):
             total = 0.0
             for level in range(n_levels):

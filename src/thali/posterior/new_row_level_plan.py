@@ -82,7 +82,8 @@ class LevelPlan(NamedTuple):
 def _list_columns(codes: NDArray[np.bool_]) -> tuple[Index, Index]:
     """Return the columns of all components, and where those of each begin and end."""
     starts = np.append(0, codes.sum(axis=0).cumsum())
-    return starts, np.nonzero(codes.T)[1]
+    # Contiguous, as elsewhere: a kernel is compiled again for another layout.
+    return starts, np.ascontiguousarray(np.nonzero(codes.T)[1])
 
 
 @lru_cache(maxsize=8)

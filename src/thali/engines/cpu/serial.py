@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from thali._jit import inner, jit
+from thali.bits.words import copy_line
 from thali.decide import gibbs_bit, multiply_high
 from thali.engines.cpu.births import draw_codes, draw_count
 from thali.engines.cpu.by_class import fill_free, gain_by_class, list_runs, spread_weights
@@ -64,8 +65,8 @@ def drop_components(
     for component in range(n):
         if keep[component]:
             if to != component:
-                factor[to] = factor[component]
-                codes[to] = codes[component]
+                copy_line(factor[component], factor[to])
+                copy_line(codes[component], codes[to])
                 sizes[to] = sizes[component]
             to += 1
     for component in range(to, n):

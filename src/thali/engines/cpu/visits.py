@@ -38,7 +38,9 @@ _0, _1 = np.uint64(0), np.uint64(1)
 def list_columns(codes: Words) -> tuple[Index, Index]:
     """List the columns of every component (compressed sparse rows)."""
     indptr = np.zeros(codes.shape[0] + 1, np.int64)
-    indptr[1:] = np.cumsum(count_ones(codes))
+    sizes = count_ones(codes)
+    for component in range(codes.shape[0]):
+        indptr[component + 1] = indptr[component] + sizes[component]
     columns = np.empty(indptr[-1], np.int64)
     k = 0
     for component in range(codes.shape[0]):

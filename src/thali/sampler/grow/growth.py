@@ -89,7 +89,8 @@ class Growth:
     def odds(self) -> NDArray[np.float64]:
         """Log odds of the density of every code."""
         (density,) = self.state.densities[1:]
-        return np.broadcast_to(logit(density), self.state.n_components)
+        # An array of its own: kernels would be compiled again for a view that cannot be written.
+        return np.full(self.state.n_components, logit(density))
 
     def stream(self) -> Stream:
         """Return random numbers that were not used before."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from thali._jit import jit
+from thali.bits.words import copy_line
 from thali.sampler.moves.move import SumOut
 from thali.sampler.moves.proposal import (
     NOTHING,
@@ -87,17 +88,19 @@ def _exchanged(
     """Propose the union of two components and the two parts of the third."""
     n = users.shape[0]
     sets = np.empty((4, users.shape[1]), np.uint64)
-    sets[0] = users[first]
-    sets[1] = users[second]
-    sets[2:] = pair
+    copy_line(users[first], sets[0])
+    copy_line(users[second], sets[1])
+    copy_line(pair[0], sets[2])
+    copy_line(pair[1], sets[3])
     classes, members = atoms(sets)
     concerned = np.array([first, second, third])
     before = np.array([members[0], members[1], members[2] | members[3]])
     after = np.array([members[0] | members[1], members[3], members[2]])
     new_users = users.copy()
-    new_users[first] |= users[second]
-    new_users[second] = pair[1]
-    new_users[third] = pair[0]
+    for w in range(users.shape[1]):
+        new_users[first, w] |= users[second, w]
+    copy_line(pair[1], new_users[second])
+    copy_line(pair[0], new_users[third])
     others = np.ones(n, np.bool_)
     others[first] = False
     others[second] = False
@@ -114,7 +117,7 @@ def _exchanged(
     after_users = np.empty((3, users.shape[1]), np.uint64)
     for i in range(3):
         component = concerned[i]
-        after_users[i] = new_users[component]
+        copy_line(new_users[component], after_users[i])
         gained = size_of(new_users[component]) - size_of(users[component])
         ratio += gained * (log(densities[component]) - log(1.0 - densities[component]))
     uniforms = three_uniforms(key, sweep, _SPLIT, number, _DECISION)
