@@ -12,10 +12,9 @@ import re
 import types
 from importlib import import_module as module
 
-import numba
 from numba.core.dispatcher import Dispatcher
 
-from thali._jit import inlined
+from thali._jit import KERNELS, inlined, inner, jit, lean
 
 
 def mutate(name, edits, **replaced):
@@ -32,11 +31,15 @@ def mutate(name, edits, **replaced):
         source = source.replace(old, new)
     source = re.sub(r"from thali\._jit import .*\n", "", source)
     mutant = types.ModuleType(name)
-    afresh = numba.njit(nogil=True)
-    mutant.__dict__.update(jit=afresh, inner=afresh, inlined=inlined, __file__=original.__file__)
+    # Declared as always: otherwise Numba compiles what it needs itself once more. Without a file,
+    # nothing is cached.
+    mutant.__dict__.update(jit=jit, inner=inner, lean=lean, inlined=inlined)
+    mutant.__dict__.update(__file__=original.__file__)
+    n_kernels = len(KERNELS)
     for name_, value in replaced.items():  # before and after: definitions may use them at once
         mutant.__dict__[name_] = value
     exec(compile(source, f"<mutant of {name}>", "exec"), mutant.__dict__)
+    del KERNELS[n_kernels:]
     mutant.__dict__.update(replaced)
     for same in _unconcerned(text, source, set(replaced)):
         if isinstance(getattr(original, same, None), Dispatcher):
