@@ -34,26 +34,37 @@ _FEW_SWEEPS = {
 def _brief(request):
     """Spare tests of something else what starts and processes cost.
 
-    A chain grows components in one start, not in four with six rounds each, with few sweeps, and
-    no further process runs chains: there is a worker for every core already. What tests start as a
-    process of their own is as always.
+    Starts are short, and no further process runs chains: there is a worker for every core already.
+    What tests start as a process of their own is as always.
     """
     from thali import workers
-    from thali.sampler import Schedule
 
     where = request.path.relative_to(Path(__file__).parent).parts
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(workers, "MANY_SWEEPS", sys.maxsize)
         if not set(where) & set(LONG_STARTS):
-            short = {"starts": 1, "regrow": 0}
-            fields = [f for f in dataclasses.fields(Schedule) if f.init]
-            defaults = tuple(short.get(field.name, field.default) for field in fields)
-            patch.setattr(Schedule.__init__, "__defaults__", defaults)
-            for name, numbers in _FEW_SWEEPS.items():
-                module = import_module(f"thali.sampler.{name}")
-                for constant, n_sweeps in numbers.items():
-                    patch.setattr(module, constant, n_sweeps)
+            _shorten(patch)
         yield
+
+
+@pytest.fixture
+def short_starts(monkeypatch):
+    """For tests among those with long starts that compare no numbers."""
+    _shorten(monkeypatch)
+
+
+def _shorten(patch):
+    """A chain grows components in one start, not in four with six rounds each, with few sweeps."""
+    from thali.sampler import Schedule
+
+    short = {"starts": 1, "regrow": 0}
+    fields = [f for f in dataclasses.fields(Schedule) if f.init]
+    defaults = tuple(short.get(field.name, field.default) for field in fields)
+    patch.setattr(Schedule.__init__, "__defaults__", defaults)
+    for name, numbers in _FEW_SWEEPS.items():
+        module = import_module(f"thali.sampler.{name}")
+        for constant, n_sweeps in numbers.items():
+            patch.setattr(module, constant, n_sweeps)
 
 
 def pytest_addoption(parser):

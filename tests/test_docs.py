@@ -59,6 +59,7 @@ def test_documents_name_the_two_commands():
     ]
 
 
+@pytest.mark.usefixtures("short_starts")
 def test_main_command_of_the_readme_answers(tmp_path, monkeypatch):
     """The table of roles gives an answer in words, and a page to look at."""
     (command, _) = (b.strip() for b in blocks(ROOT / "README.md", "sh"))
@@ -226,6 +227,7 @@ def test_pages_are_in_the_table_of_contents():
 @pytest.mark.parametrize(
     ("name", "said"), [("index", "component_1"), ("install", "animals"), ("reproducing", "True\n")]
 )
+@pytest.mark.usefixtures("short_starts")
 def test_python_of_pages_that_are_no_notebooks_runs(name, said, monkeypatch, capsys):
     """With fewer sweeps than by default."""
     sample = thali.sample

@@ -35,6 +35,7 @@ def commands_of(text):
 
 @pytest.mark.filterwarnings("ignore::thali.errors.NotConverged")
 @pytest.mark.parametrize(("name", "typed"), pages().items(), ids=lambda part: str(part)[:20])
+@pytest.mark.usefixtures("short_starts")
 def test_the_commands_of_other_documents(name, typed, run, tmp_path):
     """They run one after another, in one folder with our examples; sampling is cut short."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
@@ -59,11 +60,13 @@ def shortened(words):
 @pytest.mark.filterwarnings("ignore:The 'future.infer_string' option is deprecated")
 @pytest.mark.filterwarnings("ignore::thali.errors.NotConverged")
 @pytest.mark.parametrize("is_whole", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_the_commands_of_the_page(run, tmp_path, is_whole):
+def test_the_commands_of_the_page(run, tmp_path, is_whole, request):
     """They run one after another, in one folder; the answer is the one in the text.
 
     Sampling is cut short, except in the slow test: only that one can compare the numbers.
     """
+    if not is_whole:
+        request.getfixturevalue("short_starts")
     typed = "".join(re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)).splitlines()
     outputs = {}
     for line in typed:
