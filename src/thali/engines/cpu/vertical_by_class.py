@@ -67,7 +67,8 @@ def number_kinds(classes: Index, singles: Index, weights: NDArray[np.int64]) -> 
             if kind < 0:
                 continue
             for c in range(n_classes):
-                of_kinds[kind, c] = weights[g, c, k]
+                for d in range(2):
+                    of_kinds[kind, c, d] = weights[g, c, k, d]
                 more = of_kinds[kind, c, 0] - of_kinds[kind, c, 1]
                 is_even &= more == of_kinds[kind, 0, 0] - of_kinds[kind, 0, 1]
     return kinds, of_kinds, is_even
