@@ -76,7 +76,7 @@ MISTAKES = {
         KERNEL, "numbers[classes[i], singles[i]] = n\n", "numbers[classes[i]] = n\n"
     ),
     "the weight of another class": (
-        KERNEL, "plan[n] = c, 0, 1 << plane", "plan[n] = 0, 0, 1 << plane"
+        KERNEL, "plan[n, 2] = c, 0, 1 << plane", "plan[n, 2] = 0, 0, 1 << plane"
     ),
     "ones of the last class": (
         KERNEL, "ones = ONES + (n_ones if is_even else slot) * _T", "ones = ONES + slot * _T"

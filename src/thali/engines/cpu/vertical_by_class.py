@@ -104,16 +104,16 @@ def _fill_plan(sizes: Words, is_even: bool, plan: Index) -> int:
     n = 0
     if is_even:  # the class does not matter
         for plane in range(max(_3, _planes_for(sizes.sum()))):
-            plan[n] = 0, 1 << plane, -(1 << plane)
+            plan[n, 0], plan[n, 1], plan[n, 2] = 0, 1 << plane, -(1 << plane)
             n += 1
     for c in range(sizes.shape[0]):
         n_planes = _planes_for(sizes[c])
         for plane in range(n_planes):
-            plan[n] = c, 0, 1 << plane
+            plan[n, 0], plan[n, 1], plan[n, 2] = c, 0, 1 << plane
             n += 1
         if not is_even:
             for plane in range(n_planes):
-                plan[n] = c, 1 << plane, -(1 << plane)
+                plan[n, 0], plan[n, 1], plan[n, 2] = c, 1 << plane, -(1 << plane)
                 n += 1
     return n
 
