@@ -68,6 +68,21 @@ def test_the_chain_of_one_process(name, n):
     assert together(n, name, unknown) == expected
 
 
+@pytest.mark.parametrize("name", ["windows", "windows with effects"])
+def test_a_wrong_window_is_found_out(name, monkeypatch):
+    """Negative control: counts in windows that are wrong give another chain."""
+    add, n_calls = ClusterEngine._added_up, []
+
+    def wrong(engine, columns, cover, sets, of_rows):
+        n_calls.append(columns)
+        counts = add(engine, columns, cover, sets, of_rows)
+        return counts // 2
+
+    monkeypatch.setattr(ClusterEngine, "_added_up", wrong)
+    assert together(3, name, 0.1) != alone(name, 0.1)
+    assert n_calls
+
+
 @needs_compiler
 @pytest.mark.parametrize("name", ["buffet", "effects", "own densities", "tensor with effects"])
 def test_processes_on_devices_and_on_threads(name):

@@ -18,6 +18,8 @@ FEW = {"starts": 1, "regrow": 1}
 CASES = {
     "buffet": ((330, 200), Model(noise="unequal"), Schedule(warmup=3, **FEW), 8),
     "effects": ((330, 200), Model(noise=Effects()), Schedule(warmup=3, starts=0), 6),
+    "windows": ((200, 700), Model(noise="unequal"), Schedule(starts=0), 6),
+    "windows with effects": ((150, 700), Model(noise=Effects()), Schedule(starts=0), 6),
     "own densities": (
         (140, 70), Model(alpha=BROAD, density=PerComponent()), Schedule(starts=0, hold=2), 8,
     ),

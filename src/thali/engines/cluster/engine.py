@@ -23,9 +23,11 @@ from thali.engines.cluster.cpu_part import CpuPart
 from thali.engines.cluster.devices import own_device
 from thali.engines.cluster.gpu_part import GpuPart
 from thali.engines.cluster.parts import identity, own_rows, share
+from thali.engines.cluster.windows import Classes, count_in_columns
 from thali.engines.cpu.engine import CpuEngine
 from thali.engines.host import lines_of_births
 from thali.errors import EngineUnavailable, InvalidValue
+from thali.model.gains import sum_gains
 from thali.sentences import n_of
 
 log = logging.getLogger("thali")
@@ -87,12 +89,15 @@ class ClusterEngine:
         return engine
 
     def _take(self, tensor: PackedTensor) -> None:
-        self._lengths: dict[tuple[int, tuple[int, int]], Index] = {}  # rows of all processes
+        self._classes: Classes | None = None  # of the rows of this process
         self._parts, self._ranges = share(tensor, self.ranks)
         own = self._parts[0].ones
         most_ones = self.ranks.largest(int(count_ones(own).max()) if len(own) else 0)
         self.totals = Totals(tensor.shape, tensor.n_known, tensor.n_ones, most_ones)
         self._inner = self._made()
+        # A GPU counts faster in whole columns, and the processes must do the same.
+        is_on_gpu = isinstance(self._inner, GpuPart)
+        self._are_windows_shared = len(tensor.shape) == 2 and not self.agree(is_on_gpu)
         self._host = CpuEngine(self.threads)  # for what needs no data
         self._host.totals = self.totals
 
@@ -218,6 +223,8 @@ class ClusterEngine:
         of_columns: Index | None = None,
     ) -> Index:  # fmt: skip
         """Count the free ones and zeros per row of a range and per class of columns."""
+        if self._is_window(mode, rows):
+            return self._added_up(rows, cover, classes, of_columns)
         own = self._own_range(mode, rows)
         found = self._inner.count_by_class(mode, own, cover, classes, of_columns)
         return self._rows_of_all(found.astype(self._short(mode)), mode, rows).astype(np.int64)
@@ -226,6 +233,13 @@ class ClusterEngine:
         self, mode: int, rows: tuple[int, int], cover: Cover, sets: Words, weights: Weights
     ) -> NDArray[np.float64]:
         """Return what every row of a range gains by covering its free entries in sets."""
+        if self._is_window(mode, rows):
+            weights = weights.of_mode(mode)
+            counts = self._added_up(rows, cover, sets, weights.columns)
+            assert weights.rows is not None
+            of_lines = weights.rows[slice(*rows)]
+            gains: NDArray[np.float64] = sum_gains(counts, weights.table[:, :, 0], of_lines)
+            return gains
         own = self._own_range(mode, rows)
         found = self._inner.gains_by_class(mode, own, cover, sets, weights)
         return self._rows_of_all(found, mode, rows)
@@ -273,13 +287,27 @@ class ClusterEngine:
         singles = None if job.singles is None else job.singles[own]
         return job._replace(rows=job.rows[own], singles=singles)
 
-    def _own_range(
-        self, mode: int, rows: tuple[int, int], number: int | None = None
-    ) -> tuple[int, int]:
-        """Return the rows of a range that are here, or that another process has."""
-        lo, hi = self._ranges[mode].rows(self.ranks.number if number is None else number)
-        first = min(max(rows[0], lo), hi)
-        return first, max(first, min(rows[1], hi))
+    def _own_range(self, mode: int, rows: tuple[int, int]) -> tuple[int, int]:
+        """Return the rows of a range that are here."""
+        first, end = self._ranges[mode].within(*rows)
+        return int(first[self.ranks.number]), int(end[self.ranks.number])
+
+    def _is_window(self, mode: int, columns: tuple[int, int]) -> bool:
+        """Return whether all processes count in these lines, of which few processes have any."""
+        n_lines, n = self.totals.shape[mode], self.ranks.n
+        is_narrow = mode == 1 and n > 1 and n * (columns[1] - columns[0]) < n_lines
+        return is_narrow and self._are_windows_shared
+
+    def _added_up(
+        self, columns: tuple[int, int], cover: Cover, sets: Words, of_rows: Index | None
+    ) -> Index:
+        """Count in a window of columns, with the rows of all processes."""
+        lo, hi, _, _ = part = self._parts[0]
+        if of_rows is not None and (self._classes is None or self._classes.given is not of_rows):
+            self._classes = Classes.of(of_rows, lo, hi)
+        classes = None if of_rows is None else self._classes
+        counts = count_in_columns(part, columns, cover, sets, classes)
+        return self.ranks.add(counts.astype(self._short(1))).astype(np.int64)
 
     def _short(self, mode: int) -> type[np.unsignedinteger[Any]]:
         """Return a type for the counts of a row that takes little time to send."""
@@ -294,10 +322,8 @@ class ClusterEngine:
     ) -> NDArray[Any]:
         """Put the rows of all processes one after another, of a range or all rows of a mode."""
         rows = (0, self.totals.shape[mode]) if rows is None else rows
-        if (mode, rows) not in self._lengths:
-            each = [self._own_range(mode, rows, number) for number in range(self.ranks.n)]
-            self._lengths[mode, rows] = np.array([hi - lo for lo, hi in each])
-        sizes = (self._lengths[mode, rows] * prod(found.shape[1:])).tolist()
+        first, end = self._ranges[mode].within(*rows)
+        sizes = ((end - first) * prod(found.shape[1:])).tolist()
         return self.ranks.gather(found, sizes).reshape(rows[1] - rows[0], *found.shape[1:])
 
     def _put_together(
@@ -314,8 +340,8 @@ class ClusterEngine:
         head = np.array([_digest(job), *numbers], np.int64).view(np.uint64)
         sizes = [len(head) + n * length for length in ranges.lengths]
         together = self.ranks.gather(np.concatenate([head, own.reshape(-1)]), sizes)
-        found = np.split(together, np.cumsum(sizes)[:-1])
-        heads = np.array([part[: len(head)] for part in found]).view(np.int64)
+        begins = np.cumsum([0, *sizes[:-1]])
+        heads = together[begins[:, None] + np.arange(len(head))].view(np.int64)
         if (heads[:, 0] != heads[0, 0]).any():
             odd = ", ".join(map(str, np.flatnonzero(heads[:, 0] != heads[0, 0]).tolist()))
             msg = (
@@ -324,9 +350,9 @@ class ClusterEngine:
             )
             raise EngineUnavailable(msg)
         words = np.empty_like(here.words)
-        for number, part in enumerate(found):
-            shape = n, ranges.lengths[number]
-            words[:, ranges.words(number)] = part[len(head) :].reshape(shape)
+        for number, (begin, size) in enumerate(zip(begins.tolist(), sizes, strict=True)):
+            lines = together[begin + len(head) : begin + size]
+            words[:, ranges.words(number)] = lines.reshape(n, ranges.lengths[number])
         return Factor(words, here.n_rows), tuple(heads[:, 1:].sum(axis=0).tolist())
 
     def _all_births(self, born: Births, numbers: tuple[int, ...]) -> Births:

@@ -46,11 +46,16 @@ class Ranges:
         width = n_words(n_rows)
         self.n_rows = n_rows
         self._words = [width * i // n_ranks for i in range(n_ranks + 1)]
+        self._rows = np.minimum(WORD * np.array(self._words), n_rows)
 
     def rows(self, number: int) -> tuple[int, int]:
         """Return the first row of a process, and the row after its last."""
-        lo, hi = self._words[number : number + 2]
-        return min(WORD * lo, self.n_rows), min(WORD * hi, self.n_rows)
+        return int(self._rows[number]), int(self._rows[number + 1])
+
+    def within(self, lo: int, hi: int) -> tuple[Index, Index]:
+        """Return where the rows of every process begin and end in a range of rows."""
+        edges = np.clip(self._rows, lo, hi)
+        return edges[:-1], edges[1:]
 
     def words(self, number: int) -> slice:
         """Return the words of a packed line that a process holds."""
