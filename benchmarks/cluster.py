@@ -1,16 +1,19 @@
-"""Sweeps shared by MPI processes: time per sweep, and the part of it that is communication.
+"""Sweeps shared by MPI processes: time per sweep, the part of it that is communication, memory.
 
     python benchmarks/cluster.py                        # 1 and 2 processes of one thread
     python benchmarks/cluster.py --ranks 1,2,4,8,16
     python benchmarks/cluster.py --ranks 1,2 --kind gpu # processes that share GPUs
-    python benchmarks/cluster.py --noise effects --shape 200000,2000
-    python benchmarks/cluster.py --memory --ranks 1,2,4
+    python benchmarks/cluster.py --noise effects --ranks 1,2,4,8,16
+    python benchmarks/cluster.py --memory --ranks 1,2,4 --shape 40000,40000
 
-A row of the table is a job of its own, started with mpiexec. Times are medians over sweeps of the
-slowest process; the processor's time is that of its main thread without messages, which other
-programs on the machine disturb less. ``bytes`` is what a process receives per sweep, and
-``predicted`` what the docs ("Beyond one machine") say. Digests of the last state must be equal in
-all rows.
+A row of the table is a job of its own, started with mpiexec; before them, one process samples
+without MPI. Times are medians over sweeps of the slowest process; the processor's time is that of
+its main thread without messages, which other programs on the machine disturb less. ``bytes`` is
+what a process receives per sweep, and ``predicted`` what the docs ("Beyond one machine") say.
+Digests of the last state must be equal in all rows.
+
+Memory is the largest that any process has had (VmHWM) while it loaded the data and did some
+sweeps, less that of the same job with tiny data: Python, libraries and compiled code.
 """
 
 import argparse
@@ -34,6 +37,8 @@ from thali.data.readers.files import read
 from thali.data.readers.packed import write_packed
 from thali.engines.cluster.engine import ClusterEngine
 from thali.engines.cluster.ranks import Ranks
+from thali.engines.cpu.engine import CpuEngine
+from thali.engines.gpu.engine import GpuEngine
 from thali.model import Model
 from thali.sampler import Schedule, Target, step
 from thali.streams import chain_key
@@ -83,19 +88,28 @@ def timed(ranks):
     return ranks
 
 
+def engine_of(options, ranks):
+    """Return the engine of this job: processes, or one engine without MPI."""
+    if not options.plain:
+        return ClusterEngine(ranks, options.threads, options.kind)
+    return (GpuEngine if options.kind == "gpu" else CpuEngine)(threads=options.threads)
+
+
+def begun(options, ranks):
+    """Load the data of this job; return where its chain begins."""
+    tensor = PackedTensor.from_tensor(read(Path(options.work) / "data.packed"))
+    with np.load(Path(options.work) / "factors.npz") as found:
+        factors = found["users"], found["codes"]
+    model = Model(noise=options.noise)
+    target = Target.prepare(tensor, model, Schedule(starts=0), engine_of(options, ranks))
+    key = chain_key(1)
+    return key, target.initial(key, factors), target
+
+
 def work(options):
     """Run a chain on the processes of this job; the first writes what it took."""
     ranks = timed(Ranks())
-    shape = tuple(map(int, options.shape.split(",")))
-    tensor, factors = make(shape, options.components)
-    schedule = Schedule(starts=0)
-    target = Target.prepare(
-        tensor, Model(noise=options.noise), schedule,
-        ClusterEngine(ranks, options.threads, options.kind),
-    )  # fmt: skip
-    del tensor
-    key = chain_key(1)
-    state = target.initial(key, factors)
+    key, state, target = begun(options, ranks)
     seconds, waited, received, messages, computed = [], [], [], [], []
     for number in range(options.warmup + options.sweeps):
         before = ranks.seconds, ranks.n_bytes, ranks.n_messages
@@ -124,17 +138,18 @@ def work(options):
 
 
 def memory(options):
-    """Load a packed file on the processes of this job; write their peak memory and their share."""
+    """Load the data and sweep; write the largest memory of the processes, and their share."""
     ranks = Ranks()
-    tensor = PackedTensor.from_tensor(read(options.file))
-    before = peak()
-    MPI.COMM_WORLD.Barrier()
-    engine = ClusterEngine(ranks, 1, "cpu").load(tensor)
-    own = {"grown": peak() - before, "held": sum(part.ones.nbytes for part in engine._parts)}
-    everyone = MPI.COMM_WORLD.gather(own)
+    key, state, target = begun(options, ranks)
+    loaded = peak()
+    for _ in range(2):
+        state, _ = step(key, state, target)
+    held = sum(part.ones.nbytes for part in target.engine._parts)
+    everyone = MPI.COMM_WORLD.gather((loaded, peak(), held))
     if ranks.number == 0:
-        largest = max(everyone, key=lambda one: one["grown"])
-        sys.stdout.write(json.dumps(largest | {"whole": tensor.nbytes}) + "\n")
+        names = "loaded", "peak", "held"
+        largest = dict(zip(names, map(max, zip(*everyone, strict=True)), strict=True))
+        sys.stdout.write(json.dumps(largest) + "\n")
 
 
 def peak():
@@ -156,8 +171,8 @@ def main():
     parser.add_argument("--warmup", type=int, default=3)
     parser.add_argument("--sweeps", type=int, default=10)
     parser.add_argument("--memory", action="store_true")
-    parser.add_argument("--file", help=argparse.SUPPRESS)
-    parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--plain", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--work", metavar="FOLDER", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
         (memory if options.memory else work)(options)
@@ -166,45 +181,65 @@ def main():
     print(f"{shape[0]:,} x {shape[1]:,}, {options.components} components, noise {options.noise}, "
           f"{options.threads} threads, {options.kind}; load {os.getloadavg()[0]:.1f}")  # fmt: skip
     numbers = list(map(int, options.ranks.split(",")))
-    if options.memory:
-        with TemporaryDirectory() as folder:
-            path = Path(folder) / "data.packed"
-            tensor, _ = make(shape, options.components)
-            names = BinaryTensor(Packed(tensor.unfoldings[0].ones, shape), None, ("r", "c"),
-                                 (None, None))  # fmt: skip
-            with path.open("wb") as file:
-                write_packed(file, names, *tensor.unfoldings[0])
-            for n in numbers:
-                found = job(n, "--file", str(path))
-                print(
-                    f"{n:4d} processes: of {found['whole'] / 1e6:.0f} MB of data, one "
-                    f"holds {found['held'] / 1e6:.0f} MB and grew by "
-                    f"{found['grown'] / 1e6:.0f} MB",
-                    flush=True,
-                )
-        return
-    alone = None
+    with TemporaryDirectory() as folder:
+        (show_memory if options.memory else show_times)(options, shape, numbers, Path(folder))
+
+
+def show_times(options, shape, numbers, folder):
+    """Show how long a sweep takes without MPI, and with so many processes."""
+    write(folder, shape, options.components)
+    plain = job(1, folder, "--plain")
+    print(f"    without MPI: {plain['sweep'] * 1e3:9.1f} ms per sweep, {plain['digest']}")
+    first = None
     for n in numbers:
-        found = job(n)
-        alone = alone or found
+        found = job(n, folder)
+        first = first or found
+        expected = predicted(shape, found["components"], n)
         print(
             f"{n:4d} processes: {found['sweep'] * 1e3:9.1f} ms per sweep, "
-            f"{alone['sweep'] / found['sweep']:5.2f} times as fast as the first row "
-            f"(its processor computes {found['computed'] * 1e3:.1f} ms: "
-            f"{alone['computed'] / found['computed']:.2f} times), "
+            f"{first['sweep'] / found['sweep']:5.2f} times as fast as the first row, "
+            f"{plain['sweep'] / found['sweep']:5.2f} as without MPI; "
             f"{found['waited'] / found['sweep']:5.1%} waiting, {found['messages']:.0f} messages, "
-            f"{found['bytes']:.3g} bytes "
-            f"(predicted {predicted(shape, found['components'], n):.3g}), "
+            f"{found['bytes']:.3g} bytes (predicted {expected:.3g}); "
+            f"its processor computes {found['computed'] * 1e3:.1f} ms "
+            f"({first['computed'] / found['computed']:.2f} times as fast); "
             f"{found['components']} components, {found['digest']}",
             flush=True,
         )
 
 
-def job(n, *more):
+def show_memory(options, shape, numbers, folder):
+    """Show the largest memory of so many processes."""
+    folders = folder / "tiny", folder / "whole"
+    for place, size in zip(folders, ((64 * max(numbers),) * 2, shape), strict=True):
+        place.mkdir()
+        write(place, size, options.components)
+    for n in numbers:
+        tiny, found = (job(n, place) for place in folders)
+        megabytes = {name: (found[name] - tiny[name]) / 1e6 for name in found}
+        print(
+            f"{n:4d} processes: one holds {megabytes['held']:.0f} MB of data; its memory grows "
+            f"by at most {megabytes['loaded']:.0f} MB until they are loaded, and by "
+            f"{megabytes['peak']:.0f} MB until the end of the second sweep",
+            flush=True,
+        )
+
+
+def write(folder, shape, n_components):
+    """Write data and the factors behind them."""
+    tensor, (users, codes) = make(shape, n_components)
+    first = tensor.unfoldings[0]
+    names = BinaryTensor(Packed(first.ones, shape), None, ("r", "c"), (None, None))
+    with (folder / "data.packed").open("wb") as file:
+        write_packed(file, names, *first)
+    np.savez(folder / "factors.npz", users=users, codes=codes)
+
+
+def job(n, folder, *more):
     """Start this program in n processes; return what the first of them tells."""
     beside = Path(sys.executable).with_name("mpiexec")
     mpiexec = str(beside) if beside.exists() else shutil.which("mpiexec")
-    command = [mpiexec, "-n", str(n), sys.executable, *sys.argv, "--work", *more]
+    command = [mpiexec, "-n", str(n), sys.executable, *sys.argv, "--work", str(folder), *more]
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -119,10 +119,13 @@ def test_ranges(n_rows, n_ranks):
     assert sum(ranges.lengths) == -(-n_rows // 64)
 
 
+@pytest.mark.parametrize("piece", [1, 1 << 14, None])
 @pytest.mark.parametrize("is_sparse", [False, True])
 @pytest.mark.parametrize("shape", [(130, 300), (300, 70), (40, 66, 9)], ids=str)
-def test_the_other_unfoldings(shape, is_sparse):
+def test_the_other_unfoldings(shape, is_sparse, piece, monkeypatch):
     """What processes send each other is the transpose, which one process makes for itself."""
+    if piece is not None:
+        monkeypatch.setattr("thali.engines.cluster.parts._PIECE", piece)
     dense = data_of(shape, unknown=0.1)
     tensor = PackedTensor.from_tensor(BinaryTensor.from_any(dense))
     if is_sparse and len(shape) == 2:

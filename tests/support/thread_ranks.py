@@ -29,10 +29,10 @@ class ThreadRanks(Ranks):
         assert sizes is None or [one.size for one in found] == list(sizes)
         return np.concatenate(found)
 
-    def exchange(self, make, take, sizes):
+    def exchange(self, make, take, size):
         sent = self.objects([np.array(make(number)).reshape(-1) for number in range(self.n)])
         for number, blocks in enumerate(sent):
-            assert blocks[self.number].size == sizes[number]
+            assert blocks[self.number].size == size(number)
             take(number, blocks[self.number])
 
     def add(self, numbers):

@@ -6,6 +6,7 @@ the packed lines of a factor are put together from the words of the processes as
 
 from __future__ import annotations
 
+from functools import partial
 from hashlib import sha256
 from itertools import pairwise
 from math import prod
@@ -26,8 +27,8 @@ _SAMPLED = 256
 """Number of rows by which processes compare files that they do not read as a whole."""
 
 
-_DENSE = 1 << 24
-"""Entries of a tensor that are unpacked at a time while it is unfolded."""
+_PIECE = 1 << 24
+"""Entries that a process sends to another at a time, while the data are loaded: 2 MB."""
 
 
 class Part(NamedTuple):
@@ -46,15 +47,15 @@ class Ranges:
         width = n_words(n_rows)
         self.n_rows = n_rows
         self._words = [width * i // n_ranks for i in range(n_ranks + 1)]
-        self._rows = np.minimum(WORD * np.array(self._words), n_rows)
+        self.edges = np.minimum(WORD * np.array(self._words), n_rows)
 
     def rows(self, number: int) -> tuple[int, int]:
         """Return the first row of a process, and the row after its last."""
-        return int(self._rows[number]), int(self._rows[number + 1])
+        return int(self.edges[number]), int(self.edges[number + 1])
 
     def within(self, lo: int, hi: int) -> tuple[Index, Index]:
         """Return where the rows of every process begin and end in a range of rows."""
-        edges = np.clip(self._rows, lo, hi)
+        edges = np.clip(self.edges, lo, hi)
         return edges[:-1], edges[1:]
 
     def words(self, number: int) -> slice:
@@ -112,42 +113,49 @@ def _unfolded(
 ) -> Words:
     """Return the rows of a mode that this process holds, given its rows of the first mode.
 
-    Every process cuts its rows into one block for every other, which is unfolded there. A block
-    has the axes of the unfolding: the mode, the outer modes, and words of the inner mode.
+    Every process sends every other what is in some of its rows, unfolded as it is needed there,
+    and then the same of its next rows: little is in memory at a time. Such a piece has the axes of
+    the unfolding: the mode, the outer modes, and words of the inner mode.
     """
     inner, outer = inner_mode(shape, mode), outer_modes(shape, mode)
-    own = ranges[mode].rows(ranks.number)
+    own, here = ranges[mode].rows(ranks.number), ranges[0].rows(ranks.number)
     out = np.empty((own[1] - own[0], *(shape[m] for m in outer), n_words(shape[inner])), np.uint64)
+    # The rows of a tensor are unpacked with all columns, those of a matrix are not unpacked.
+    per_row = int(max(np.diff(ranges[1].edges))) if len(shape) == 2 else prod(shape[1:])
+    step = WORD * max(1, _PIECE // (WORD * per_row))
+    n_pieces = -(-int(max(np.diff(ranges[0].edges))) // step)
 
-    def place(lo: int, hi: int) -> tuple[Any, ...]:
-        """Return where rows of the first mode are in a block; they begin at a multiple of 64."""
+    def rows_of(number: int, piece: int) -> tuple[int, int]:
+        """Return the rows of the first mode in a piece from a process."""
+        lo, hi = ranges[0].rows(number)
+        return min(lo + piece * step, hi), min(lo + (piece + 1) * step, hi)
+
+    def place(number: int, piece: int) -> tuple[Any, ...]:
+        """Return where a piece belongs; its rows begin at a multiple of 64."""
+        lo, hi = rows_of(number, piece)
         if inner == 0:
-            return ..., slice(lo // WORD, n_words(hi))
+            return ..., slice(lo // WORD, lo // WORD + n_words(hi - lo))
         return (slice(None), *(slice(lo, hi) if m == 0 else slice(None) for m in outer))
 
-    def block_for(number: int) -> Words:
-        first, end = ranges[mode].rows(number)
+    def make(piece: int, to: int) -> Words:
+        lo, hi = rows_of(ranks.number, piece)
+        rows, (first, end) = words[lo - here[0] : hi - here[0]], ranges[mode].rows(to)
         if len(shape) == 2:
-            part = np.ascontiguousarray(words[:, ranges[mode].words(number)])
-            across: Words = transpose(part, end - first)
-            return across
-        lengths = [len(words) if m == 0 else shape[m] for m in outer]
-        width = n_words(len(words)) if inner == 0 else n_words(shape[inner])
-        block = np.empty((end - first, *lengths, width), np.uint64)
-        step = WORD * max(1, _DENSE // (WORD * prod(shape[1:])))
-        for lo in range(0, len(words), step):
-            hi = min(lo + step, len(words))
-            dense = unfold_back(words[lo:hi], (hi - lo, *shape[1:])).swapaxes(0, mode)
-            axes = [{0: mode, mode: 0}.get(m, m) for m in (mode, *outer, inner)]
-            block[place(lo, hi)] = pack(np.ascontiguousarray(dense[first:end].transpose(axes)))
-        return block
+            part = np.ascontiguousarray(rows[:, ranges[mode].words(to)])
+            return transpose(part, end - first)  # type: ignore[no-any-return]
+        dense = unfold_back(rows, (hi - lo, *shape[1:])).swapaxes(0, mode)
+        axes = [{0: mode, mode: 0}.get(m, m) for m in (mode, *outer, inner)]
+        return pack(np.ascontiguousarray(dense[first:end].transpose(axes)))
 
-    def take(number: int, block: Words) -> None:
-        where = place(*ranges[0].rows(number))
+    def take(piece: int, source: int, block: Words) -> None:
+        where = place(source, piece)
         out[where] = block.reshape(out[where].shape)
 
-    sizes = [out[place(*ranges[0].rows(number))].size for number in range(ranks.n)]
-    ranks.exchange(block_for, take, sizes)
+    def size(piece: int, source: int) -> int:
+        return int(out[place(source, piece)].size)
+
+    for piece in range(n_pieces):
+        ranks.exchange(partial(make, piece), partial(take, piece), partial(size, piece))
     return out.reshape(len(out), row_words(shape, mode))
 
 

@@ -88,12 +88,12 @@ class Ranks:
         self,
         make: Callable[[int], NDArray[T]],
         take: Callable[[int, NDArray[T]], None],
-        sizes: Sequence[int],
+        size: Callable[[int], int],
     ) -> None:
         """Send what ``make`` makes for every process, and ``take`` what it has for this one.
 
         Parts go from one process to another in turn, so that few are in memory at a time.
-        ``sizes`` are the numbers of elements that come from the processes.
+        ``size`` says how many elements come from a process.
         """
         take(self.number, make(self.number))
         byte = self._mpi.BYTE
@@ -101,7 +101,7 @@ class Ranks:
             to, source = (self.number + step) % self.n, (self.number - step) % self.n
             part = np.ascontiguousarray(make(to)).reshape(-1)
             began = perf_counter()
-            found = np.empty_like(part, shape=sizes[source])
+            found = np.empty_like(part, shape=size(source))
             self._all.Sendrecv(
                 [part.view(np.uint8), byte], to, 0, [found.view(np.uint8), byte], source, 0
             )
