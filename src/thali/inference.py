@@ -165,6 +165,7 @@ def sample(
         else:
             with ExitStack() as stack:
                 run = processes.first_does(lambda: Run.create(out, settings, tensor, names))
+                tensor.release()
                 run = processes.of_first(run)
                 processes.first_does(lambda: stack.enter_context(only_writer(run.folder)) or 0)
                 drawn = carry_on(run, target, n_workers, reporter, seconds, processes)

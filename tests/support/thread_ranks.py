@@ -44,6 +44,10 @@ class ThreadRanks(Ranks):
     def of_first(self, thing):
         return self.objects(thing)[0]
 
+    def to_first(self, thing):
+        found = self.objects(thing)
+        return found if self.number == 0 else None
+
     def threads(self, asked):
         return asked or 1
 

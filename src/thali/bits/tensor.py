@@ -12,11 +12,18 @@ from thali.bits.counts import Confusion, Totals
 from thali.bits.refold import WORDS_PER_THREAD, refold
 from thali.bits.words import Index, Words, count_ones, n_words, pack, set_bits
 from thali.data import BinaryTensor, Entries, Packed, Pattern
-from thali.data.entries import copy_rows, every_column, unfold_back
+from thali.data.entries import Shared, copy_rows, every_column, unfold_back
 from thali.data.layout import WORD, inner_mode, outer_modes, row_words, to_front
 from thali.threads import n_threads, parallel_for
 
-__all__ = ["PackedTensor", "Unfolding", "Unfoldings", "row_words", "unfold_back"]
+__all__ = [
+    "PackedTensor",
+    "Unfolding",
+    "Unfoldings",
+    "pack_entries",
+    "row_words",
+    "unfold_back",
+]
 
 _BLOCK_ENTRIES = 1 << 24  # number of entries packed at a time: 16 MB of Booleans
 
@@ -49,6 +56,8 @@ class Unfoldings(Sequence[Unfolding]):
         The ones and the unknown entries of a sparse matrix of which no unfolding is packed yet.
     threads
         Number of threads that make the unfoldings.
+    shared
+        The ones and the unknown entries of which this process has some rows.
     """
 
     def __init__(
@@ -57,11 +66,13 @@ class Unfoldings(Sequence[Unfolding]):
         first: Unfolding | None,
         listed: tuple[Pattern, Pattern | None] | None = None,
         threads: int | None = None,
+        shared: tuple[Shared, Shared | None] | None = None,
     ) -> None:
         self._shape = shape
         self._made = {} if first is None else {0: first}
         self._lock = Lock()
         self.listed = listed
+        self.shared = shared
         self.threads = n_threads(threads)
 
     def __len__(self) -> int:
@@ -82,12 +93,20 @@ class Unfoldings(Sequence[Unfolding]):
             self._made.setdefault(0, first)
             self.listed = None
 
+    def release(self) -> None:
+        """Forget the rows that other processes hold, if they were needed for a while."""
+        with self._lock:
+            if self.shared is not None:
+                self._made.clear()
+
     def _make(self, mode: int) -> Unfolding:
         listed = self.listed
         if listed is not None:
             ones, unknown = listed
-            self.put(_packed(ones, unknown, self.threads))
+            self.put(pack_entries(ones, unknown, self.threads))
         with self._lock:  # chains on several threads may ask for it at once
+            if self.shared is not None and 0 not in self._made:
+                self._made[0] = pack_entries(*self.shared[0].whole(), self.threads)
             if mode not in self._made:
                 first = self._made[0]
                 how = (self._shape, mode, self.threads)
@@ -113,10 +132,13 @@ class PackedTensor(NamedTuple):
         """
         shape, ones, unknown = tensor.shape, tensor.ones, tensor.unknown
         counts = (tensor.n_known, tensor.n_ones)
+        if isinstance(ones, Shared):
+            assert unknown is None or isinstance(unknown, Shared)
+            return cls(shape, Unfoldings(shape, None, None, threads, (ones, unknown)), *counts)
         if isinstance(ones, Pattern):
             assert unknown is None or isinstance(unknown, Pattern)
             return cls(shape, Unfoldings(shape, None, (ones, unknown), threads), *counts)
-        first = _packed(ones, unknown, threads)
+        first = pack_entries(ones, unknown, threads)
         return cls(shape, Unfoldings(shape, first, threads=threads), *counts)
 
     @classmethod
@@ -152,14 +174,23 @@ class PackedTensor(NamedTuple):
         return Totals(self.shape, self.n_known, self.n_ones, most_ones)
 
     def rows(self, lo: int, hi: int) -> Unfolding:
-        """Return a copy of a range of rows of the first mode; of a sparse matrix, no others."""
+        """Return a range of rows of the first mode, and read or pack no others.
+
+        They are a copy, except for rows that this process shares with others.
+        """
+        if self.shared is not None:
+            first, hidden = self.shared
+            assert (lo, hi) == (first.lo, first.hi)
+            return Unfolding(first.words, None if hidden is None else hidden.words)
         if self.listed is None:
             ones, known = self.unfoldings[0]
             mask = None if known is None else copy_rows(known, lo, hi)
             return Unfolding(copy_rows(ones, lo, hi), mask)
         listed, unknown = self.listed
-        hidden = None if unknown is None else _range(unknown, lo, hi)
-        return _packed(_range(listed, lo, hi), hidden, getattr(self.unfoldings, "threads", None))
+        rest = None if unknown is None else _range(unknown, lo, hi)
+        return pack_entries(
+            _range(listed, lo, hi), rest, getattr(self.unfoldings, "threads", None)
+        )
 
     def of_rows(self, rows: Index, threads: int | None = None) -> PackedTensor:
         """Return a tensor with some of the rows of the first mode."""
@@ -197,10 +228,20 @@ class PackedTensor(NamedTuple):
         return getattr(self.unfoldings, "listed", None)
 
     @property
+    def shared(self) -> tuple[Shared, Shared | None] | None:
+        """The ones and the unknown entries of which this process has some rows, or None."""
+        return getattr(self.unfoldings, "shared", None)
+
+    def release(self) -> None:
+        """Forget the rows that other processes hold, if they were needed for a while."""
+        if isinstance(self.unfoldings, Unfoldings):
+            self.unfoldings.release()
+
+    @property
     def has_mask(self) -> bool:
         """Whether the unfoldings have a mask of the known entries."""
-        listed = self.listed
-        return (self.unfoldings[0].known if listed is None else listed[1]) is not None
+        apart = self.listed or self.shared
+        return (self.unfoldings[0].known if apart is None else apart[1]) is not None
 
     @property
     def sizes(self) -> tuple[tuple[int, int], ...]:
@@ -247,7 +288,7 @@ def _of_lines(words: Words, shape: tuple[int, ...], lines: Sequence[Index]) -> W
     return out
 
 
-def _packed(ones: Entries, unknown: Entries | None, threads: int | None) -> Unfolding:
+def pack_entries(ones: Entries, unknown: Entries | None, threads: int | None) -> Unfolding:
     """Pack the unfolding of the first mode."""
     known = None if unknown is None else _pack_known(unknown, threads)
     return Unfolding(_pack(ones, threads), known)
@@ -255,6 +296,7 @@ def _packed(ones: Entries, unknown: Entries | None, threads: int | None) -> Unfo
 
 def _pack(bits: Entries, threads: int | None) -> Words:
     """Pack entries, a block of rows at a time; they may be packed already."""
+    assert not isinstance(bits, Shared)  # which Unfoldings has read
     if isinstance(bits, Packed):
         return bits.plain()
     if isinstance(bits, Pattern):

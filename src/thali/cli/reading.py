@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from thali.data import BinaryTensor
+    from thali.engines.together import Processes
 
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option(
@@ -100,9 +101,11 @@ def reading_options(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
-def read_data(path: Path, settings: dict[str, Any]) -> BinaryTensor:
+def read_data(
+    path: Path, settings: dict[str, Any], processes: Processes | None = None
+) -> BinaryTensor:
     """Read a file, and take the options about reading out of those of a command."""
-    from thali.data.readers.files import read  # noqa: PLC0415 - --help must stay fast
+    from thali.engines.together import Alone  # noqa: PLC0415 - --help must stay fast
 
     names = (
         *("binarize", "missing", "transpose", "sep", "array", "sheet", "layer", "kind", "modes"),
@@ -111,7 +114,7 @@ def read_data(path: Path, settings: dict[str, Any]) -> BinaryTensor:
     given = {name: settings.pop(name) for name in names}
     if given["modes"] is not None:
         given["modes"] = [name.strip() for name in given["modes"].split(",")]
-    return read(path, threads=settings["threads"], **given)
+    return (processes or Alone()).read(path, threads=settings["threads"], **given)
 
 
 def size(tensor: BinaryTensor) -> str:

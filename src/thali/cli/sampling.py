@@ -161,7 +161,7 @@ def fit(
     from thali.engines.choose import processes_for  # noqa: PLC0415 - --help must stay fast
 
     with processes_for(settings["engine"]) as processes:
-        tensor = read_data(data, settings)
+        tensor = read_data(data, settings, processes)
         _refuse_impossible(components, **settings)
         beginning = f"{data.name}: {size(tensor)}; sampling {_chosen(components, **settings)}"
         settings["density"] = density_prior(settings["density"])

@@ -53,19 +53,7 @@ class BinaryTensor:
     row_names: tuple[tuple[str, ...] | None, ...]
 
     def __post_init__(self) -> None:
-        if len(self.mode_names) != self.arity or len(set(self.mode_names)) < self.arity:
-            raise ValueError(
-                f"mode_names are {self.mode_names}; a tensor of {self.arity} modes needs as many, "
-                "all distinct, so pass other `mode_names`."
-            )
-        lengths = tuple(None if names is None else len(names) for names in self.row_names)
-        if len(lengths) != self.arity or any(
-            length not in (None, n) for length, n in zip(lengths, self.shape, strict=True)
-        ):
-            raise ValueError(
-                f"row_names has lengths {lengths} for a tensor of shape {self.shape}; give one "
-                "name per row, or None for a mode without names."
-            )
+        check_names(self.shape, self.mode_names, self.row_names)
         if self.n_known == 0:
             raise ValueError(
                 f"all entries of the tensor of shape {self.shape} are unknown; at least one known "
@@ -236,6 +224,24 @@ class BinaryTensor:
             names, rows = own_names(tensor, len(ones.shape))
         rows = _labels(row_names, _labels) or rows
         return cls(ones, hidden, _labels(mode_names) or names, rows)
+
+
+def check_names(shape: tuple[int, ...], mode_names: tuple[str, ...], rows: _RowNames) -> None:
+    """Raise an error if the names of modes and rows do not belong to a tensor of that shape."""
+    arity = len(shape)
+    if len(mode_names) != arity or len(set(mode_names)) < arity:
+        raise ValueError(
+            f"mode_names are {mode_names}; a tensor of {arity} modes needs as many, all distinct, "
+            "so pass other `mode_names`."
+        )
+    lengths = tuple(None if names is None else len(names) for names in rows)
+    if len(lengths) != arity or any(
+        length not in (None, n) for length, n in zip(lengths, shape, strict=True)
+    ):
+        raise ValueError(
+            f"row_names has lengths {lengths} for a tensor of shape {shape}; give one name per "
+            "row, or None for a mode without names."
+        )
 
 
 def own_names(tensor: Any, arity: int) -> tuple[tuple[str, ...], _RowNames]:

@@ -192,7 +192,7 @@ class PositionBuilder:
         return self._pattern(listed), self._pattern(hidden)
 
     def _packed(self, words: NDArray[np.uint64]) -> Packed:
-        return Packed(words.reshape(self.shape[0], -1), self.shape)
+        return Packed(words.reshape(self.shape[0], row_words(self.shape, 0)), self.shape)
 
     def _sorted(self, where: bytearray) -> NDArray[np.int64]:
         listed = np.frombuffer(where, np.int64)

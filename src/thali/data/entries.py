@@ -1,4 +1,4 @@
-"""Two ways to store where the ones are: packed rows of bits, and lists of positions.
+"""Ways to store where the ones are: packed rows of bits, and lists of positions.
 
 The sampler works on packed rows, which take one bit per entry. A list of positions in a matrix
 takes four bytes per one, and twelve while it is sorted. So it needs less memory if fewer than
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from thali.data.layout import WORD, inner_mode, n_words, outer_modes, row_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _EVERY = slice(None)
 
@@ -83,7 +83,36 @@ class Packed:
         return ~words & every_column(self.shape) if self.is_inverted else words
 
 
-Entries: TypeAlias = NDArray[np.bool_] | Pattern | Packed
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """Packed bits of which this process holds some rows, and other processes the others.
+
+    A few things need all rows, such as storing them in a run. They are read again then.
+    """
+
+    words: NDArray[np.uint64]  # the rows from ``lo`` on, as in :class:`Packed`
+    lo: int
+    shape: tuple[int, ...]  # of the whole tensor
+    n_ones: int  # in all rows
+    is_inverted: bool  # as in :class:`Packed`
+    whole: Callable[[], tuple[Entries, Entries | None]]  # reads all ones and unknown entries
+    identity: str  # equal in all processes that read the same file
+
+    @property
+    def hi(self) -> int:
+        """The row after the last one here."""
+        return self.lo + len(self.words)
+
+    def read(self) -> Entries:
+        """Read all rows."""
+        ones, unknown = self.whole()
+        if not self.is_inverted:
+            return ones
+        assert unknown is not None
+        return unknown
+
+
+Entries: TypeAlias = NDArray[np.bool_] | Pattern | Packed | Shared
 
 
 def file_of(words: NDArray[np.uint64]) -> np.memmap[Any, Any] | None:
@@ -110,6 +139,8 @@ def count_ones(entries: Entries) -> int:
     """Return the number of ones."""
     if isinstance(entries, Pattern):
         return int(entries.indices.size)
+    if isinstance(entries, Shared):
+        return entries.n_ones
     if isinstance(entries, Packed):
         if entries.n_ones is not None:
             return entries.n_ones
@@ -123,6 +154,8 @@ def count_ones(entries: Entries) -> int:
 
 def dense_rows(entries: Entries, start: int, stop: int) -> NDArray[np.bool_]:
     """Return the rows from ``start`` to ``stop`` as Booleans."""
+    if isinstance(entries, Shared):
+        return dense_rows(entries.read(), start, stop)
     if isinstance(entries, Packed):
         dense = unfold_back(entries.words[start:stop], entries.shape)
         return ~dense if entries.is_inverted else dense
@@ -137,6 +170,8 @@ def dense_rows(entries: Entries, start: int, stop: int) -> NDArray[np.bool_]:
 
 def transposed(entries: Entries) -> Entries:
     """Exchange rows and columns; a packed or sparse matrix never becomes dense as a whole."""
+    if isinstance(entries, Shared):
+        return transposed(entries.read())
     if isinstance(entries, Pattern):
         n_rows, n_columns = entries.shape
         # A stable sort keeps the rows ascending within each column.

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from thali.data.readers.files import read
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
     from types import TracebackType
+
+    from thali.data import BinaryTensor
 
 
 class Processes(Protocol):
@@ -27,6 +32,9 @@ class Processes(Protocol):
 
     def require_same(self, what: str, value: object) -> None:
         """Raise an error in all processes if they differ in something."""
+
+    def read(self, path: Path, **given: Any) -> BinaryTensor:
+        """Read a file as :func:`thali.read` does; every process holds its own rows if it can."""
 
     def __enter__(self) -> Self: ...
 
@@ -53,6 +61,10 @@ class Alone:
 
     def require_same(self, what: str, value: object) -> None:
         """Do nothing."""
+
+    def read(self, path: Path, **given: Any) -> BinaryTensor:
+        """Read a file."""
+        return read(path, **given)
 
     def __enter__(self) -> Self:
         return self

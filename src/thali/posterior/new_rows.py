@@ -15,6 +15,7 @@ import numpy as np
 from thali.bits import PackedTensor, Unfolding, pack, unpack
 from thali.bits.words import n_words, set_bits
 from thali.data import BinaryTensor, Entries, Packed, Pattern
+from thali.data.entries import dense_rows
 from thali.model import Noise
 from thali.posterior.new_row_level_plan import LevelPlan
 from thali.posterior.new_row_plan import Plan
@@ -236,7 +237,7 @@ def _pack_rows(bits: Entries, lo: int, hi: int) -> Words:
     if isinstance(bits, Packed):
         return bits.plain()[lo:hi]
     if not isinstance(bits, Pattern):
-        return pack(bits[lo:hi])
+        return pack(dense_rows(bits, lo, hi))
     words = np.zeros((hi - lo, n_words(bits.shape[1])), np.uint64)
     set_bits(words, 0, bits.indptr[lo : hi + 1], bits.indices)
     return words

@@ -13,7 +13,7 @@ from thali.data.binarize import GIVE_THRESHOLD, binarize, check_threshold
 from thali.data.binary import BinaryTensor
 from thali.data.build import MAX_ROWS, check_fits_in_memory, pack_rows
 from thali.data.classify import check_dtype, check_shape, classify, frozen
-from thali.data.entries import Packed, every_column
+from thali.data.entries import Packed, every_column, transposed
 from thali.data.layout import n_words, row_words
 from thali.data.readers.options import damaged
 from thali.data.readers.stored import StoredArray, explained, stored_array
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.data.readers.options import Options
+    from thali.data.row_part import RowPart
 
 _BLOCK_ENTRIES = 1 << 20  # entries per block, as in convert.py: 8 MB of float64
 _SMALL = 1 << 12  # bytes; the shape of a sparse matrix takes fewer
@@ -34,7 +35,7 @@ _LONGEST_HEADER = 1 << 24  # bytes of the header of a run
 _MAGIC = b"\x93NUMPY"
 
 
-def read_npy(path: Path, options: Options) -> BinaryTensor:
+def read_npy(path: Path, options: Options) -> BinaryTensor | RowPart:
     """Read an array from a .npy file, in blocks."""
     with path.open("rb") as file:
         if file.read(len(_MAGIC)) != _MAGIC:
@@ -44,7 +45,7 @@ def read_npy(path: Path, options: Options) -> BinaryTensor:
         return _from_stored(stored_array(file, path.stat().st_size), options)
 
 
-def read_npz(path: Path, options: Options) -> BinaryTensor:
+def read_npz(path: Path, options: Options) -> BinaryTensor | RowPart:
     """Read an array of an .npz archive in blocks, or a SciPy sparse matrix, or the data of a run.
 
     The parts of a sparse matrix and of a run are read at once.
@@ -86,7 +87,7 @@ def _chosen(names: list[str], given: str | None) -> str:
     return names[0] if given is None else given
 
 
-def _from_stored(stored: StoredArray, options: Options) -> BinaryTensor:
+def _from_stored(stored: StoredArray, options: Options) -> BinaryTensor | RowPart:
     """Pack a matrix block by block; put the entries of an array with more modes into Booleans."""
     check_shape(stored.shape)
     if stored.dtype.hasobject:
@@ -94,35 +95,51 @@ def _from_stored(stored: StoredArray, options: Options) -> BinaryTensor:
     check_dtype(stored.dtype, "the array")
     modes = tuple(f"mode_{mode}" for mode in range(len(stored.shape)))
     names = (None,) * len(modes)
+    n_rows = stored.shape[0]
     if len(stored.shape) != 2:
-        return BinaryTensor(*_dense(stored, options.binarize), modes, names)
+        if stored.is_by_column:  # the values of a row are all over the file
+            return BinaryTensor(*_dense(stored, options.binarize, 0, n_rows), modes, names)
+        dense = _dense(stored, options.binarize, *options.rows(n_rows))
+        return options.labelled(*dense, modes, names, n_rows)
+    lo, hi = options.rows(n_rows)
     n_lines, n_across = stored.lines
-    check_fits_in_memory(8 * n_lines * n_words(n_across), stored.shape)
+    lines, across = (0, n_lines), slice(0, n_across)
+    if stored.is_by_column:
+        across = slice(lo, hi)
+    else:
+        lines = lo, hi
+    n_kept = across.stop - across.start
+    check_fits_in_memory(8 * (lines[1] - lines[0]) * n_words(n_kept), stored.shape)
     step = max(1, _BLOCK_ENTRIES // n_across)
     check_fits_in_memory(min(step, n_lines) * n_across * (stored.dtype.itemsize + 4), stored.shape)
 
-    def bad(value: Any, line: int, across: int) -> ValueError:
-        return refuse(value, *((across, line) if stored.is_by_column else (line, across)))
+    def bad(value: Any, line: int, at: int) -> ValueError:
+        return refuse(value, *((lo + at, line) if stored.is_by_column else (lo + line, at)))
 
-    blocks = ((values.reshape(-1, n_across), None) for values in stored.blocks(step * n_across))
-    ones, unknown = pack_rows(n_across, blocks, options.binarize, bad)
-    tensor = BinaryTensor(ones, unknown, modes, names)
-    return tensor.transposed() if stored.is_by_column else tensor
+    values = stored.blocks(step * n_across, *(n_across * line for line in lines))
+    blocks = ((part.reshape(-1, n_across)[:, across], None) for part in values)
+    ones, unknown = pack_rows(n_kept, blocks, options.binarize, bad)
+    if stored.is_by_column:
+        entries = transposed(ones), None if unknown is None else transposed(unknown)
+        return options.labelled(*entries, modes, names, n_rows)
+    return options.labelled(ones, unknown, modes, names, n_rows)
 
 
 def _dense(
-    stored: StoredArray, threshold: float | None
+    stored: StoredArray, threshold: float | None, lo: int, hi: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
-    n_entries = prod(stored.shape)
+    """Read rows of an array; an array in the order of Fortran is read as a whole."""
+    shape, before = (hi - lo, *stored.shape[1:]), lo * prod(stored.shape[1:])
+    n_entries = prod(shape)
     check_fits_in_memory(2 * n_entries, stored.shape)
     ones = np.empty(n_entries, np.bool_)
     unknown: NDArray[np.bool_] | None = None
     at = 0
-    for values in stored.blocks(_BLOCK_ENTRIES):
+    for values in stored.blocks(_BLOCK_ENTRIES, before, before + n_entries):
         here = slice(at, at + len(values))
         ones[here], is_unknown, bad = classify(values, None, threshold)
         if bad is not None:
-            where = np.unravel_index(at + bad, stored.shape, stored.order)
+            where = np.unravel_index(before + at + bad, stored.shape, stored.order)
             raise refuse(values[bad], *map(int, where))
         if is_unknown is not None:
             unknown = np.zeros(n_entries, np.bool_) if unknown is None else unknown
@@ -130,7 +147,7 @@ def _dense(
         at += len(values)
 
     def shaped(flat: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        return frozen(np.ascontiguousarray(flat.reshape(stored.shape, order=stored.order)))
+        return frozen(np.ascontiguousarray(flat.reshape(shape, order=stored.order)))
 
     return shaped(ones), None if unknown is None else shaped(unknown)
 

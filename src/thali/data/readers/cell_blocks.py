@@ -31,11 +31,14 @@ class ReadPlan(NamedTuple):
     refuse: Callable[[Any, int, int], ValueError]
     columns: NDArray[np.bool_] | None = None  # true for the columns to read; None reads all
     are_counts: bool = False  # whether every number must be finite and not negative
+    # Which rows to read, given their number: the first one, and the one after the last.
+    rows: Callable[[int], tuple[int, int]] = lambda n_rows: (0, n_rows)
 
     def shape(self, stored: tuple[int, ...]) -> tuple[int, int]:
         """Return the shape of the part that is read, given the shape of the whole matrix."""
         n_rows, n_columns = stored
-        return n_rows, n_columns if self.columns is None else int(self.columns.sum())
+        lo, hi = self.rows(n_rows)
+        return hi - lo, n_columns if self.columns is None else int(self.columns.sum())
 
 
 def read_dense(matrix: Any, plan: ReadPlan) -> tuple[Packed, Packed | None]:
@@ -46,10 +49,11 @@ def read_dense(matrix: Any, plan: ReadPlan) -> tuple[Packed, Packed | None]:
     shape = plan.shape(matrix.shape)
     check_fits_in_memory(8 * shape[0] * n_words(shape[1]), shape)
     step = max(1, _BLOCK_ENTRIES // matrix.shape[1])
+    lo, hi = plan.rows(matrix.shape[0])
 
     def blocks() -> Iterator[tuple[Any, None]]:
-        for start in range(0, shape[0], step):
-            values = np.asarray(unmask(matrix[start : start + step]))
+        for start in range(lo, hi, step):
+            values = np.asarray(unmask(matrix[start : min(start + step, hi)]))
             if plan.columns is not None:
                 values = values[:, plan.columns]
             bad = _first_bad_count(values) if plan.are_counts else None
@@ -58,7 +62,10 @@ def read_dense(matrix: Any, plan: ReadPlan) -> tuple[Packed, Packed | None]:
                 raise plan.refuse(values[row, column], start + row, column)
             yield values, None
 
-    return pack_rows(shape[1], blocks(), plan.threshold, plan.refuse)
+    def refuse(value: Any, row: int, column: int) -> ValueError:
+        return plan.refuse(value, lo + row, column)
+
+    return pack_rows(shape[1], blocks(), plan.threshold, refuse)
 
 
 def read_compressed(
@@ -94,10 +101,12 @@ def read_compressed(
         )
         raise ValueError(msg)
     check_dtype(parts["data"].dtype, "its matrix")
-    positions = PositionBuilder(plan.shape(stored), n_listed)
+    lo, hi = plan.rows(stored[0])
+    first, end = (0, n_listed) if is_by_column else (int(bounds[lo]), int(bounds[hi]))
+    positions = PositionBuilder(plan.shape(stored), end - first)
     new = None if plan.columns is None else np.cumsum(plan.columns) - 1
-    for start in range(0, n_listed, _BLOCK_ENTRIES):
-        stop = min(start + _BLOCK_ENTRIES, n_listed)
+    for start in range(first, end, _BLOCK_ENTRIES):
+        stop = min(start + _BLOCK_ENTRIES, end)
         lines = np.searchsorted(bounds, np.arange(start, stop), side="right") - 1
         across = np.asarray(parts["indices"][start:stop]).astype(np.int64)
         if across.min() < 0 or across.max() >= n_across:
@@ -108,6 +117,9 @@ def read_compressed(
             raise ValueError(msg)
         rows, columns = (across, lines) if is_by_column else (lines, across)
         values = np.asarray(parts["data"][start:stop])
+        if is_by_column and hi - lo < stored[0]:
+            is_own = (lo <= rows) & (rows < hi)
+            rows, columns, values = rows[is_own], columns[is_own], values[is_own]
         if plan.columns is not None and new is not None:
             is_taken = plan.columns[columns]
             rows, columns, values = rows[is_taken], new[columns[is_taken]], values[is_taken]
@@ -118,7 +130,7 @@ def read_compressed(
             raise plan.refuse(values[bad], int(rows[bad]), int(columns[bad]))
         listed = is_one if is_unknown is None else is_one | is_unknown
         unknown = None if is_unknown is None else is_unknown[listed]
-        positions.add((rows[listed], columns[listed]), unknown)
+        positions.add((rows[listed] - lo, columns[listed]), unknown)
     return positions.entries()
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from thali.data.entries import Entries
     from thali.data.readers.options import Options
+    from thali.data.row_part import RowPart
 
     _Names = tuple[str, ...]
 
@@ -123,25 +124,32 @@ def _entries(matrix: Any, plan: ReadPlan) -> tuple[Entries, Entries | None]:
     if hasattr(group, "shape"):
         return read_dense(matrix, plan)
     form = group.attrs.get("encoding-type", group.attrs.get("h5sparse_format", "csr"))
-    stored = group.attrs.get("shape", group.attrs.get("h5sparse_shape"))
-    shape = tuple(int(n) for n in stored)
+    shape = _stored_shape(group)
     return read_compressed(group, shape, plan, is_by_column=str(form).startswith("csc"))
 
 
-def read_h5ad(path: Path, options: Options) -> BinaryTensor:
+def _stored_shape(group: Any) -> tuple[int, ...]:
+    """Return the shape of a matrix in a file, dense or sparse."""
+    if hasattr(group, "shape"):
+        return tuple(group.shape)
+    stored = group.attrs.get("shape", group.attrs.get("h5sparse_shape"))
+    return tuple(int(n) for n in stored)
+
+
+def read_h5ad(path: Path, options: Options) -> BinaryTensor | RowPart:
     """Read X or a layer of an AnnData file in HDF5 format, block by block."""
     h5py = require("h5py", "io")
     with h5py.File(path, "r") as file:
         return _from_anndata_file(file, options)
 
 
-def read_zarr(path: Path, options: Options) -> BinaryTensor:
+def read_zarr(path: Path, options: Options) -> BinaryTensor | RowPart:
     """Read X or a layer of an AnnData folder in Zarr format, block by block."""
     zarr = require("zarr", "anndata")
     return _from_anndata_file(zarr.open_group(str(path), mode="r"), options)
 
 
-def read_10x(path: Path, options: Options) -> BinaryTensor:
+def read_10x(path: Path, options: Options) -> BinaryTensor | RowPart:
     """Read an HDF5 file of 10x Genomics, which stores genes x cells; cells become rows."""
     h5py = require("h5py", "io")
     with h5py.File(path, "r") as file:
@@ -159,16 +167,17 @@ def read_10x(path: Path, options: Options) -> BinaryTensor:
         genes = _strings(features)
         names = cells, genes
         entries = read_compressed(group, (n_cells, n_genes), _plan(options, names))
-        return BinaryTensor(*entries, _MODES, names)
+        return options.labelled(*entries, _MODES, names, n_cells)
 
 
-def _from_anndata_file(root: Any, options: Options) -> BinaryTensor:
+def _from_anndata_file(root: Any, options: Options) -> BinaryTensor | RowPart:
     if "obs" not in root or "var" not in root:
         msg = "it has no 'obs' and 'var'; check that anndata wrote it"
         raise ValueError(msg)
     matrix = _layer(root, options.layer)
     names = _index(root["obs"]), _index(root["var"])
-    return BinaryTensor(*_entries(matrix, _plan(options, names)), _MODES, names)
+    entries = _entries(matrix, _plan(options, names))
+    return options.labelled(*entries, _MODES, names, _stored_shape(matrix)[0])
 
 
 def _plan(options: Options, names: tuple[_Names, _Names]) -> ReadPlan:
@@ -177,7 +186,7 @@ def _plan(options: Options, names: tuple[_Names, _Names]) -> ReadPlan:
         at = f", cell {names[0][row]!r} and gene {names[1][column]!r}" if is_named else ""
         return refuse(value, row, column, name=at)
 
-    return ReadPlan(options.binarize, refusal)
+    return ReadPlan(options.binarize, refusal, rows=options.rows)
 
 
 def _layer(root: Any, layer: str | None) -> Any:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from thali.data.binarize import GIVE_THRESHOLD
+from thali.data.binary import BinaryTensor
 from thali.data.classify import ADVICE
 from thali.data.readers import (
     arrays,
@@ -30,10 +31,12 @@ from thali.sentences import Argument, Load, was_given
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from thali.data.binary import BinaryTensor
+    from thali.data.row_part import RowPart
+
+    _Reader = Callable[[Path, Options], BinaryTensor | RowPart]
 
 _LISTS = (".basket", ".dat", ".txt")
-_READERS: dict[str, Callable[[Path, Options], BinaryTensor]] = {
+_READERS: dict[str, _Reader] = {
     ".npy": arrays.read_npy,
     ".npz": arrays.read_npz,
     ".mtx": matrices.read_mtx,
@@ -172,19 +175,47 @@ def read(
     >>> tensor.row_names
     (('ann', 'bob'), ('tea', 'milk'))
     """
-    path = Path(path)
-    missing, drop, ones, zeros = map(_texts, (missing, drop, ones, zeros))
-    if isinstance(modes, list):
-        modes = tuple(modes)  # as errors show it
     options = Options(
-        *(binarize, missing, layer, kind, threads, sep, array, sheet, modes, unlisted),
-        *(encoding, skip, names, drop, ones, zeros),
+        *(binarize, _texts(missing), layer, kind, threads, sep, array, sheet),
+        tuple(modes) if isinstance(modes, list) else modes,  # as errors show it
+        *(unlisted, encoding, skip, names, _texts(drop), _texts(ones), _texts(zeros)),
     )
+    tensor = _read(Path(path), options, transpose=transpose)
+    assert isinstance(tensor, BinaryTensor)  # since no rows were chosen
+    return tensor
+
+
+def read_rows(
+    path: str | Path, own: Callable[[int], tuple[int, int]], **given: Any
+) -> BinaryTensor | RowPart:
+    """Read some rows of a file, or the whole of it if its format does not allow to choose.
+
+    Parameters
+    ----------
+    path
+        The file.
+    own
+        Returns the first row to read and the row after the last, given the number of rows.
+    **given
+        Arguments of :func:`read` that are not left out.
+    """
+    is_transposed = given.pop("transpose", False)
+    if isinstance(given.get("modes"), list):
+        given["modes"] = tuple(given["modes"])
+    for name in ("missing", "drop", "ones", "zeros"):
+        given[name] = _texts(given.get(name, ()))
+    # Columns of the file are rows of the data then, and all of it must be read.
+    options = Options(**given, own=None if is_transposed else own)
+    return _read(Path(path), options, transpose=is_transposed)
+
+
+def _read(path: Path, options: Options, *, transpose: bool) -> BinaryTensor | RowPart:
+    """Read a file; what goes wrong is told in a sentence with its name."""
     options.check()
     reader = _reader(path, options)
     try:
-        tensor = reader(path, options)
-        return tensor.transposed() if transpose else tensor
+        found = reader(path, options)
+        return found.transposed() if transpose and isinstance(found, BinaryTensor) else found
     except MissingLibrary:
         raise
     except MemoryError:
@@ -204,7 +235,7 @@ def _texts(given: Sequence[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
-def _reader(path: Path, options: Options) -> Callable[[Path, Options], BinaryTensor]:
+def _reader(path: Path, options: Options) -> _Reader:
     """Choose the reader by the extension, and refuse options that its format does not have."""
     suffix, packing = _extension(path)
     if path.is_dir():
@@ -233,9 +264,7 @@ def _reader(path: Path, options: Options) -> Callable[[Path, Options], BinaryTen
     return _read_text if is_text else _READERS[suffix]
 
 
-def _folder_reader(
-    path: Path, suffix: str, options: Options
-) -> Callable[[Path, Options], BinaryTensor]:
+def _folder_reader(path: Path, suffix: str, options: Options) -> _Reader:
     is_zarr = suffix == ".zarr"
     if not is_zarr and matrices.find_file(path, "matrix.mtx") is None:
         if (path / "header.json").is_file():

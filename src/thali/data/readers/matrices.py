@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from thali.data.binarize import check_threshold
-from thali.data.binary import BinaryTensor
 from thali.data.build import PositionBuilder
 from thali.data.readers.open import TextFile, open_text
 from thali.data.readers.options import unreadable
@@ -23,8 +22,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from thali.data.binary import BinaryTensor
     from thali.data.entries import Entries
     from thali.data.readers.options import Options
+    from thali.data.row_part import RowPart
+
+    _Numbers = NDArray[np.int64]
 
 # Bytes of a line of the header; a longer line means that this is another kind of file.
 _LONGEST_LINE = 1 << 16
@@ -43,23 +46,37 @@ class _Header(NamedTuple):
     n_lines: int
 
 
-def read_mtx(path: Path, options: Options) -> BinaryTensor:
+def read_mtx(path: Path, options: Options) -> BinaryTensor | RowPart:
     """Read a Matrix Market file; entries that are not listed are zero."""
-    ones, unknown = read_entries(path, options)
-    return BinaryTensor(ones, unknown, ("mode_0", "mode_1"), (None, None))
+    ones, unknown, n_rows = read_entries(path, options)
+    return options.labelled(ones, unknown, ("mode_0", "mode_1"), (None, None), n_rows)
 
 
 def read_entries(
     path: Path, options: Options, *, transpose: bool = False
-) -> tuple[Entries, Entries | None]:
-    """Read the entries of a Matrix Market file in blocks of lines; transpose them if asked."""
+) -> tuple[Entries, Entries | None, int]:
+    """Read the entries of a Matrix Market file in blocks of lines; transpose them if asked.
+
+    All lines are read, as entries are in any order, but only the rows of the options are kept.
+    Returns the number of all rows as well.
+    """
     spelling = Spelling.of(options)
     with open_text(TextFile(path)) as file:
         header = _header(file)
         if header.is_listed:
             check_threshold(options.binarize, is_sparse=True)
         bound = header.n_listed * (2 if header.is_symmetric else 1)
-        positions = PositionBuilder(header.shape[::-1] if transpose else header.shape, bound)
+        n_rows, n_columns = header.shape[::-1] if transpose else header.shape
+        lo, hi = options.rows(n_rows)
+        positions = PositionBuilder((hi - lo, n_columns), bound)
+
+        def add(rows: _Numbers, columns: _Numbers, unknown: NDArray[np.bool_] | None) -> None:
+            if hi - lo < n_rows:
+                own = (lo <= rows) & (rows < hi)
+                rows, columns = rows[own] - lo, columns[own]
+                unknown = None if unknown is None else unknown[own]
+            positions.add((rows, columns), unknown)
+
         n_read = 0
         for block in blocks_of_open_file(file, header.n_lines + 1):
             fields = split_blanks(block)
@@ -74,9 +91,9 @@ def read_entries(
                 rows, columns, unknown = rows[listed], columns[listed], codes[listed] == UNKNOWN
             if transpose:
                 rows, columns = columns, rows
-            positions.add((rows, columns), unknown)
+            add(rows, columns, unknown)
             if header.is_symmetric:
-                positions.add((columns, rows), unknown)
+                add(columns, rows, unknown)
     if n_read != header.n_listed:
         found = "more" if n_read > header.n_listed else str(n_read)
         follow = "follows" if n_read == 1 else "follow"
@@ -85,7 +102,7 @@ def read_entries(
             "off or altered, so get the file again"
         )
         raise ValueError(msg)
-    return positions.entries()
+    return *positions.entries(), n_rows
 
 
 def _header(file: IO[bytes]) -> _Header:
@@ -196,7 +213,7 @@ def _named_in_errors(path: Path) -> Iterator[None]:
         raise unreadable(path.name, error) from error
 
 
-def read_folder(folder: Path, options: Options) -> BinaryTensor:
+def read_folder(folder: Path, options: Options) -> BinaryTensor | RowPart:
     """Read a folder in the format of 10x Genomics; cells become rows and genes columns."""
     matrix = find_file(folder, "matrix.mtx")
     assert matrix is not None
@@ -206,16 +223,17 @@ def read_folder(folder: Path, options: Options) -> BinaryTensor:
             msg = f"the folder has {matrix.name} and no {name}; copy it there, or read the matrix"
             raise ValueError(msg)
     with _named_in_errors(matrix):
-        ones, unknown = read_entries(matrix, options, transpose=True)
+        ones, unknown, n_cells = read_entries(matrix, options, transpose=True)
     cells, genes = (_names(path) for path in paths if path is not None)
-    for names, n_rows, path in zip((cells, genes), ones.shape, paths, strict=True):
+    shape = n_cells, ones.shape[1]
+    for names, n_rows, path in zip((cells, genes), shape, paths, strict=True):
         if len(names) != n_rows and path is not None:
             msg = (
                 f"{path.name} has {n_of(len(names), 'line')} for {n_rows} in {matrix.name}; get "
                 "both files again"
             )
             raise ValueError(msg)
-    return BinaryTensor(ones, unknown, ("cell", "gene"), (cells, genes))
+    return options.labelled(ones, unknown, ("cell", "gene"), (cells, genes), n_cells)
 
 
 def _names(path: Path) -> tuple[str, ...]:

@@ -6,16 +6,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from thali.checks import count
 from thali.data.binarize import check_threshold
+from thali.data.binary import BinaryTensor, check_names
 from thali.data.long_tables import check_modes, check_unlisted
 from thali.data.readers.open import TextFile
+from thali.data.row_part import RowPart
 from thali.errors import InvalidType, InvalidValue, ThaliError
 from thali.sentences import Argument, Setting, was_given
 from thali.threads import n_threads
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from thali.data.entries import Entries
     from thali.sentences import Phrase
 
 KINDS = ("table", "matrix", "pairs", "baskets")
@@ -40,6 +43,34 @@ class Options(NamedTuple):
     drop: tuple[str, ...] = ()
     ones: tuple[str, ...] = ()
     zeros: tuple[str, ...] = ()
+    own: Callable[[int], tuple[int, int]] | None = None
+    """Which rows to read, given their number; readers that cannot choose read all."""
+
+    def rows(self, n_rows: int) -> tuple[int, int]:
+        """Return the first row to read, and the row after the last."""
+        return (0, n_rows) if self.own is None else self.own(n_rows)
+
+    def labelled(
+        self,
+        ones: Entries,
+        unknown: Entries | None,
+        mode_names: tuple[str, ...],
+        row_names: tuple[tuple[str, ...] | None, ...],
+        n_rows: int,
+    ) -> BinaryTensor | RowPart:
+        """Return the tensor, or the rows of it that were to be read.
+
+        The names of its rows may be those of all rows, or of the rows that were read.
+        """
+        if self.own is None:
+            return BinaryTensor(ones, unknown, mode_names, row_names)
+        (lo, hi), first = self.rows(n_rows), row_names[0]
+        if first is not None and len(first) == hi - lo < n_rows:
+            check_names(ones.shape, mode_names, row_names)
+        else:
+            check_names((n_rows, *ones.shape[1:]), mode_names, row_names)
+            first = None if first is None else first[lo:hi]
+        return RowPart(ones, unknown, mode_names, (first, *row_names[1:]), lo, n_rows)
 
     def text(self, path: Path) -> TextFile:
         """Return a text file, and how to read it."""

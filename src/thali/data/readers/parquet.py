@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thali.data.binary import BinaryTensor
 from thali.data.build import check_fits_in_memory, pack_rows
 from thali.data.layout import n_words
 from thali.data.readers.arrays import refuse
@@ -23,12 +22,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from thali.data.binary import BinaryTensor
     from thali.data.readers.options import Options
+    from thali.data.row_part import RowPart
 
 _BLOCK_ENTRIES = 1 << 20  # entries per block, as in convert.py
 
 
-def read_parquet(path: Path, options: Options) -> BinaryTensor:
+def read_parquet(path: Path, options: Options) -> BinaryTensor | RowPart:
     """Read a Parquet file in blocks of rows."""
     parquet = require("pyarrow.parquet", "io")
     with parquet.ParquetFile(path) as file:
@@ -45,7 +46,7 @@ def read_parquet(path: Path, options: Options) -> BinaryTensor:
         return _table(file, columns, options)
 
 
-def _table(file: Any, columns: list[str], options: Options) -> BinaryTensor:
+def _table(file: Any, columns: list[str], options: Options) -> BinaryTensor | RowPart:
     options.refuse_unlisted()
     index = _index_column(file, columns, options.names)
     columns_named(columns, "drop", options.drop)
@@ -57,7 +58,8 @@ def _table(file: Any, columns: list[str], options: Options) -> BinaryTensor:
         msg = "it has no column of entries beside the row names; add one"
         raise ValueError(msg)
     n_rows = file.metadata.num_rows
-    check_fits_in_memory(8 * n_rows * n_words(len(entries)), (n_rows, len(entries)))
+    lo, hi = options.rows(n_rows)
+    check_fits_in_memory(8 * (hi - lo) * n_words(len(entries)), (n_rows, len(entries)))
     for field in file.schema_arrow:  # the schema is created anew whenever it is asked for
         if field.name in entries:
             _check_type(field.type, field.name)
@@ -65,7 +67,7 @@ def _table(file: Any, columns: list[str], options: Options) -> BinaryTensor:
     numbers = [columns.index(name) for name in entries]
 
     def blocks() -> Iterator[tuple[NDArray[Any], NDArray[np.bool_] | None]]:
-        for batch in _batches(file, columns, options.threads):
+        for batch in _batches_of_rows(file, columns, options.threads, lo, hi):
             if index is not None:
                 names.extend(map(str, batch.column(columns.index(index)).to_pylist()))
             parts = [batch.column(number) for number in numbers]
@@ -79,11 +81,12 @@ def _table(file: Any, columns: list[str], options: Options) -> BinaryTensor:
         len(entries),
         blocks(),
         options.binarize,
-        lambda value, row, at: refuse(value, row, at, name=f" in column {entries[at]!r}"),
+        lambda value, row, at: refuse(value, lo + row, at, name=f" in column {entries[at]!r}"),
     )
     mode = "mode_0" if index is None or index.startswith("__index_level") else index
     modes = (mode if mode != "mode_1" else "mode_0", "mode_1")
-    return BinaryTensor(ones, unknown, modes, (tuple(names) or None, tuple(entries)))
+    of_rows = None if index is None else tuple(names)
+    return options.labelled(ones, unknown, modes, (of_rows, tuple(entries)), n_rows)
 
 
 def _index_column(file: Any, columns: list[str], given: str | None) -> str | None:
@@ -121,13 +124,32 @@ def _numbers(part: Any) -> NDArray[Any]:
     return np.asarray(part.to_numpy(zero_copy_only=False))
 
 
-def _batches(file: Any, columns: list[str], threads: int | None) -> Iterator[Any]:
-    """Yield blocks of rows.
+def _batches(
+    file: Any, columns: list[str], threads: int | None, groups: list[int] | None = None
+) -> Iterator[Any]:
+    """Yield blocks of rows of all row groups, or of some.
 
     pyarrow has one thread pool for the whole process, so one can only choose to use it or not.
     """
     size = max(1, _BLOCK_ENTRIES // len(columns))
-    return iter(file.iter_batches(batch_size=size, use_threads=threads != 1))
+    how = {"batch_size": size, "use_threads": threads != 1}
+    return iter(file.iter_batches(row_groups=groups, **how))
+
+
+def _batches_of_rows(
+    file: Any, columns: list[str], threads: int | None, lo: int, hi: int
+) -> Iterator[Any]:
+    """Yield blocks of the rows ``lo … hi-1``, from the row groups that have some of them."""
+    lengths = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+    ends = np.cumsum(lengths)
+    starts = ends - lengths
+    groups = np.flatnonzero((starts < hi) & (ends > lo)).tolist()
+    at = int(starts[groups[0]]) if groups else hi
+    for batch in _batches(file, columns, threads, groups):
+        first, end = max(lo - at, 0), min(hi - at, batch.num_rows)
+        at += batch.num_rows
+        if first < end:
+            yield batch.slice(first, end - first)
 
 
 def _pairs(file: Any, columns: list[str], options: Options) -> BinaryTensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from io import SEEK_CUR
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -39,11 +40,15 @@ class StoredArray(NamedTuple):
         n_rows, n_columns = self.shape
         return (n_columns, n_rows) if self.is_by_column else (n_rows, n_columns)
 
-    def blocks(self, n_values: int) -> Iterator[NDArray[Any]]:
-        """Yield the values as they are stored, so many at a time."""
+    def blocks(
+        self, n_values: int, first: int = 0, end: int | None = None
+    ) -> Iterator[NDArray[Any]]:
+        """Yield the values as they are stored, so many at a time; all, or those of a range."""
         # A byte that is neither 0 nor 1 must be seen, not taken for true.
         dtype = np.dtype(np.uint8) if self.dtype == np.bool_ else self.dtype
-        n_left = prod(self.shape)
+        n_left = (prod(self.shape) if end is None else end) - first
+        if first:
+            self.file.seek(first * dtype.itemsize, SEEK_CUR)
         while n_left:
             n = min(n_values, n_left)
             octets = self.file.read(n * dtype.itemsize)

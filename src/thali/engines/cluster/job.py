@@ -14,13 +14,17 @@ from typing import TYPE_CHECKING, Any, Self
 import thali
 from thali import launcher
 from thali.engines.cluster.ranks import Ranks
+from thali.engines.cluster.reading import read_shared
 from thali.errors import EngineUnavailable, ThaliError
 from thali.sentences import Setting
 from thali.sites import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
     from types import TracebackType
+
+    from thali.data import BinaryTensor
 
 _PATIENCE = 2.0
 """Seconds for which a process with an error waits whether all others have one, too."""
@@ -63,6 +67,10 @@ class Job:
     def require_same(self, what: str, value: object) -> None:
         """Raise an error in all processes if they differ in something."""
         self.ranks.require_same(what, value)
+
+    def read(self, path: Path, **given: Any) -> BinaryTensor:
+        """Read a file; every process holds its own rows, if the format can be read in parts."""
+        return read_shared(path, self.ranks, **given)
 
     def __enter__(self) -> Self:
         """Let signals stop the first process, which then stops all after the present sweep.

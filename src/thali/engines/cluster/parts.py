@@ -92,6 +92,9 @@ def identity(tensor: PackedTensor) -> str:
     If the data are in a file that is not read as a whole, some of its rows must do.
     """
     total = sha256(repr((tensor.shape, tensor.n_known, tensor.n_ones)).encode())
+    if tensor.shared is not None:
+        total.update(tensor.shared[0].identity.encode())
+        return total.hexdigest()
     if tensor.listed is not None:
         for pattern in tensor.listed:
             if pattern is not None:

@@ -128,6 +128,23 @@ class Ranks:
         """Return what every process gives, any object."""
         return list(self._all.allgather(thing))
 
+    def to_first(self, thing: Any) -> list[Any] | None:
+        """Return what every process gives, in the first process, and None in the others."""
+        everything: list[Any] | None = self._all.gather(thing)
+        return everything
+
+    def all_do(self, act: Callable[[], Any]) -> Any:
+        """Let every process do something; return its result, or raise the first error in all."""
+        result, error = None, None
+        try:
+            result = act()
+        except Exception as raised:  # noqa: BLE001 - raised again in all processes
+            error = raised
+        for found in self.objects(error):
+            if found is not None:
+                raise found
+        return result
+
     def require_same(self, what: str, value: object) -> None:
         """Raise an error in all processes if they differ in something."""
         values = self.objects(value)
