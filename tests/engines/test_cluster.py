@@ -19,6 +19,7 @@ from support.thread_ranks import on_ranks
 from thali.bits import PackedTensor
 from thali.data import BinaryTensor
 from thali.engines.choose import processes_for
+from thali.engines.cluster import engine as cluster_engine
 from thali.engines.cluster.engine import ClusterEngine
 from thali.engines.cluster.parts import Ranges, share
 from thali.engines.cpu.engine import CpuEngine
@@ -49,6 +50,13 @@ def alone(name, unknown):
     return told(CpuEngine(1), name, unknown=unknown)
 
 
+@pytest.fixture
+def _much_shared(monkeypatch):
+    """Let a few processes share what otherwise only many do, and a few rows."""
+    monkeypatch.setattr(cluster_engine, "MANY_RANKS", 2)
+    monkeypatch.setattr(cluster_engine, "MANY_ROWS", 1)
+
+
 def together(n, name, unknown, kinds=("cpu",)):
     def run(ranks):
         kind = kinds[ranks.number % len(kinds)]
@@ -68,6 +76,40 @@ def test_the_chain_of_one_process(name, n):
     assert together(n, name, unknown) == expected
 
 
+@pytest.mark.usefixtures("_much_shared")
+@pytest.mark.parametrize("n", [2, 3, 5])
+@pytest.mark.parametrize("name", ["buffet", "effects", "windows", "windows with effects"])
+def test_work_that_many_processes_share(name, n):
+    assert together(n, name, 0.1) == alone(name, 0.1)
+
+
+@pytest.mark.usefixtures("_much_shared")
+def test_rows_over_processes():
+    """Arrays that a function makes are those of one process, also sums over some rows."""
+    n_rows, per = 1000, 192
+
+    def fill(lo, hi, words, sums, numbers):
+        for row in range(lo, hi):
+            words[row // 64] |= np.uint64(1) << np.uint64(row % 64)
+            sums[row // per] += 1 / (1 + row)
+            numbers[row] = row
+
+    def made(engine):
+        arrays = np.zeros(16, np.uint64), np.zeros((6, 1)), np.zeros(n_rows, np.int64)
+        pers = zip(arrays, (64, per, 1), strict=True)
+        engine.over_rows(fill, n_rows, *arrays, step=per, made=tuple(pers))
+        return [array.tobytes() for array in arrays]
+
+    def run(ranks):
+        return made(ClusterEngine(ranks, 1, "cpu").load(PackedTensor.from_tensor(data)))
+
+    data = BinaryTensor.from_any(np.eye(20))
+    expected = made(CpuEngine(1))
+    for n in (1, 2, 3, 8):
+        assert on_ranks(n, run) == [expected] * n
+
+
+@pytest.mark.usefixtures("_much_shared")
 @pytest.mark.parametrize("name", ["windows", "windows with effects"])
 def test_a_wrong_window_is_found_out(name, monkeypatch):
     """Negative control: counts in windows that are wrong give another chain."""

@@ -6,7 +6,7 @@ the threads of this machine or on a GPU. All engines compute exactly the same re
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -208,9 +208,19 @@ class Engine(Protocol):
     # --- work that needs no data ------------------------------------------------------------
 
     def over_rows(
-        self, kernel: Callable[..., Any], n_rows: int, *arguments: Any, step: int
-    ) -> list[Any]:
-        """Run a compiled function whose first two arguments are a range of rows, on threads."""
+        self, kernel: Callable[..., Any], n_rows: int, *arguments: Any, step: int,
+        made: Made = (),
+    ) -> None:  # fmt: skip
+        """Run a compiled function whose first two arguments are a range of rows, on threads.
+
+        A range has a multiple of ``step`` rows. Engines whose processes share the rows must know
+        which arrays are ``made``.
+        """
+
+
+Made: TypeAlias = "Sequence[tuple[NDArray[Any], int]]"
+"""Arrays that a compiled function makes, and for how many rows an element of each stands: 64 for
+words, 1 for numbers of rows, and more for sums."""
 
 
 class Hidden(NamedTuple):

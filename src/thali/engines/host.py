@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from thali.bits import Factor, Index, PackedTensor, Totals, Words
-    from thali.engines.base import Cover
+    from thali.engines.base import Cover, Made
     from thali.model.births import BirthTables
     from thali.streams import Stream
 
@@ -58,12 +58,14 @@ class HostRows:
         return ones, NOTHING if known is None else known
 
     def over_rows(
-        self, kernel: Callable[..., Any], n_rows: int, *arguments: Any, step: int
-    ) -> list[Any]:
+        self, kernel: Callable[..., Any], n_rows: int, *arguments: Any, step: int,
+        made: Made = (),  # noqa: ARG002 - this process makes all of them
+    ) -> None:  # fmt: skip
         """Run a compiled function whose first two arguments are a range of rows, on threads."""
         if n_rows <= step:  # one range: small data feel every call on the way
-            return [kernel(0, n_rows, *arguments)]
-        return parallel_for(kernel, n_rows, self.threads, *arguments, step=step)
+            kernel(0, n_rows, *arguments)
+        else:
+            parallel_for(kernel, n_rows, self.threads, *arguments, step=step)
 
     def scan_blocks(
         self, _stream: Stream, _rows: Any, _factors: tuple[Factor, ...], _tables: BirthTables

@@ -122,7 +122,7 @@ def draw_lines(
     parts = np.empty((-(-given.n_lines // CHUNK), 0))
     engine.over_rows(
         sum_windows, given.n_lines, *stream, np.uint64(site), tuple(given), nothing, parts, parts,
-        log_prior, np.exp(log_prior), levels, step=CHUNK,
+        log_prior, np.exp(log_prior), levels, step=CHUNK, made=((levels, 1), (parts, CHUNK)),
     )  # fmt: skip
     return levels
 
@@ -131,8 +131,9 @@ def log_likelihood(engine: Engine, given: Likelihoods, levels: NDArray[np.intege
     """Return the sum of the log likelihoods of these levels, one for every line."""
     parts = np.zeros(-(-given.n_lines // CHUNK))
     engine.over_rows(
-        sum_levels, given.n_lines, tuple(given), np.asarray(levels, np.int64), parts, step=CHUNK
-    )
+        sum_levels, given.n_lines, tuple(given), np.asarray(levels, np.int64), parts, step=CHUNK,
+        made=((parts, CHUNK),),
+    )  # fmt: skip
     return float(parts.sum())
 
 
@@ -154,13 +155,15 @@ def _sum_out(
     engine.over_rows(
         sum_windows, given.n_lines, *stream, np.uint64(site), tuple(given), prior, parts, least,
         present, np.exp(present) if len(levels) else present, levels, step=CHUNK,
+        made=((parts, CHUNK), (least, CHUNK), (levels, 1)),
     )  # fmt: skip
     sums, is_unsure = add_parts(parts, least)
     unsure = np.flatnonzero(is_unsure)
     if len(unsure):
         parts = np.zeros((n_parts, len(unsure)))
         engine.over_rows(
-            sum_all_levels, given.n_lines, tuple(given), log_prior[unsure], parts, step=CHUNK
-        )
+            sum_all_levels, given.n_lines, tuple(given), log_prior[unsure], parts, step=CHUNK,
+            made=((parts, CHUNK),),
+        )  # fmt: skip
         sums[unsure] = parts.sum(axis=0)
     return sums  # type: ignore[no-any-return]

@@ -9,6 +9,7 @@ Decisions depend on integers and on random numbers that are read by address
 from __future__ import annotations
 
 import logging
+from itertools import pairwise
 from math import prod
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from thali.engines.base import LARGE, BirthDeaths, Births, LineCounts
 from thali.engines.cluster.cpu_part import CpuPart
 from thali.engines.cluster.devices import own_device
 from thali.engines.cluster.gpu_part import GpuPart
-from thali.engines.cluster.parts import identity, own_rows, share
+from thali.engines.cluster.parts import identity, own_rows, share, spread
 from thali.engines.cluster.windows import Classes, count_in_columns
 from thali.engines.cpu.engine import CpuEngine
 from thali.engines.host import lines_of_births
@@ -32,13 +33,20 @@ from thali.sentences import n_of
 
 log = logging.getLogger("thali")
 
+MANY_ROWS = 1 << 13
+"""Number of rows from which on it takes less time to share work on them than to repeat it."""
+
+MANY_RANKS = 8
+"""Number of processes from which on all count in a window of columns that one of them holds: to
+transpose the window of own rows takes longer than to count in it."""
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
     from thali.bits import Index, Words
-    from thali.engines.base import Block, Cover, RowUpdate
+    from thali.engines.base import Block, Cover, Made, RowUpdate
     from thali.engines.cluster.parts import Part, Ranges
     from thali.engines.cluster.ranks import Ranks
     from thali.model.births import BirthDeathTables, BirthTables
@@ -271,10 +279,30 @@ class ClusterEngine:
     # --- work that needs no data ------------------------------------------------------------
 
     def over_rows(
-        self, kernel: Callable[..., Any], n_rows: int, *arguments: Any, step: int
-    ) -> list[Any]:
-        """Run a compiled function whose first two arguments are a range of rows, on threads."""
-        return self._host.over_rows(kernel, n_rows, *arguments, step=step)
+        self, kernel: Callable[..., Any], n_rows: int, *arguments: Any, step: int,
+        made: Made = (),
+    ) -> None:  # fmt: skip
+        """Run a compiled function over ranges of rows, which the processes share if they are many.
+
+        Sums over some rows are made by one process each, so that they are those of one process.
+        """
+        if self.ranks.n == 1 or not made or n_rows < MANY_ROWS:
+            self._host.over_rows(kernel, n_rows, *arguments, step=step)
+            return
+        together = max(per for _, per in made)
+        edges = spread(n_rows, self.ranks.n, together)
+        lo, hi = edges[self.ranks.number : self.ranks.number + 2]
+
+        def some_rows(first: int, end: int) -> None:
+            kernel(lo + first, lo + end, *arguments)
+
+        if lo < hi:
+            self._host.over_rows(some_rows, hi - lo, step=step)
+        for array, per in (one for one in made if one[0].size):
+            lines = [-(-edge // per) for edge in edges]
+            sizes = [(end - first) * prod(array.shape[1:]) for first, end in pairwise(lines)]
+            own = array[lines[self.ranks.number] : lines[self.ranks.number + 1]]
+            array[:] = self.ranks.gather(own, sizes).reshape(array.shape)
 
     # --- parts and wholes -------------------------------------------------------------------
 
@@ -295,7 +323,7 @@ class ClusterEngine:
     def _is_window(self, mode: int, columns: tuple[int, int]) -> bool:
         """Return whether all processes count in these lines, of which few processes have any."""
         n_lines, n = self.totals.shape[mode], self.ranks.n
-        is_narrow = mode == 1 and n > 1 and n * (columns[1] - columns[0]) < n_lines
+        is_narrow = mode == 1 and n >= MANY_RANKS and n * (columns[1] - columns[0]) < n_lines
         return is_narrow and self._are_windows_shared
 
     def _added_up(

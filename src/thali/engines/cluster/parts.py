@@ -186,6 +186,12 @@ def as_numbered(words: Words, lo: int, n_rows: int) -> Words:
     return np.asarray(_Numbered(np.ascontiguousarray(words), lo, n_rows))
 
 
+def spread(n_rows: int, n_ranks: int, together: int) -> list[int]:
+    """Return where the rows of every process begin and end, if so many must stay together."""
+    n_groups = -(-n_rows // together)
+    return [min(together * (n_groups * i // n_ranks), n_rows) for i in range(n_ranks + 1)]
+
+
 def own_rows(rows: Index, lo: int, hi: int) -> slice:
     """Return which of increasing rows are in a range."""
     first, end = np.searchsorted(rows, (lo, hi))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from thali._jit import inner, jit
-from thali.bits.words import copy_line
+from thali.bits.words import WORD, copy_line
 from thali.sampler.moves.move import SumOut
 from thali.sampler.moves.proposal import (
     CHUNK,
@@ -83,7 +83,8 @@ def joined(
     the second only, or in both.
     """
     out = np.zeros_like(sets[0])
-    engine.over_rows(join, n_rows, *stream, site, number, *sets, rates, out, step=CHUNK)
+    arguments = (*stream, site, number, *sets, rates, out)
+    engine.over_rows(join, n_rows, *arguments, step=CHUNK, made=((out, WORD),))
     return out
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
-from thali.bits.words import count_ones, pack
+from thali.bits.words import WORD, count_ones, pack
 from thali.engines.base import Cover
 from thali.sampler.gains import gains_by_set, gains_of
 from thali.sampler.moves.move import Move, new_density
@@ -171,6 +171,7 @@ class _Rest(NamedTuple):
         target.engine.over_rows(
             residual_users, n_rows, *stream, number, is_drawn, joins, self.rate, gains, counts,
             sizes, self._odds(), sums, step=CHUNK,
+            made=((sums, CHUNK), (joins, WORD)) if is_drawn else ((sums, CHUNK),),
         )  # fmt: skip
         gain, log_proposal = add_up(sums, n_rows)
         log_code = sizes[0] * log(self.density) + sizes[1] * log1p(-self.density)
