@@ -284,9 +284,11 @@ def resume(
                 "anew."
             )
             raise TraceMismatch(msg)
-        tensor, names = run.data(threads)
+        stored = processes.first_does(lambda: run.data(threads))
+        tensor = processes.hand_out(stored and stored[0], lambda: run.data(threads)[0])
         if "mode" in settings:
-            settings["mode"] = mode_number(settings["mode"], names.modes)
+            modes = processes.of_first(stored and stored[1].modes)
+            settings["mode"] = mode_number(settings["mode"], modes)
         require_same(run.settings, settings)
         if data is not None and digest(packed(data, threads)[0]) != run.header["digest"]:
             raise TraceMismatch(
@@ -302,7 +304,7 @@ def resume(
         drawn = carry_on(run, target, n_workers, reporter, seconds, processes)
     if not processes.is_first:
         return None  # type: ignore[return-value]
-    return finish(run.settings, tensor, names, *drawn, extended_from=run.extended_from)
+    return finish(run.settings, tensor, stored[1], *drawn, extended_from=run.extended_from)
 
 
 def _to_continue(path: str | os.PathLike[str], draws: int | None, stack: ExitStack) -> Run:

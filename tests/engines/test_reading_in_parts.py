@@ -180,12 +180,14 @@ def test_what_needs_all_rows_reads_them(tmp_path):
         assert np.array_equal(known, first.known)
 
 
+@pytest.mark.parametrize("unknown", [False, True])
 @pytest.mark.parametrize("name", ["t.csv", "t.packed", "t.npy"])
-def test_what_is_read_as_a_whole(name, tmp_path):
-    """Text and transposed data are read by every process; packed files are mapped."""
-    path, dense = tmp_path / name, values(unknown=False)
+def test_what_cannot_be_read_in_parts(name, unknown, tmp_path, monkeypatch):
+    """The first process reads and sends text and transposed data; packed files are mapped."""
+    monkeypatch.setattr("thali.engines.cluster.reading._PIECE", 500)
+    path, dense = tmp_path / name, values(unknown=unknown)
     if name == "t.csv":
-        pd.DataFrame(dense.astype(int), columns=names("c", N_COLUMNS)).to_csv(path, index=False)
+        pd.DataFrame(dense, names("r", N_ROWS), names("c", N_COLUMNS)).to_csv(path)
     else:
         np.save(tmp_path / "t.npy", dense)
     if name == "t.packed":
@@ -193,12 +195,40 @@ def test_what_is_read_as_a_whole(name, tmp_path):
         with path.open("wb") as file:
             write_packed(file, tensor, *PackedTensor.from_tensor(tensor).unfoldings[0])
     options = {"transpose": True} if name == "t.npy" else {}
-    expected = PackedTensor.from_tensor(read(path, **options)).unfoldings
-    found = on_ranks(3, lambda ranks: share(
-        PackedTensor.from_tensor(read_shared(path, ranks, **options)), ranks)[0])  # fmt: skip
-    for mode in range(2):
-        parts = np.concatenate([part[mode].ones for part in found])
-        assert np.array_equal(parts, expected[mode].ones)
+    expected = read(path, **options)
+    unfoldings = PackedTensor.from_tensor(expected).unfoldings
+
+    def run(ranks):
+        tensor = read_shared(path, ranks, **options)
+        assert (tensor.shape, tensor.n_ones) == (expected.shape, expected.n_ones)
+        assert (tensor.mode_names, tensor.n_known) == (expected.mode_names, expected.n_known)
+        assert isinstance(tensor.ones, Shared) == (name != "t.packed")
+        assert tensor.row_names == expected.row_names or ranks.number
+        packed = PackedTensor.from_tensor(tensor)
+        return share(packed, ranks)[0], packed.unfoldings[0]
+
+    for n in (1, 3):
+        found = on_ranks(n, run)
+        for mode in range(2):
+            for which in ("ones", "known") if unknown else ("ones",):
+                parts = np.concatenate([getattr(part[mode], which) for part, _ in found])
+                assert np.array_equal(parts, getattr(unfoldings[mode], which))
+        assert all(np.array_equal(whole.ones, unfoldings[0].ones) for _, whole in found)
+
+
+def test_an_error_of_the_first_process_alone(tmp_path):
+    """Others do not read text, and raise its error, too."""
+    (tmp_path / "t.csv").write_text("a,b\n0,1\n1,7\n")
+    told = []
+
+    def run(ranks):
+        with pytest.raises(InvalidValue) as error:
+            read_shared(tmp_path / "t.csv", ranks)
+        told.append(str(error.value))
+
+    on_ranks(3, run)
+    assert len(set(told)) == 1
+    assert "7" in told[0]
 
 
 def test_more_processes_than_words_of_rows(tmp_path):

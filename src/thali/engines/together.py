@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from thali.bits import PackedTensor
     from thali.data import BinaryTensor
 
 
@@ -34,7 +35,15 @@ class Processes(Protocol):
         """Raise an error in all processes if they differ in something."""
 
     def read(self, path: Path, **given: Any) -> BinaryTensor:
-        """Read a file as :func:`thali.read` does; every process holds its own rows if it can."""
+        """Read a file as :func:`thali.read` does; every process holds its own rows."""
+
+    def hand_out(
+        self, tensor: PackedTensor | None, whole: Callable[[], PackedTensor]
+    ) -> PackedTensor:
+        """Give every process its own rows of a tensor that the first one has.
+
+        ``whole`` reads the tensor in another process, should it need all rows.
+        """
 
     def __enter__(self) -> Self: ...
 
@@ -65,6 +74,12 @@ class Alone:
     def read(self, path: Path, **given: Any) -> BinaryTensor:
         """Read a file."""
         return read(path, **given)
+
+    def hand_out(
+        self, tensor: PackedTensor | None, whole: Callable[[], PackedTensor]
+    ) -> PackedTensor:
+        """Return the tensor."""
+        return whole() if tensor is None else tensor
 
     def __enter__(self) -> Self:
         return self

@@ -49,6 +49,7 @@ _READERS: dict[str, _Reader] = {
     packed.ENDING: packed.read_packed,
 }
 _TEXT = (*SEPARATORS, *_LISTS)
+_WITH_ROWS = (".npy", ".npz", ".mtx", ".parquet", ".h5ad", ".h5", packed.ENDING)
 _OPTIONS = {
     "layer": ((".h5ad", ".zarr"), "AnnData files"),
     "array": ((".npz",), "files of several arrays (.npz)"),
@@ -183,6 +184,13 @@ def read(
     tensor = _read(Path(path), options, transpose=transpose)
     assert isinstance(tensor, BinaryTensor)  # since no rows were chosen
     return tensor
+
+
+def has_rows(path: str | Path, *, transpose: bool = False, **_: Any) -> bool:
+    """Whether rows of a file can be read, or mapped into memory, without all others."""
+    path = Path(path)
+    is_folder = path.is_dir()  # of 10x Genomics, or of AnnData
+    return not transpose and (is_folder or path.suffix.lower() in _WITH_ROWS)
 
 
 def read_rows(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import thali
 from thali import launcher
 from thali.engines.cluster.ranks import Ranks
-from thali.engines.cluster.reading import read_shared
+from thali.engines.cluster.reading import hand_out, read_shared
 from thali.errors import EngineUnavailable, ThaliError
 from thali.sentences import Setting
 from thali.sites import VERSION
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from thali.bits import PackedTensor
     from thali.data import BinaryTensor
 
 _PATIENCE = 2.0
@@ -69,8 +70,14 @@ class Job:
         self.ranks.require_same(what, value)
 
     def read(self, path: Path, **given: Any) -> BinaryTensor:
-        """Read a file; every process holds its own rows, if the format can be read in parts."""
+        """Read a file; every process holds its own rows."""
         return read_shared(path, self.ranks, **given)
+
+    def hand_out(
+        self, tensor: PackedTensor | None, whole: Callable[[], PackedTensor]
+    ) -> PackedTensor:
+        """Give every process its own rows of a tensor that the first one has."""
+        return hand_out(self.ranks, tensor, whole)
 
     def __enter__(self) -> Self:
         """Let signals stop the first process, which then stops all after the present sweep.
