@@ -5,6 +5,7 @@
     python benchmarks/cluster.py --ranks 1,2 --kind gpu # processes that share GPUs
     python benchmarks/cluster.py --noise effects --ranks 1,2,4,8,16
     python benchmarks/cluster.py --memory --ranks 1,2,4 --shape 40000,40000
+    python benchmarks/cluster.py --memory --ranks 1,2,4 --shape 40000,40000 --form npy
 
 A row of the table is a job of its own, started with mpiexec; before them, one process samples
 without MPI. Times are medians over sweeps of the slowest process; the processor's time is that of
@@ -31,12 +32,12 @@ from time import perf_counter, thread_time
 import numpy as np
 from mpi4py import MPI
 
-from thali.bits import Factor, PackedTensor, Unfolding, pack
+from thali.bits import Factor, PackedTensor, Unfolding, pack, unpack
 from thali.data import BinaryTensor, Packed
-from thali.data.readers.files import read
 from thali.data.readers.packed import write_packed
 from thali.engines.cluster.engine import ClusterEngine
 from thali.engines.cluster.ranks import Ranks
+from thali.engines.cluster.reading import read_shared
 from thali.engines.cpu.engine import CpuEngine
 from thali.engines.gpu.engine import GpuEngine
 from thali.model import Model
@@ -97,7 +98,8 @@ def engine_of(options, ranks):
 
 def begun(options, ranks):
     """Load the data of this job; return where its chain begins."""
-    tensor = PackedTensor.from_tensor(read(Path(options.work) / "data.packed"))
+    (path,) = Path(options.work).glob("data.*")
+    tensor = PackedTensor.from_tensor(read_shared(path, ranks))
     with np.load(Path(options.work) / "factors.npz") as found:
         factors = found["users"], found["codes"]
     model = Model(noise=options.noise)
@@ -171,6 +173,7 @@ def main():
     parser.add_argument("--warmup", type=int, default=3)
     parser.add_argument("--sweeps", type=int, default=10)
     parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--form", default="packed", choices=["packed", "npy"])
     parser.add_argument("--plain", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--work", metavar="FOLDER", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -187,7 +190,7 @@ def main():
 
 def show_times(options, shape, numbers, folder):
     """Show how long a sweep takes without MPI, and with so many processes."""
-    write(folder, shape, options.components)
+    write(folder, shape, options)
     plain = job(1, folder, "--plain")
     print(f"    without MPI: {plain['sweep'] * 1e3:9.1f} ms per sweep, {plain['digest']}")
     first = None
@@ -213,7 +216,7 @@ def show_memory(options, shape, numbers, folder):
     folders = folder / "tiny", folder / "whole"
     for place, size in zip(folders, ((64 * max(numbers),) * 2, shape), strict=True):
         place.mkdir()
-        write(place, size, options.components)
+        write(place, size, options)
     for n in numbers:
         tiny, found = (job(n, place) for place in folders)
         megabytes = {name: (found[name] - tiny[name]) / 1e6 for name in found}
@@ -225,13 +228,19 @@ def show_memory(options, shape, numbers, folder):
         )
 
 
-def write(folder, shape, n_components):
+def write(folder, shape, options):
     """Write data and the factors behind them."""
-    tensor, (users, codes) = make(shape, n_components)
+    tensor, (users, codes) = make(shape, options.components)
     first = tensor.unfoldings[0]
-    names = BinaryTensor(Packed(first.ones, shape), None, ("r", "c"), (None, None))
-    with (folder / "data.packed").open("wb") as file:
-        write_packed(file, names, *first)
+    if options.form == "npy":
+        place = folder / "data.npy"
+        dense = np.lib.format.open_memmap(place, "w+", np.uint8, shape)
+        for i in range(0, shape[0], 1000):
+            dense[i : i + 1000] = unpack(first.ones[i : i + 1000], shape[1])
+    else:
+        names = BinaryTensor(Packed(first.ones, shape), None, ("r", "c"), (None, None))
+        with (folder / "data.packed").open("wb") as file:
+            write_packed(file, names, *first)
     np.savez(folder / "factors.npz", users=users, codes=codes)
 
 
