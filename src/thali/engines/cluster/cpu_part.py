@@ -48,6 +48,8 @@ class CpuPart(CpuEngine):
         key = get_ident(), mode
         held = self._sorted.get(key)
         if held is None or held[0] is not classes:
+            held = None  # the earlier copy must be gone before there is another
+            self._sorted.pop(key, None)
             shape = self.totals.shape
             lo, hi, ones, known = self.parts[mode]
             data = ones, NOTHING if known is None else known, self.totals.n_columns(mode)

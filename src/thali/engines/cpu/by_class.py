@@ -47,31 +47,25 @@ class Sorted(NamedTuple):
     def by(cls, classes: Index, across: Data, n_rows: int) -> Sorted:
         """Sort the columns of a mode of ``n_rows`` by class, given the unfolding of the other."""
         ones, known, _ = across
-        return cls._placed(classes, np.argsort(classes, kind="stable"), ones, known, n_rows)
+        places = np.argsort(classes, kind="stable")
+        mask = transpose(known[places], n_rows) if len(known) else known
+        return cls._placed(classes, places, transpose(ones[places], n_rows), mask)
 
     @classmethod
     def of_tensor(cls, classes: Index, columns: Index, data: Data) -> Sorted:
         """Sort the columns of an unfolding of a tensor by class, and leave padding out.
 
-        ``columns`` are those that are no padding. The unfolding is transposed, and back.
+        ``columns`` are those that are no padding. No more rows than 64 are in memory twice.
         """
         ones, known, _ = data
         places = columns[np.argsort(classes[columns], kind="stable")]
-        across = transpose(ones, len(classes))
-        mask = transpose(known, len(classes)) if len(known) else known
-        return cls._placed(classes, places, across, mask, len(ones))
+        mask = gather_bits(known, places) if len(known) else known
+        return cls._placed(classes, places, gather_bits(ones, places), mask)
 
     @classmethod
-    def _placed(
-        cls, classes: Index, places: Index, across: Words, mask: Words, n_rows: int
-    ) -> Sorted:
+    def _placed(cls, classes: Index, places: Index, ones: Words, known: Words) -> Sorted:
         in_order = classes[places]
-        data = (
-            transpose(across[places], n_rows),
-            transpose(mask[places], n_rows) if len(mask) else mask,
-            len(places),
-        )
-        return cls(data, places, in_order, list_segments(in_order))
+        return cls((ones, known, len(places)), places, in_order, list_segments(in_order))
 
     @property
     def n_classes(self) -> int:
