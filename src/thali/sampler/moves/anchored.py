@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from thali._jit import inner, jit
-from thali.bits.words import copy_line, list_bits, place_of, popcount
+from thali.bits.words import WORD, copy_line, list_bits, place_of, popcount
 from thali.engines.base import Cover
 from thali.model.rule import free_word, log_odds
 from thali.sampler.moves.move import SumOut
@@ -80,6 +80,7 @@ class Anchored(SumOut):
         target.engine.over_rows(
             _settle_rows, n_rows, *stream, number, rows, counts, first == second, *weights, pair,
             log_how, step=CHUNK,
+            made=((log_how, CHUNK), *((line, WORD) for line in pair if first == second)),
         )  # fmt: skip
         return _settled(
             *stream, number, words, target.shape[0], state.alpha, first, second, pair, log_how
