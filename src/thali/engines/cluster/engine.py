@@ -9,7 +9,6 @@ Decisions depend on integers and on random numbers that are read by address
 from __future__ import annotations
 
 import logging
-from itertools import pairwise
 from math import prod
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,8 @@ from thali.engines.base import LARGE, BirthDeaths, Births, LineCounts
 from thali.engines.cluster.cpu_part import CpuPart
 from thali.engines.cluster.devices import own_device
 from thali.engines.cluster.gpu_part import GpuPart
-from thali.engines.cluster.parts import identity, own_rows, share, spread
+from thali.engines.cluster.parts import identity, own_rows, share
+from thali.engines.cluster.rows import share_rows
 from thali.engines.cluster.windows import Classes, count_in_columns
 from thali.engines.cpu.engine import CpuEngine
 from thali.engines.host import lines_of_births
@@ -282,27 +282,11 @@ class ClusterEngine:
         self, kernel: Callable[..., Any], n_rows: int, *arguments: Any, step: int,
         made: Made = (),
     ) -> None:  # fmt: skip
-        """Run a compiled function over ranges of rows, which the processes share if they are many.
-
-        Sums over some rows are made by one process each, so that they are those of one process.
-        """
+        """Run a compiled function over rows, which the processes share if they are many."""
         if self.ranks.n == 1 or not made or n_rows < MANY_ROWS:
             self._host.over_rows(kernel, n_rows, *arguments, step=step)
-            return
-        together = max(per for _, per in made)
-        edges = spread(n_rows, self.ranks.n, together)
-        lo, hi = edges[self.ranks.number : self.ranks.number + 2]
-
-        def some_rows(first: int, end: int) -> None:
-            kernel(lo + first, lo + end, *arguments)
-
-        if lo < hi:
-            self._host.over_rows(some_rows, hi - lo, step=step)
-        for array, per in (one for one in made if one[0].size):
-            lines = [-(-edge // per) for edge in edges]
-            sizes = [(end - first) * prod(array.shape[1:]) for first, end in pairwise(lines)]
-            own = array[lines[self.ranks.number] : lines[self.ranks.number + 1]]
-            array[:] = self.ranks.gather(own, sizes).reshape(array.shape)
+        else:
+            share_rows(self.ranks, self._host, kernel, n_rows, arguments, step, made)
 
     # --- parts and wholes -------------------------------------------------------------------
 
