@@ -60,6 +60,47 @@ def test_unwritable_cache_is_no_obstacle(tmp_path):
     assert run(tmp_path, NUMBA_CACHE_DIR=nowhere) == 3
 
 
+TWO_KERNELS = """
+import sys
+from thali._jit import inner, jit, lean
+
+@inner
+def more(x):
+    return x + 1
+
+@lean
+def most(x):
+    return 10 * more(x)
+
+@jit
+def first(x):
+    return most(x)
+
+@jit
+def second(x):
+    return 2 * most(x)
+
+print({"first": first, "second": second}[sys.argv[1]](1), sum(most.stats.cache_hits.values()))
+"""
+
+
+def test_a_kernel_links_inner_functions_from_the_cache(tmp_path):
+    """They are kept without machine code, for kernels that are compiled by another process."""
+    program = tmp_path / "program.py"
+    program.write_text(TWO_KERNELS)
+
+    def told(kernel):
+        out = subprocess.run(
+            [sys.executable, program, kernel], capture_output=True, text=True, check=True,
+            env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")},
+        )  # fmt: skip
+        return out.stdout.split()
+
+    assert told("first") == ["20", "0"]
+    assert told("second") == ["40", "1"]
+    assert told("second") == ["40", "0"]  # the kernel itself comes from the cache
+
+
 def test_kernels_release_the_gil():
     """Inner functions have no entry from Python, and so cannot."""
     code = {}

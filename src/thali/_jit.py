@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numba
+from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.registry import CPUDispatcher
 
@@ -153,6 +154,14 @@ class _Compiler(CompilerBase):
 class _InnerCompiler(_Compiler):
     has_entry = False
 
+    def define_pipelines(self) -> list[Any]:
+        """Keep the code for kernels to link."""
+        state = self.state
+        library: Any = _Linkable  # without types, as all of Numba
+        state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        return super().define_pipelines()
+
 
 class _LeanCompiler(_InnerCompiler):
     def define_pipelines(self) -> list[Any]:
@@ -160,6 +169,46 @@ class _LeanCompiler(_InnerCompiler):
         self.state.flags.nrt = False
         self.state.targetctx = self.state.targetctx.subtarget(enable_nrt=False)
         return super().define_pipelines()
+
+
+class _Linkable(JITCodeLibrary):
+    """The code of an inner function, which is optimized in the kernels that it is linked into.
+
+    Numba would optimize it here, too, and make machine code of it and of all that it calls, again
+    at every function on the way to a kernel. Nobody would run that code.
+    """
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()  # type: ignore[no-untyped-call]
+        self._verify_declare_only_symbols()  # type: ignore[no-untyped-call]
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:  # noqa: ARG002 - Numba calls it so
+        """Say that there is no machine code."""
+        return 0
+
+    def serialize_using_object_code(self) -> Any:
+        """Return what the cache keeps."""
+        return self.serialize_using_bitcode()  # type: ignore[no-untyped-call]
+
+    @property
+    def codegen(self) -> Any:
+        """Numba's code generator, in whose memory the function has no globals."""
+        return _WithoutGlobals(self._codegen)
+
+
+class _WithoutGlobals:
+    def __init__(self, codegen: Any) -> None:
+        self._codegen = codegen
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._codegen, name)
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Do nothing: Numba keeps there what Python objects a function uses; ours use none."""
 
 
 class _Inner(CPUDispatcher):
