@@ -169,3 +169,22 @@ def test_only_functions_that_python_calls_have_an_entry_from_python():
             if decorators & {"jit", "inner", "lean"}:
                 expected = "jit" if f"{module}.{name}" in used else "inner"
                 assert (decorators - {"lean"} or {"inner"}) == {expected}, f"{module}.{name}"
+
+
+def test_inner_functions_use_no_python_objects():
+    """Their code is linked without them; plain errors, such as of a division by 0, are fine."""
+
+    def has(function, kind):
+        return any(isinstance(node, kind) for node in ast.walk(function))
+
+    seen = 0
+    for name in KERNEL_FILES:
+        tree = ast.parse((Path(thali.__file__).parent / name).read_text())
+        for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+            marks = {mark.id for mark in function.decorator_list if isinstance(mark, ast.Name)}
+            if marks & {"inner", "lean", "inlined"}:
+                seen += 1
+                assert not has(function, ast.Raise | ast.Assert), (name, function.name)
+                called = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)}
+                assert "print" not in called, (name, function.name)
+    assert seen > 100

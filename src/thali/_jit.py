@@ -106,7 +106,8 @@ def jit(function: Kernel) -> Kernel:
 def inner(function: Kernel) -> Kernel:
     """Compile a function that is called by compiled functions only.
 
-    It has no entry from Python, which would take as long to compile as a small function.
+    It has no entry from Python, which would take as long to compile as a small function. It must
+    not use Python objects, as ``print`` and errors with values do.
     """
     compiled = _cached(function, _InnerCompiler)
     if isinstance(compiled, CPUDispatcher):

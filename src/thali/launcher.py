@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-_SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "MV2_COMM_WORLD_SIZE")
+_SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
 _VARIABLES = (
     "PMI_RANK",
     "PMIX_RANK",
@@ -26,9 +26,12 @@ def place() -> int | None:
 
 
 def n_started() -> int | None:
-    """Return how many processes were started together, if the environment says so."""
-    sizes = [int(os.environ[name]) for name in _SIZES if os.environ.get(name, "").isdigit()]
-    return max(sizes, default=None) if place() is not None else None
+    """Return how many processes were started together, if the environment says so.
+
+    The number of tasks of a step comes last: mpiexec may have started fewer within that step.
+    """
+    sizes = (int(os.environ[name]) for name in _SIZES if os.environ.get(name, "").isdigit())
+    return next(sizes, None) if place() is not None else None
 
 
 def may_have_others() -> bool:

@@ -90,7 +90,7 @@ def write_mtx(path, dense):
 
 
 def write_symmetric(path, dense):
-    square = np.triu(dense[:N_COLUMNS])
+    square = np.triu(dense[-N_COLUMNS:])
     lines = [f"{j + 1} {i + 1} {square[i, j]}" for i, j in np.argwhere(square != 0)]
     head = f"%%MatrixMarket matrix coordinate real symmetric\n{N_COLUMNS} {N_COLUMNS}"
     path.write_text("\n".join([f"{head} {len(lines)}", *lines]) + "\n")
@@ -242,6 +242,38 @@ def test_more_processes_than_words_of_rows(tmp_path):
     assert {engine.totals for engine in engines} == {PackedTensor.from_tensor(read(path)).totals()}
 
 
+@pytest.mark.filterwarnings("ignore")  # of anndata, about itself
+@pytest.mark.parametrize("form", FORMATS)
+def test_processes_without_rows(form, tmp_path):
+    """Whatever the format."""
+    name, write = FORMATS[form]
+    write(tmp_path / name, values(unknown=True, n_rows=75))
+    whole = PackedTensor.from_tensor(read(tmp_path / name)).unfoldings[0]
+    found = on_ranks(4, lambda ranks: read_shared(tmp_path / name, ranks))
+    assert np.array_equal(np.concatenate([tensor.ones.words for tensor in found]), whole.ones)
+
+
+def test_a_folder_that_only_the_first_process_sees(tmp_path):
+    """The others must not wait for something else than the first."""
+    write_folder(tmp_path / "t0", values(unknown=False))
+    with pytest.raises(ThaliError, match="t1: files ending in '' were not expected"):
+        on_ranks(2, lambda ranks: read_shared(tmp_path / f"t{ranks.number}", ranks))
+
+
+def test_names_of_too_few_rows(tmp_path):
+    """As many as one process has rows are still too few."""
+    h5py = pytest.importorskip("h5py")
+    write_10x(tmp_path / "t.h5", values(unknown=False, n_rows=128))
+    with h5py.File(tmp_path / "t.h5", "a") as file:
+        del file["matrix/barcodes"]
+        file["matrix/barcodes"] = names("b", 64)
+    with pytest.raises(ThaliError) as expected:
+        read(tmp_path / "t.h5")
+    with pytest.raises(ThaliError) as found:
+        on_ranks(2, lambda ranks: read_shared(tmp_path / "t.h5", ranks))
+    assert str(found.value) == str(expected.value)
+
+
 def test_all_entries_unknown(tmp_path):
     """A part may have no known entry, but not the whole."""
     dense = values(unknown=False)
@@ -250,8 +282,11 @@ def test_all_entries_unknown(tmp_path):
     found = on_ranks(3, lambda ranks: read_shared(tmp_path / "t.npy", ranks))
     assert found[0].n_known == 64 * N_COLUMNS
     np.save(tmp_path / "t.npy", np.full_like(dense, np.nan))
-    with pytest.raises(ValueError, match="are unknown; at least one known 0 or 1 is needed"):
+    with pytest.raises(ThaliError, match="are unknown; at least one known 0 or 1") as expected:
+        read(tmp_path / "t.npy")
+    with pytest.raises(ThaliError) as told:
         on_ranks(3, lambda ranks: read_shared(tmp_path / "t.npy", ranks))
+    assert str(told.value) == str(expected.value)
 
 
 @pytest.mark.filterwarnings("ignore")  # of anndata, about itself

@@ -1,5 +1,6 @@
 """The processes of a job as threads of this process: the same messages, without MPI."""
 
+import pickle
 from threading import Barrier, Thread
 
 import numpy as np
@@ -18,7 +19,7 @@ class ThreadRanks(Ranks):
         self._barrier, self._board = barrier, board
 
     def objects(self, thing):
-        self._board[self.number] = thing
+        self._board[self.number] = pickle.loads(pickle.dumps(thing))
         self._barrier.wait(_PATIENCE)
         found = list(self._board)
         self._barrier.wait(_PATIENCE)  # before anybody writes again

@@ -304,7 +304,7 @@ def _pack(bits: Entries, threads: int | None) -> Words:
     shape = bits.shape
     view = bits.transpose(0, *outer_modes(shape, 0), inner_mode(shape, 0))
     words = np.empty((shape[0], row_words(shape, 0)), np.uint64)
-    step = max(1, _BLOCK_ENTRIES // max(1, bits[0].size))
+    step = max(1, _BLOCK_ENTRIES // max(1, int(np.prod(shape[1:]))))
     for start in range(0, shape[0], step):
         block = view[start : start + step]
         words[start : start + step] = pack(block).reshape(len(block), -1)

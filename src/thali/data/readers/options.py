@@ -57,15 +57,17 @@ class Options(NamedTuple):
         mode_names: tuple[str, ...],
         row_names: tuple[tuple[str, ...] | None, ...],
         n_rows: int,
+        *,
+        has_own_names: bool = False,
     ) -> BinaryTensor | RowPart:
         """Return the tensor, or the rows of it that were to be read.
 
-        The names of its rows may be those of all rows, or of the rows that were read.
+        The names of its rows are those of all rows, or of the rows that were read.
         """
         if self.own is None:
             return BinaryTensor(ones, unknown, mode_names, row_names)
         (lo, hi), first = self.rows(n_rows), row_names[0]
-        if first is not None and len(first) == hi - lo < n_rows:
+        if has_own_names:
             check_names(ones.shape, mode_names, row_names)
         else:
             check_names((n_rows, *ones.shape[1:]), mode_names, row_names)

@@ -86,7 +86,8 @@ def _table(file: Any, columns: list[str], options: Options) -> BinaryTensor | Ro
     mode = "mode_0" if index is None or index.startswith("__index_level") else index
     modes = (mode if mode != "mode_1" else "mode_0", "mode_1")
     of_rows = None if index is None else tuple(names)
-    return options.labelled(ones, unknown, modes, (of_rows, tuple(entries)), n_rows)
+    both = of_rows, tuple(entries)
+    return options.labelled(ones, unknown, modes, both, n_rows, has_own_names=True)
 
 
 def _index_column(file: Any, columns: list[str], given: str | None) -> str | None:
@@ -143,7 +144,7 @@ def _batches_of_rows(
     lengths = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
     ends = np.cumsum(lengths)
     starts = ends - lengths
-    groups = np.flatnonzero((starts < hi) & (ends > lo)).tolist()
+    groups = np.flatnonzero((starts < hi) & (ends > lo)).tolist() if lo < hi else []
     at = int(starts[groups[0]]) if groups else hi
     for batch in _batches(file, columns, threads, groups):
         first, end = max(lo - at, 0), min(hi - at, batch.num_rows)

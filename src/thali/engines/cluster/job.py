@@ -157,7 +157,10 @@ def job() -> Job:
         raise EngineUnavailable(
             f"{n_started} processes were started, but {found.ranks.library}, the library that "
             "mpi4py uses, knows of one",
-            remedy="start them with the mpiexec of that library",
+            remedy=(
+                "start them with the mpiexec of that library, or let each sample by itself with ",
+                Setting("engine", "cpu"),
+            ),
         )
     found.require_same("versions of thali", (thali.__version__, VERSION))
     if found.ranks.n > 1:

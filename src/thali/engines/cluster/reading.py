@@ -16,6 +16,7 @@ from thali.data.binary import BinaryTensor
 from thali.data.entries import Packed, Shared, every_column
 from thali.data.layout import row_words
 from thali.data.readers.files import has_rows, read, read_rows
+from thali.data.readers.options import unreadable
 from thali.engines.cluster.parts import Ranges
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def read_shared(path: Path, ranks: Ranks, **given: Any) -> BinaryTensor:
     def whole() -> BinaryTensor:
         return read(path, **given)
 
-    if not has_rows(path, **given):
+    if not ranks.of_first(has_rows(path, **given)):  # others may see no such folder
         return _from_first(ranks, whole)
 
     def own(n_rows: int) -> tuple[int, int]:
@@ -67,7 +68,10 @@ def read_shared(path: Path, ranks: Ranks, **given: Any) -> BinaryTensor:
     ranks.require_same("data", (digest, found.shape, found.mode_names))
     if here is None:  # packed rows in a file, or all rows, which every process has read
         return found  # type: ignore[no-any-return]
-    return _together(ranks, found, here, digest, whole)
+    try:
+        return _together(ranks, found, here, digest, whole)
+    except ValueError as error:  # about all rows, in all processes
+        raise unreadable(str(path), error) from error
 
 
 def _together(
