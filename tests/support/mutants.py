@@ -285,7 +285,7 @@ WRONG_RATIOS = {  # module, what it says, what it should not say
         "own_component", "log(alpha) - log(n + 1) if is_birth", "log(alpha) if is_birth"
     ),
     "toggle": ("toggle", "log_rate(n_after, n_rows) - log_rate(n_before, n_rows)", "0.0"),
-    "seeded": ("seeded", " - float(log_how.sum())", ""),
+    "seeded": ("seeded", " - log_how", ""),
     "seed": ("seeded", " - log(n_users) - log(n + is_birth)", " - log(n + is_birth)"),
     # The seed row that was drawn, not all that could have been.
     "residual": (
@@ -333,7 +333,7 @@ def wrong_toggle(patch):
 
 def wrong_replacement(patch):
     """A component replaced as if what replaces it were always proposed."""
-    mutant = mutate("thali.sampler.moves.residual", [("score - rest.weigh(*old)", "score")])
+    mutant = mutate("thali.sampler.moves.residual", [("rest.weigh(*old), gained", "0.0, gained")])
     put_move(patch, mutant, "REPLACEMENT", "FINITE")
 
 
@@ -387,3 +387,4 @@ def block_counted_twice(patch):
     ]
     mutant = mutate("thali.sampler.moves.move", edits)
     patch(module("thali.sampler.moves.move").SumOut, "decide", mutant.SumOut.decide)
+    patch(module("thali.sampler.moves.at_once"), "KINDS", {})  # every try decides by itself

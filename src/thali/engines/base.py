@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Factor, Index, PackedTensor, Totals, Words
+    from thali.engines.cpu.arrays import Near
     from thali.model.births import BirthDeathTables, BirthTables
     from thali.model.weights import Weights
     from thali.streams import Stream
@@ -203,6 +204,14 @@ class Engine(Protocol):
         """Return the free entries and all ones of a few rows of the first mode, in some columns.
 
         ``window`` is a range of words of columns. Both results are packed, ``(n_rows, n_words)``.
+        """
+
+    def near(self, weights: Weights, n_components: int) -> Near | None:
+        """Return the data of a matrix as compiled code takes them.
+
+        They are described in :mod:`thali.engines.cpu.arrays`. Moves then read them within one
+        call, instead of asking again and again. None if the data are elsewhere, or so large that
+        threads share the work.
         """
 
     # --- work that needs no data ------------------------------------------------------------

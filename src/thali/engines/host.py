@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
     from thali.bits import Factor, Index, PackedTensor, Totals, Words
     from thali.engines.base import Cover, Made
+    from thali.engines.cpu.arrays import Near
     from thali.model.births import BirthTables
+    from thali.model.weights import Weights
     from thali.streams import Stream
 
 NOTHING = np.zeros((0, 0), np.uint64)
@@ -71,6 +73,10 @@ class HostRows:
         self, _stream: Stream, _rows: Any, _factors: tuple[Factor, ...], _tables: BirthTables
     ) -> tuple[tuple[Factor, ...], tuple[int, int]] | None:
         """Return None: blocks of rows are updated one by one."""
+        return None
+
+    def near(self, _weights: Weights, _n_components: int) -> Near | None:
+        """Return None: the data are not here, or are shared by many."""
         return None
 
     def count_in_window(self, rows: Index, window: slice, cover: Cover, classes: Words) -> Index:

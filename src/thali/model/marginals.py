@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from thali._jit import inner, jit
+from thali._jit import inner, jit, lean
 from thali.model.rule import free_word
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Marginal(NamedTuple):
 
     def gain(self, other: Marginal) -> float:
         """Return by how much the log marginal likelihood exceeds another's, same columns."""
-        return float(_gain(*self, other.members, other.densities))
+        return float(excess(*self, other.members, other.densities))
 
     def draw(self, uniforms: NDArray[np.float64]) -> Words:
         """Draw the bits of the components; return them packed, ``(n_components, n_words)``."""
@@ -53,13 +53,14 @@ def _patterns(members: Index, densities: NDArray[np.float64]) -> tuple[Index, ND
     """Return the classes that each pattern covers, and its log prior probability."""
     n = members.shape[0]
     covers, prior = np.zeros(1 << n, np.int64), np.zeros(1 << n)
-    for pattern in range(1 << n):
-        for i in range(n):
+    for i in range(n):
+        log_on, log_off = log(densities[i]), log(1.0 - densities[i])
+        for pattern in range(1 << n):
             if (pattern >> i) & 1:
                 covers[pattern] |= members[i]
-                prior[pattern] += log(densities[i])
+                prior[pattern] += log_on
             else:
-                prior[pattern] += log(1.0 - densities[i])
+                prior[pattern] += log_off
     return covers, prior
 
 
@@ -70,13 +71,24 @@ def _list_fresh(of_classes: NDArray[np.float64], covers: Index) -> tuple[Index, 
     Classes without rows gain nothing, and are left out. Returns where the list of every pattern
     begins, and the lists.
     """
-    n_columns, n_classes = of_classes.shape
+    n_classes = of_classes.shape[1]
+    starts = np.zeros(covers.shape[0] + 1, np.int64)
+    lists = np.empty(covers.shape[0] * n_classes, np.int64)
     matters = np.zeros(n_classes, np.bool_)
+    _fill_lists(of_classes, covers, starts, lists, matters)
+    return starts, lists
+
+
+@lean
+def _fill_lists(
+    of_classes: NDArray[np.float64], covers: Index, starts: Index, lists: Index,
+    matters: NDArray[np.bool_],
+) -> None:  # fmt: skip
+    """Do the work of :func:`_list_fresh`; ``matters`` is memory for the classes with rows."""
+    n_columns, n_classes = of_classes.shape
     for column in range(n_columns):
         for c in range(n_classes):
             matters[c] |= of_classes[column, c] != 0.0
-    starts = np.zeros(covers.shape[0] + 1, np.int64)
-    lists = np.empty(covers.shape[0] * n_classes, np.int64)
     n = 0
     for pattern in range(covers.shape[0]):
         fresh = free_word(covers[pattern], covers[pattern & (pattern - 1)])
@@ -85,10 +97,9 @@ def _list_fresh(of_classes: NDArray[np.float64], covers: Index) -> tuple[Index, 
                 lists[n] = c
                 n += 1
         starts[pattern + 1] = n
-    return starts, lists[:n]
 
 
-@inner
+@lean
 def _weigh(
     of_classes: NDArray[np.float64], fresh: tuple[Index, Index], prior: NDArray[np.float64],
     column: int, gains: NDArray[np.float64], out: NDArray[np.float64],
@@ -120,22 +131,35 @@ def _total(
     covers, prior = _patterns(members, densities)
     fresh = _list_fresh(of_classes, covers)
     gains, weights = np.empty(prior.shape[0]), np.empty(prior.shape[0])
+    return _add_up(of_classes, fresh, prior, gains, weights)
+
+
+@lean
+def _add_up(
+    of_classes: NDArray[np.float64], fresh: tuple[Index, Index], prior: NDArray[np.float64],
+    gains: NDArray[np.float64], weights: NDArray[np.float64],
+) -> float:  # fmt: skip
+    """Sum the log marginal likelihood over columns; the last two arguments are memory."""
     total = 0.0
     for column in range(of_classes.shape[0]):
         largest = _weigh(of_classes, fresh, prior, column, gains, weights)
         rest = 0.0
-        for weight in weights:
-            if largest - weight < _NEGLIGIBLE:
-                rest += exp(weight - largest)
-        total += largest + log(rest)
+        for pattern in range(weights.shape[0]):
+            below = largest - weights[pattern]
+            if below == 0.0:
+                rest += 1.0  # the same as below, without the time that the exponential takes
+            elif below < _NEGLIGIBLE:
+                rest += exp(-below)
+        total += largest if rest == 1.0 else largest + log(rest)
     return total
 
 
 @jit
-def _gain(
+def excess(
     of_classes: NDArray[np.float64], members: Index, densities: NDArray[np.float64],
     other_members: Index, other_densities: NDArray[np.float64],
 ) -> float:  # fmt: skip
+    """Return by how much one log marginal likelihood exceeds another, as :class:`Marginal`."""
     mine = _total(of_classes, members, densities)
     return mine - _total(of_classes, other_members, other_densities)
 

@@ -205,6 +205,10 @@ class ClusterEngine:
         """Return None: blocks of rows are updated one by one."""
         return
 
+    def near(self, *_: Any) -> None:
+        """Return None: no process has all the data."""
+        return
+
     def scan(self, *_: Any, **__: Any) -> Any:
         """Raise an error: processes would wait for each other at every row."""
         msg = (

@@ -26,6 +26,13 @@ renamed. Kernels unpack the tuples under the names given here.
 ``Opened``
     ``users, codes, sizes, is_held, singles``: the components in the order of visits and their
     roles in a block of rows (:class:`thali.engines.base.Block`), without those of single rows.
+``Side``
+    ``ones, known, places, segments, classes, weights``: the unfolding of a mode with its columns
+    sorted by class, the column at every place, the segments, the class of every row, and the
+    gains by covering a one and a zero, ``(n_row_classes, n_column_classes, 2)``. With one class,
+    columns are as they are, and ``places``, ``segments`` and ``classes`` are empty.
+``Near``
+    ``data, rows, columns``: the data of a matrix as they are, and the sides of both modes.
 ``Born``
     ``n_new, density, covered``: results per row, which are the number of its new components, the
     number of their density in the table, and the ones and zeros that the row covers.
@@ -50,4 +57,6 @@ if TYPE_CHECKING:
     Parts: TypeAlias = tuple[Index, Index, Words, Index, Index]
     Kinds: TypeAlias = tuple[Index, NDArray[np.int64], bool]
     Opened: TypeAlias = tuple[Words, Words, Index, NDArray[np.bool_], Index]
+    Side: TypeAlias = tuple[Words, Words, Index, Segments, Index, NDArray[np.float64]]
+    Near: TypeAlias = tuple[Data, Side, Side]
     Born: TypeAlias = tuple[Index, Index, Index]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali._jit import inner, jit
+from thali._jit import jit, lean
 from thali.bits.words import popcount
 from thali.engines.cpu.by_class import fill_by_class
 from thali.model.rule import free_word
@@ -29,7 +29,7 @@ _ZERO = np.uint64(0)
 _HIDDEN = np.uint64(Site.HIDDEN)
 
 
-@inner
+@lean
 def _fill_free(
     row: int, codes: Words, users: Words, is_counted: NDArray[np.bool_], free: Words
 ) -> None:
@@ -40,7 +40,7 @@ def _fill_free(
                 free[w] = free_word(free[w], codes[component, w])
 
 
-@inner
+@lean
 def _fill_counts(free: Words, ones: Words, classes: Words, counts: Index) -> None:
     """Count the free ones and zeros of a row in each class of columns."""
     for k in range(classes.shape[0]):
@@ -77,6 +77,15 @@ def count_free_rows(
         ``(n_rows, n_classes, 2)``: free ones and free zeros are written here.
     """
     free = np.empty(codes.shape[1], np.uint64)
+    _count_free_rows(lo, hi, first, ones, known, codes, users, is_counted, classes, counts, free)
+
+
+@lean
+def _count_free_rows(
+    lo: int, hi: int, first: int, ones: Words, known: Words, codes: Words, users: Words,
+    is_counted: NDArray[np.bool_], classes: Words, counts: Index, free: Words,
+) -> None:  # fmt: skip
+    """Count as :func:`count_free_rows`; ``free`` is memory for the free entries of a row."""
     for i in range(lo, hi):
         row = first + i
         for w in range(free.shape[0]):
@@ -147,14 +156,22 @@ def count_free_in_window(
     """
     width = classes.shape[1]
     part = codes[:, at : at + width].copy()
-    free, line = np.empty(width, np.uint64), np.empty(width, np.uint64)
+    free = np.empty(width, np.uint64)
+    _count_listed(lo, hi, rows, at, ones, known, part, users, is_counted, classes, counts, free)
+
+
+@lean
+def _count_listed(
+    lo: int, hi: int, rows: Index, at: int, ones: Words, known: Words, codes: Words, users: Words,
+    is_counted: NDArray[np.bool_], classes: Words, counts: Index, free: Words,
+) -> None:  # fmt: skip
+    """Count as :func:`count_free_in_window`, with the codes in the window alone."""
     for i in range(lo, hi):
         row = rows[i]
-        for w in range(width):
+        for w in range(free.shape[0]):
             free[w] = known[row, at + w] if known.shape[0] else ~_ZERO
-            line[w] = ones[row, at + w]
-        _fill_free(row, part, users, is_counted, free)
-        _fill_counts(free, line, classes, counts[i])
+        _fill_free(row, codes, users, is_counted, free)
+        _fill_counts(free, ones[row, at : at + free.shape[0]], classes, counts[i])
 
 
 @jit
@@ -166,8 +183,17 @@ def list_free_in_window(
 
     The last of the ``n_columns`` may be inside a word; the padding after it is not free.
     """
+    part = codes[:, at : at + free.shape[1]].copy()
+    _list_free(rows, at, n_columns, ones, known, part, users, is_counted, free, has)
+
+
+@lean
+def _list_free(
+    rows: Index, at: int, n_columns: int, ones: Words, known: Words, codes: Words, users: Words,
+    is_counted: NDArray[np.bool_], free: Words, has: Words,
+) -> None:  # fmt: skip
+    """Write as :func:`list_free_in_window`, with the codes in the window alone."""
     width = free.shape[1]
-    part = codes[:, at : at + width].copy()
     for i in range(rows.shape[0]):
         row = rows[i]
         for w in range(width):
@@ -175,7 +201,7 @@ def list_free_in_window(
             has[i, w] = ones[row, at + w]
         if n_columns < 64 * (at + width):
             free[i, width - 1] &= (_ONE << np.uint64(n_columns & 63)) - _ONE
-        _fill_free(row, part, users, is_counted, free[i])
+        _fill_free(row, codes, users, is_counted, free[i])
 
 
 @jit

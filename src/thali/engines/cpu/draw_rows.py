@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from thali.bits import Index, PackedTensor, Words
     from thali.engines.base import RowUpdate
-    from thali.engines.cpu.arrays import Data, Order, Segments
+    from thali.engines.cpu.arrays import Data, Near, Order, Segments, Side
+    from thali.model.weights import Weights
 
 _VERTICAL_ROWS = 256
 _ROWS_PER_WORD = 48
@@ -28,6 +29,9 @@ _ROWS_PER_WORD_BY_CLASS = 24
 """The vertical form is faster if there are at least so many rows, and so many rows per word of a
 row: that is, if rows are many and short (measured by benchmarks/forms.py). With classes, it is
 faster already for longer rows."""
+
+_SETS = 8
+"""Components whose work is that of a few sets of columns, in which entries are counted."""
 
 _MOST_VISITS = 1 << 23
 """Words of memory that the vertical form may use for its list of visits."""
@@ -103,6 +107,21 @@ class RowDraws(HostRows):
             held = classes, in_order
             self._sorted[key] = held
         return held[1]
+
+    def near(self, weights: Weights, n_components: int) -> Near | None:
+        """Return the data of a matrix as compiled code takes them, if a single thread does all."""
+        shape = self.totals.shape
+        if len(shape) > 2 or not self.is_one_range(self._data[1][0].size * (n_components + _SETS)):
+            return None
+        return self._data[0], self._side(0, weights), self._side(1, weights)
+
+    def _side(self, mode: int, weights: Weights) -> Side:
+        (ones, known, _), places, segments = self._data[mode], NO_CLASSES, NO_SEGMENTS
+        weights, classes = weights.of_mode(mode), NO_CLASSES
+        if weights.rows is not None and weights.columns is not None:
+            (ones, known, _), places, _, segments = self.sorted_by(mode, weights.columns)
+            classes = weights.rows
+        return ones, known, places, segments, classes, weights.table[:, :, 0]
 
     def prepare(self, job: RowUpdate, factor: Factor) -> Prepared:
         """Return a work order with its data, as compiled code takes them."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali._jit import jit
+from thali._jit import jit, lean
 from thali.bits.words import copy_line, popcount
 from thali.model.rule import free_word, log_odds
 
@@ -106,10 +106,22 @@ def gain_rows(
     gains
         ``(n_rows, n_sets)``: zeros, to which gains are added here.
     """
+    n_words = parts[4].shape[0]
+    free, line = np.empty(n_words, np.uint64), np.empty(n_words, np.uint64)
+    _gain_rows(
+        lo, hi, first, ones, known, codes, users, parts, of_rows, weights, gains, free, line
+    )
+
+
+@lean
+def _gain_rows(
+    lo: int, hi: int, first: int, ones: Words, known: Words, codes: Words, users: Words,
+    parts: Parts, of_rows: Index, weights: NDArray[np.float64], gains: NDArray[np.float64],
+    free: Words, line: Words,
+) -> None:  # fmt: skip
+    """Sum as :func:`gain_rows`; the last two arguments are memory for the words of a row."""
     of_parts, at, masks, classes, words = parts
     n_parts = of_parts.shape[0]
-    free = np.empty(words.shape[0], np.uint64)
-    line = np.empty(words.shape[0], np.uint64)
     for i in range(lo, hi):
         row = first + i
         of_row = weights[of_rows[row]]

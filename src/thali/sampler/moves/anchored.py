@@ -18,12 +18,20 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from thali._jit import inner, jit
-from thali.bits.words import WORD, copy_line, list_bits, place_of, popcount
+from thali._jit import inlined, inner, jit, lean
+from thali.bits.words import WORD, copy_line, list_bits, place_of, popcount, transpose64
 from thali.engines.base import Cover
+from thali.engines.cpu.count_by_class import count_free_in_window, list_free_in_window
 from thali.model.rule import free_word, log_odds
 from thali.sampler.moves.move import SumOut
-from thali.sampler.moves.proposal import CHUNK, NOTHING, Proposal, pick, three_uniforms
+from thali.sampler.moves.proposal import (
+    CHUNK,
+    NOTHING,
+    Proposal,
+    impossible,
+    pick,
+    three_uniforms,
+)
 from thali.sampler.moves.split_merge import one_or_both, one_or_two
 from thali.sites import AnchoredIndex, Site
 from thali.streams import read_uniform, uniform
@@ -32,8 +40,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Index, Words
+    from thali.engines.cpu.arrays import Data
     from thali.sampler.moves.move import Attempt
 
+_START = np.int64(0)  # a plain zero would be a type of its own
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
 _ANCHORED = np.uint64(Site.ANCHORED)
@@ -47,6 +57,9 @@ _WORDS = 8
 _ROWS = 256
 """Largest number of users that refine what the anchors show."""
 _ROUNDS = 2
+_PLANES = 16
+"""Bits of a counter of users: four counters fit into a word."""
+_COUNT, _HALF = np.uint64((1 << _PLANES) - 1), np.uint64(2 * _PLANES)
 
 
 class Anchored(SumOut):
@@ -88,6 +101,40 @@ class Anchored(SumOut):
 
 
 ANCHORED = Anchored()
+
+
+@inner
+def propose_anchored(
+    key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int, alpha: float,
+    codes: Words, data: Data, typical: tuple[float, float],
+) -> Proposal:  # fmt: skip
+    """Return what :meth:`Anchored.propose` does, without a call from Python for every step."""
+    ones, known, n_columns = data
+    n_words = min(_WORDS, codes.shape[1])
+    first, second, at, rows, shown, pair = _choose(
+        key, sweep, number, users, codes.shape[1] - n_words + 1
+    )
+    if shown.shape[0] == 0:
+        return impossible(users)
+    is_other = np.ones(users.shape[0], np.bool_)
+    is_other[first] = False
+    is_other[second] = False
+    free = np.empty((shown.shape[0], n_words), np.uint64)
+    has = np.empty((shown.shape[0], n_words), np.uint64)
+    list_free_in_window(shown, at, n_columns, ones, known, codes, users, is_other, free, has)
+    w1, w0 = typical
+    marks = _mark(free, has, w1, w0)
+    n = rows.shape[0]
+    counts = np.empty((n, 2, 2), np.int64)
+    count_free_in_window(
+        _START, n, rows, at, ones, known, codes, users, is_other, marks, counts
+    )  # fmt: skip
+    n_bits = 64 * users.shape[1]
+    log_how = np.zeros((n_bits + CHUNK - 1) // CHUNK)
+    _settle_rows(
+        _START, n_bits, key, sweep, number, rows, counts, first == second, w1, w0, pair, log_how
+    )
+    return _settled(key, sweep, number, users, n_rows, alpha, first, second, pair, log_how)
 
 
 @jit
@@ -191,7 +238,7 @@ def _settle_rows(
         i += 1
 
 
-@inner
+@lean
 def _fits(marks: Words, free: Words, has: Words, w1: float, w0: float) -> tuple[float, float]:
     """Return the log likelihood that a row gains by the marks of the first and of the second."""
     gain_first, gain_second = 0.0, 0.0
@@ -212,53 +259,54 @@ def _fits(marks: Words, free: Words, has: Words, w1: float, w0: float) -> tuple[
 @inner
 def _sharpen(marks: Words, free: Words, has: Words, w1: float, w0: float) -> None:
     """Refine the marks by the rows that clearly belong to one of the two parts."""
-    n_users, n_words = free.shape
-    n_planes = 1
-    while n_users >> n_planes:
-        n_planes += 1
-    n_free = np.zeros(
-        (2, n_planes, n_words), np.uint64
-    )  # counts per part and column, as bit planes
-    n_ones = np.zeros((2, n_planes, n_words), np.uint64)
-    for i in range(n_users):
-        to_first, to_second = _fits(marks, free[i], has[i], w1, w0)
-        if to_first > 0.0 and to_second > 0.0:
-            continue
-        side = 0 if to_first >= to_second else 1
-        _count(n_free[side], free[i])
-        _count(n_ones[side], has[i])
-    for w in range(n_words):
+    # Counts per column, as bit planes: of ones and of free entries, in the first and the second.
+    planes = np.zeros((marks.shape[1], 4, _PLANES), np.uint64)
+    square = np.empty(WORD, np.uint64)
+    _count_parts(marks, free, has, w1, w0, planes)
+    for w in range(marks.shape[1]):
+        for k in range(4):
+            copy_line(planes[w, k], square[k * _PLANES : (k + 1) * _PLANES])
+        transpose64(square)  # now every word has the four counts of a column
         in_first, in_second = _ZERO, _ZERO
-        for b in range(64):
+        for b in range(WORD):
             bit = _ONE << np.uint64(b)
-            in_first |= bit if _gain(n_ones[0], n_free[0], w, b, w1, w0) > 0.0 else _ZERO
-            in_second |= bit if _gain(n_ones[1], n_free[1], w, b, w1, w0) > 0.0 else _ZERO
+            in_first |= bit if _gain(square[b], w1, w0) > 0.0 else _ZERO
+            in_second |= bit if _gain(square[b] >> _HALF, w1, w0) > 0.0 else _ZERO
         marks[0, w] = free_word(in_first, in_second)
         marks[1, w] = free_word(in_second, in_first)
 
 
-@inner
-def _count(planes: Words, words: Words) -> None:
-    """Add one-bit numbers to counters whose bits lie in planes."""
-    for w in range(words.shape[0]):
-        carry = words[w]
-        plane = 0
-        while carry != _ZERO:
-            old = planes[plane, w]
-            planes[plane, w] = old ^ carry
-            carry &= old
-            plane += 1
+@lean
+def _count_parts(
+    marks: Words, free: Words, has: Words, w1: float, w0: float, planes: Words
+) -> None:
+    """Count the ones and the free entries of the rows that clearly belong to either part."""
+    for i in range(free.shape[0]):
+        to_first, to_second = _fits(marks, free[i], has[i], w1, w0)
+        if to_first > 0.0 and to_second > 0.0:
+            continue
+        side = 0 if to_first >= to_second else 2
+        for w in range(marks.shape[1]):
+            _count(planes[w, side], has[i, w])
+            _count(planes[w, side + 1], free[i, w])
 
 
-@inner
-def _gain(n_ones: Words, n_free: Words, w: int, b: int, w1: float, w0: float) -> float:
+@lean
+def _count(planes: Words, carry: np.uint64) -> None:
+    """Add one-bit numbers to 64 counters whose bits lie in planes."""
+    plane = 0
+    while carry != _ZERO:
+        old = planes[plane]
+        planes[plane] = old ^ carry
+        carry &= old
+        plane += 1
+
+
+@inlined
+def _gain(counts: np.uint64, w1: float, w0: float) -> float:
     """Return the log likelihood that the counted rows gain by a column."""
-    ones, all_free = _ZERO, _ZERO
-    for plane in range(n_free.shape[0]):
-        ones |= ((n_ones[plane, w] >> np.uint64(b)) & _ONE) << np.uint64(plane)
-        all_free |= ((n_free[plane, w] >> np.uint64(b)) & _ONE) << np.uint64(plane)
-    c1 = np.int64(ones)
-    return log_odds(0.0, w1, w0, c1, np.int64(all_free) - c1)
+    c1 = np.int64(counts & _COUNT)
+    return log_odds(0.0, w1, w0, c1, np.int64((counts >> np.uint64(_PLANES)) & _COUNT) - c1)
 
 
 @inner

@@ -19,7 +19,7 @@ import numpy as np
 
 from thali._jit import inner, jit
 from thali.bits.words import copy_line
-from thali.sampler.moves.guided import joined, log_guess_of
+from thali.sampler.moves.guided import join, joined, log_guess_of
 from thali.sampler.moves.move import SumOut
 from thali.sampler.moves.proposal import (
     NOTHING,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from thali.bits import Index, Words
     from thali.sampler.moves.move import Attempt
 
+_START = np.int64(0)  # a plain zero would be a type of its own
 _COMPOUND = np.uint64(Site.COMPOUND)
 _COMPOUND_ROWS = np.uint64(Site.COMPOUND_ROWS)
 _IS_BIRTH = np.uint64(CompoundIndex.IS_BIRTH)
@@ -89,6 +90,24 @@ class Compound(SumOut):
 
 
 COMPOUND = Compound()
+
+
+@inner
+def propose_compound(
+    key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int, alpha: float
+) -> Proposal:
+    """Return what :meth:`Compound.propose` does, without a call from Python for every step."""
+    is_union, gone, parts, rates, inside = _some_parts(key, sweep, number, users)
+    if parts.shape[0] == 0:
+        return impossible(users)
+    compound = np.zeros(users.shape[1], np.uint64)
+    if gone < users.shape[0]:
+        copy_line(users[gone], compound)
+    else:
+        join(_START, n_rows, key, sweep, _COMPOUND_ROWS, number, inside, inside, rates, compound)
+    return _compound(
+        key, sweep, number, users, n_rows, alpha, is_union, parts, gone, inside, compound
+    )
 
 
 @jit

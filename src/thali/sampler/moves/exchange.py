@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from thali._jit import jit
+from thali._jit import inner, jit
 from thali.bits.words import copy_line
-from thali.sampler.moves.move import SumOut
+from thali.sampler.moves.move import SumOut, rates_of
 from thali.sampler.moves.proposal import (
     NOTHING,
     Proposal,
     atoms,
+    impossible,
     pick,
     size_of,
     three_uniforms,
 )
-from thali.sampler.moves.split_merge import chance_of, divided, log_division, partner_of
+from thali.sampler.moves.split_merge import chance_of, divide, divided, log_division, partner_of
 from thali.sites import ExchangeIndex, Site
 from thali.streams import uniform
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from thali.bits import Words
     from thali.sampler.moves.move import Attempt
 
+_START = np.int64(0)  # a plain zero would be a type of its own
 _SPLIT = np.uint64(Site.SPLIT)
 _FIRST = np.uint64(ExchangeIndex.FIRST)
 _IS_ANY_PARTNER = np.uint64(ExchangeIndex.IS_ANY_PARTNER)
@@ -55,13 +57,27 @@ class Exchange(SumOut):
         users = state.factors[0].words
         if len(users) < 3:
             return NOTHING
-        rates = np.resize(state.densities[0], len(users))
+        rates = rates_of(state, target)
         first, second, third = _three(*stream, number, users)
         pair = divided(stream, number, users[third], target.engine)
         return _exchanged(*stream, number, users, rates, first, second, third, pair)
 
 
 EXCHANGE = Exchange()
+
+
+@inner
+def propose_exchange(
+    key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words,
+    densities: NDArray[np.float64],
+) -> Proposal:  # fmt: skip
+    """Return what :meth:`Exchange.propose` does, without a call from Python for every step."""
+    if users.shape[0] < 3:
+        return impossible(users)
+    first, second, third = _three(key, sweep, number, users)
+    pair = np.zeros((2, users.shape[1]), np.uint64)
+    divide(_START, 64 * users.shape[1], key, sweep, number, users[third], pair)
+    return _exchanged(key, sweep, number, users, densities, first, second, third, pair)
 
 
 @jit

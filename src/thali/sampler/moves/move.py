@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 _BLOCK = 128
 """Number of columns of a first decision, which may reject a move before all are examined."""
 
+_NO_RATES = np.zeros(0)
+
 
 class Attempt(NamedTuple):
     """One try of a move."""
@@ -129,7 +131,7 @@ class SumOut(Move):
         n_before, n_after = len(proposal.before), len(proposal.after)
         if density.ndim == 0:
             common = float(density)
-            return _repeated(common, n_before), _repeated(common, n_after)
+            return repeated(common, n_before), repeated(common, n_after)
         old = density[proposal.concerned]
         if n_after <= n_before:
             return old, old[:n_after]
@@ -139,13 +141,24 @@ class SumOut(Move):
         return old, np.append(old, new_density(attempt, uniform))
 
 
+def rates_of(state: State, target: Target) -> NDArray[np.float64]:
+    """Return the prior probability that a row uses each component.
+
+    The buffet has no such rates; the result is empty then.
+    """
+    if target.priors.buffet is not None:
+        return _NO_RATES
+    density = state.densities[0]
+    return repeated(float(density), state.n_components) if density.ndim == 0 else density
+
+
 def summed_mode(shape: tuple[int, ...]) -> int:
     """Return the mode whose lines are summed out: the columns, or the longest mode beside rows."""
     return inner_mode(shape, 0)
 
 
 @lru_cache(maxsize=64)
-def _repeated(density: float, n: int) -> NDArray[np.float64]:
+def repeated(density: float, n: int) -> NDArray[np.float64]:
     """Return the same density for n components; all tries of a sweep ask for the same few."""
     return np.full(n, density)
 

@@ -25,6 +25,7 @@ from thali._jit import inner, jit
 from thali.bits.words import copy_line, first_bit, popcount
 from thali.engines.base import Cover
 from thali.engines.cpu.births import draw_codes
+from thali.engines.cpu.count_by_class import list_free_in_window
 from thali.model.births import birth_tables
 from thali.sampler.moves.move import Move
 from thali.sampler.moves.proposal import Proposal, impossible, pick, size_of
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Factor, Index, Words
+    from thali.engines.cpu.arrays import Near
     from thali.model import Weights
     from thali.sampler.moves.move import Attempt
     from thali.sampler.state import State
@@ -193,6 +195,37 @@ def choose_row(
     copy_line(drawn, concerned)
     copy_line(own, concerned[n_drawn:])
     return Proposal(True, concerned, (rows,), log_ratio, uniforms, rows, own, drawn)
+
+
+@inner
+def propose_own(
+    key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int, alpha: float,
+    density: float, near: Near, codes: Words,
+) -> tuple[float, float]:  # fmt: skip
+    """Return what decides the move, in one call: the uniform random number and the log ratio."""
+    proposal = choose_row(key, sweep, number, users, n_rows, alpha)
+    decision, to_birth, _ = proposal.uniforms
+    if not proposal.is_possible:
+        return decision, -np.inf
+    (all_ones, known, n_columns), rows, columns = near
+    row = first_bit(proposal.classes[0])
+    is_rest = np.ones(users.shape[0], np.bool_)
+    for component in proposal.concerned:
+        is_rest[component] = False
+    free = np.empty((1, codes.shape[1]), np.uint64)
+    ones = np.empty((1, codes.shape[1]), np.uint64)
+    chosen = np.full(1, row)
+    list_free_in_window(
+        chosen, _START, n_columns, all_ones, known, codes, users, is_rest, free, ones
+    )
+    n_before = proposal.before.shape[0]
+    n_after = n_before + (1 if to_birth < 0.5 else -1)
+    of_row = rows[4][row] if rows[4].shape[0] else 0
+    gain, _ = weigh_entries(
+        key, sweep, number, row, proposal.after, n_before, n_after, users, codes, free[0],
+        ones[0], n_rows, density, rows[5][of_row], columns[4],
+    )  # fmt: skip
+    return decision, gain + proposal.log_ratio
 
 
 @jit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from math import log, log1p
+from math import log
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
@@ -12,8 +12,16 @@ from thali.bits.words import WORD, count_ones, pack
 from thali.engines.base import Cover
 from thali.sampler.gains import gains_by_set, gains_of
 from thali.sampler.moves.move import Move, new_density
-from thali.sampler.moves.proposal import CHUNK, NOTHING, Proposal, log_rate, pick
-from thali.sampler.moves.residual_kernels import add_up, code_like, residual_users
+from thali.sampler.moves.proposal import CHUNK, NOTHING, Proposal, pick
+from thali.sampler.moves.residual_kernels import (
+    add_up,
+    birth_ratio,
+    code_like,
+    component_score,
+    odds_of,
+    replacement_ratio,
+    residual_users,
+)
 from thali.sites import ReplacementIndex, ResidualIndex, Site
 
 if TYPE_CHECKING:
@@ -51,7 +59,7 @@ class Residual(Move):
         n_users = int(count_ones(lines[0][None])[0])
         if n_users == 0:
             return NOTHING
-        ratio = log(state.alpha) + log_rate(n_users, n_rows) + score - log(n + is_birth)
+        ratio = birth_ratio(state.alpha, n_users, n_rows, score, n + is_birth)
         decision = uniforms[ResidualIndex.DECISION], uniforms[ResidualIndex.DENSITY]
         if is_birth:
             return _proposal(_NOBODY, lines, ratio, decision)
@@ -91,7 +99,7 @@ class Replacement(Move):
         rest, old = _without(attempt, gone, rate)
         lines, score = rest.draw(pick(uniforms[ReplacementIndex.SEED], n_rows))
         gained = int(count_ones(lines[0][None])[0]) - int(count_ones(old[0][None])[0])
-        ratio = score - rest.weigh(*old) + gained * (log(rate) - log1p(-rate))
+        ratio = replacement_ratio(score, rest.weigh(*old), gained, rate)
         decision = uniforms[ReplacementIndex.DECISION], 0.0
         return _proposal(np.array([gone]), lines, ratio, decision)
 
@@ -174,18 +182,12 @@ class _Rest(NamedTuple):
             made=((sums, CHUNK), (joins, WORD)) if is_drawn else ((sums, CHUNK),),
         )  # fmt: skip
         gain, log_proposal = add_up(sums, n_rows)
-        log_code = sizes[0] * log(self.density) + sizes[1] * log1p(-self.density)
-        return float(gain + log_code - log_proposal)
+        return float(component_score(gain, sizes, self.density, log_proposal))
 
     def _odds(self) -> NDArray[np.float64]:
-        """Return the log odds with which a code contains a column.
-
-        They are those of a column with an uncovered one, an uncovered zero, or neither, with an
-        average gain for all entries: a proposal needs no more.
-        """
-        w1, w0 = self.attempt.state.noise.typical
-        plain = log(self.density) - log1p(-self.density)
-        return np.array([plain + w1, plain + w0, plain])
+        """Return the log odds with which a code contains a column."""
+        odds: NDArray[np.float64] = odds_of(self.density, self.attempt.state.noise.typical)
+        return odds
 
 
 @lru_cache(maxsize=16)

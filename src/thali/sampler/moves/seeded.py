@@ -1,3 +1,5 @@
+# Compiled code: Numba checks the types, and has no keyword arguments; hence these settings.
+# mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
 """Add a component that several rows show together, or delete one (eq. 17, codes summed out).
 
 A birth begins with a row, the seed, and the rows that share most of its uncovered ones. Code and
@@ -10,33 +12,54 @@ state of Jain & Neal 2004).
 
 from __future__ import annotations
 
-from math import log, log1p
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from math import exp, log, log1p
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from scipy.special import expit, log_expit
 
-from thali.bits.words import list_bits, pack
+from thali._jit import inner, jit
+from thali.bits.words import copy_line, gather_bits, list_bits
 from thali.engines.base import Cover
+from thali.engines.cpu.count_by_class import list_free_in_window
+from thali.engines.cpu.near import gains_near
 from thali.sampler.gains import gains_by_set
 from thali.sampler.moves.move import SumOut, new_density
-from thali.sampler.moves.proposal import NOTHING, Proposal, log_rate, pick
+from thali.sampler.moves.proposal import (
+    NOTHING,
+    Proposal,
+    impossible,
+    listed,
+    log_rate,
+    pick,
+    size_of,
+    three_uniforms,
+)
 from thali.sites import SeededIndex, Site
+from thali.streams import read_uniform, uniform
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from thali.bits import Words
+    from thali.engines.cpu.arrays import Near
     from thali.sampler.moves.move import Attempt
 
-_N = SeededIndex.DECISION + 3
-_SIZES = (2, 4, 8, 16, 32, 64, 128)
-"""Numbers of rows with which a component begins; at most a fifth of all rows."""
+_LARGEST = 7
+"""A component begins with a number of rows that is a power of two, up to two to this power, and
+at most a fifth of all rows."""
 
 _ROUNDS = 2
 """How often code and users are improved in turn."""
 
-_ONE, _NONE = np.array([1]), np.zeros(0, np.int64)
-"""Classes of rows that use the component, which is the only one, and classes of no component."""
+_START, _NOBODY, _ALL = map(np.int64, (0, -1, 1))  # the last: the only class of rows
+_ONE, _ZERO = np.uint64(1), np.uint64(0)
+_SEEDED = np.uint64(Site.SEEDED)
+_SEEDED_ROWS = np.uint64(Site.SEEDED_ROWS)
+_IS_BIRTH = np.uint64(SeededIndex.IS_BIRTH)
+_SEED = np.uint64(SeededIndex.SEED)
+_SIZE = np.uint64(SeededIndex.SIZE)
+_VICTIM = np.uint64(SeededIndex.VICTIM)
+_DECISION = np.uint64(SeededIndex.DECISION)
 
 
 class Seeded(SumOut):
@@ -49,80 +72,175 @@ class Seeded(SumOut):
     def propose(self, attempt: Attempt) -> Proposal:
         """Draw the users of a new component, or choose a component to delete."""
         stream, number, state, target = attempt
-        n, n_rows = state.n_components, target.shape[0]
-        uniforms = stream.uniforms(Site.SEEDED, _N, row=int(number)).tolist()
-        sizes = [size for size in _SIZES if size <= max(2, n_rows // 5)]
-        size = sizes[pick(uniforms[SeededIndex.SIZE], len(sizes))]
-        is_birth = uniforms[SeededIndex.IS_BIRTH] < 0.5
-        is_rest = np.ones(n, np.bool_)
-        if is_birth:
-            density = new_density(attempt, uniforms[SeededIndex.DENSITY])
-            seed = pick(uniforms[SeededIndex.SEED], n_rows)
-            odds = _Launch(attempt, is_rest, density).odds(seed, size)
-            uniform = stream.uniforms(Site.SEEDED_ROWS, n_rows, row=int(number))
-            is_user = uniform < expit(odds)
-            is_user[seed] = True
-        else:
-            if n == 0:
-                return NOTHING
-            gone = pick(uniforms[SeededIndex.VICTIM], n)
-            is_rest[gone] = False
-            (shared,) = state.densities[1:]
-            density = float(np.broadcast_to(shared, n)[gone])
-            users = list_bits(state.factors[0].words[gone])
-            is_user = np.zeros(n_rows, np.bool_)
-            is_user[users] = True
-            seed = int(users[pick(uniforms[SeededIndex.SEED], len(users))])
-            odds = _Launch(attempt, is_rest, density).odds(seed, size)
-        n_users = int(is_user.sum())
-        log_how = log_expit(np.where(is_user, odds, -odds))
-        log_how[seed] = 0.0
-        ratio = log(state.alpha) + log_rate(n_users, n_rows) - float(log_how.sum())
-        # The seed is any row of a birth, and any user of a death.
-        ratio += log(n_rows) - log(n_users) - log(n + is_birth)
-        decision = tuple(uniforms[SeededIndex.DECISION :])
-        classes = pack(is_user[None])
-        if is_birth:
-            return Proposal(True, _NONE, (classes,), ratio, decision, classes, _NONE, _ONE)
-        none = classes[:0]
-        return Proposal(True, np.array([gone]), (none,), -ratio, decision, classes, _ONE, _NONE)
+        users, codes = state.factors
+        n_rows = users.n_rows
+        seed, size, gone = _choose(*stream, number, users.words, n_rows)
+        if seed < 0:
+            return NOTHING
+        is_rest = np.ones(state.n_components, np.bool_)
+        is_rest[gone : gone + 1] = False  # nothing for a birth
+        cover = Cover(codes, users, is_rest)
+        free, ones = target.engine.free_in_window(np.array([seed]), slice(None), cover)
+        weights, prior = state.noise.rounded_weights(), self._prior(attempt, gone)
+
+        def gains(mode: int, of_set: Words) -> NDArray[np.float64]:
+            """Return what every line gains by covering its uncovered entries in a set."""
+            cover = Cover(state.factors[1 - mode], state.factors[mode], is_rest)
+            lines = (0, state.factors[mode].n_rows)
+            return gains_by_set(target, weights, mode, lines, cover, of_set)
+
+        line = _nearest(gains(0, free & ones), seed, size)
+        for _ in range(_ROUNDS):
+            code = _in_favour(gains(1, line), prior, _NOBODY)
+            odds = gains(0, code)
+            line = _weigh_users(odds, line, seed)
+        return _seeded(*stream, number, users.words, n_rows, state.alpha, seed, gone, odds)
+
+    def _prior(self, attempt: Attempt, gone: int) -> float:
+        """Return the log odds that the code has a column."""
+        stream, number, state, _ = attempt
+        (density,) = state.densities[1:]
+        if gone == state.n_components:
+            uniforms = stream.uniforms(Site.SEEDED, SeededIndex.DENSITY + 1, row=int(number))
+            return log_odds_of(new_density(attempt, uniforms[SeededIndex.DENSITY]))
+        return log_odds_of(float(density if density.ndim == 0 else density[gone]))
 
 
 SEEDED = Seeded()
 
 
-class _Launch(NamedTuple):
-    """What some components leave uncovered, and components that it suggests."""
+@inner
+def propose_seeded(
+    key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int, alpha: float,
+    density: float, near: Near, codes: Words,
+) -> Proposal:  # fmt: skip
+    """Return what :meth:`Seeded.propose` does, without a call from Python for every step."""
+    (ones, known, n_columns), rows, columns = near
+    seed, size, gone = _choose(key, sweep, number, users, n_rows)
+    if seed < 0:
+        return impossible(users)
+    is_rest = np.ones(users.shape[0], np.bool_)
+    if gone < users.shape[0]:
+        is_rest[gone] = False
+    by_column = gather_bits(codes, rows[2]) if rows[2].shape[0] else codes
+    by_row = gather_bits(users, columns[2]) if columns[2].shape[0] else users
+    free = np.empty((1, codes.shape[1]), np.uint64)
+    has = np.empty((1, codes.shape[1]), np.uint64)
+    chosen = np.full(1, seed)
+    list_free_in_window(chosen, _START, n_columns, ones, known, codes, users, is_rest, free, has)
+    for w in range(codes.shape[1]):
+        has[0, w] &= free[0, w]
+    odds = gains_near(_START, n_rows, rows, by_column, users, is_rest, has)
+    line = _nearest(odds, seed, size)
+    for _ in range(_ROUNDS):
+        gains = gains_near(_START, n_columns, columns, by_row, codes, is_rest, line)
+        code = _in_favour(gains, log_odds_of(density), _NOBODY)
+        odds = gains_near(_START, n_rows, rows, by_column, users, is_rest, code)
+        line = _weigh_users(odds, line, seed)
+    return _seeded(key, sweep, number, users, n_rows, alpha, seed, gone, odds)
 
-    attempt: Attempt
-    is_rest: NDArray[np.bool_]
-    density: float
 
-    def odds(self, seed: int, size: int) -> NDArray[np.float64]:
-        """Return the log odds with which every row uses a component around a seed."""
-        users, codes = self.attempt.state.factors
-        n_rows, prior = users.n_rows, log(self.density) - log1p(-self.density)
-        cover = Cover(codes, users, self.is_rest)
-        free, ones = self.attempt.target.engine.free_in_window(
-            np.array([seed]), slice(None), cover
-        )
-        gains = self._gains(0, free & ones)
-        gains[seed] = np.inf
-        is_user = np.zeros(n_rows, np.bool_)
-        is_user[np.argsort(-gains, kind="stable")[:size]] = True
-        for _ in range(_ROUNDS):
-            code = self._gains(1, pack(is_user[None])) + prior > 0.0
-            n_users = int(is_user.sum())
-            odds = self._gains(0, pack(code[None])) + log(n_users / (n_rows - n_users + 1.0))
-            is_user = odds > 0.0
-            is_user[seed] = True
-        most = log(2.0 * n_rows)  # so that any users are possible
-        return np.clip(odds, -most, most)
+@jit
+def log_odds_of(density: float) -> float:
+    """Return the log odds of a probability."""
+    return log(density) - log1p(-density)
 
-    def _gains(self, mode: int, of_set: NDArray[np.uint64]) -> NDArray[np.float64]:
-        """Return what every line gains by covering its uncovered entries in a set."""
-        _, _, state, target = self.attempt
-        weights = state.noise.rounded_weights()
-        cover = Cover(state.factors[1 - mode], state.factors[mode], self.is_rest)
-        lines = (0, state.factors[mode].n_rows)
-        return gains_by_set(target, weights, mode, lines, cover, of_set)[:, 0]
+
+@jit
+def _choose(
+    key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int
+) -> tuple[int, int, int]:
+    """Choose the seed, the number of rows to begin with, and the component to delete.
+
+    For a birth, the last is the number of components. The seed is -1 if no move is possible. It
+    is any row of a birth, and any user of a death.
+    """
+    n_sizes = 1
+    while n_sizes < _LARGEST and 2 << n_sizes <= n_rows // 5:
+        n_sizes += 1
+    size = 2 << pick(read_uniform(key, sweep, _SEEDED, number, _SIZE), n_sizes)
+    n = users.shape[0]
+    u = read_uniform(key, sweep, _SEEDED, number, _SEED)
+    if read_uniform(key, sweep, _SEEDED, number, _IS_BIRTH) < 0.5:
+        return pick(u, n_rows), size, n
+    if n == 0:
+        return -1, size, n
+    gone = pick(read_uniform(key, sweep, _SEEDED, number, _VICTIM), n)
+    rows = list_bits(users[gone])
+    return rows[pick(u, rows.shape[0])], size, gone
+
+
+@jit
+def _nearest(gains: NDArray[np.float64], seed: int, size: int) -> Words:
+    """Return the seed and the other rows that gain most, as one line."""
+    n_rows = gains.shape[0]
+    loss = np.empty(n_rows)
+    for row in range(n_rows):
+        loss[row] = -gains[row, 0]
+    loss[seed] = -np.inf
+    order = np.argsort(loss, kind="mergesort")  # ties in the order of rows
+    line = np.zeros((1, (n_rows + 63) >> 6), np.uint64)
+    for i in range(min(size, n_rows)):
+        line[0, order[i] >> 6] |= _ONE << np.uint64(order[i] & 63)
+    return line
+
+
+@jit
+def _in_favour(gains: NDArray[np.float64], prior: float, always: int) -> Words:
+    """Return the lines that gain more than the prior asks for, and one that always does."""
+    line = np.zeros((1, (gains.shape[0] + 63) >> 6), np.uint64)
+    for i in range(gains.shape[0]):
+        if gains[i, 0] + prior > 0.0 or i == always:
+            line[0, i >> 6] |= _ONE << np.uint64(i & 63)
+    return line
+
+
+@jit
+def _weigh_users(odds: NDArray[np.float64], line: Words, seed: int) -> Words:
+    """Turn the gains of rows into log odds to use a component; return the rows in favour.
+
+    ``line`` has the users so far.
+    """
+    n_users, n_rows = size_of(line[0]), odds.shape[0]
+    prior = log(n_users / (n_rows - n_users + 1.0))
+    for row in range(n_rows):
+        odds[row, 0] += prior
+    return _in_favour(odds, 0.0, seed)
+
+
+@jit
+def _seeded(
+    key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int, alpha: float,
+    seed: int, gone: int, odds: NDArray[np.float64],
+) -> Proposal:  # fmt: skip
+    """Draw the users of a new component, or look those of an old one up."""
+    n, width = users.shape
+    is_birth = gone == n
+    most = log(2.0 * n_rows)  # so that any users are possible
+    line = np.zeros((1, width), np.uint64)
+    if not is_birth:
+        copy_line(users[gone], line[0])
+    log_how = 0.0
+    for row in range(n_rows):
+        w, bit = row >> 6, _ONE << np.uint64(row & 63)
+        if row == seed:
+            line[0, w] |= bit
+            continue
+        x = min(max(odds[row, 0], -most), most)
+        if is_birth:
+            u = uniform(key, sweep, _SEEDED_ROWS, number, np.uint64(row))
+            if u < 1.0 / (1.0 + exp(-x)):
+                line[0, w] |= bit
+        if line[0, w] & bit == _ZERO:
+            x = -x
+        log_how += x - log1p(exp(x)) if x < 0.0 else -log1p(exp(-x))
+    n_users = size_of(line[0])
+    ratio = log(alpha) + log_rate(n_users, n_rows) - log_how
+    ratio += log(n_rows) - log(n_users) - log(n + is_birth)  # probabilities of the seed
+    uniforms = three_uniforms(key, sweep, _SEEDED, number, _DECISION)
+    one = listed(_ALL, _ALL, _ALL)[:1]
+    none = one[:0]
+    if is_birth:
+        return Proposal(True, none, (line,), ratio, uniforms, line, none, one)
+    concerned = listed(gone, gone, gone)[:1]
+    return Proposal(True, concerned, (line[:0],), -ratio, uniforms, line, one, none)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from thali._jit import inner, jit
-from thali.bits.words import popcount
+from thali.bits.words import copy_line, popcount
 from thali.sampler.moves.move import SumOut
 from thali.sampler.moves.proposal import (
     CHUNK,
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 # Classes of rows, as bits: only in the first part, only in the second, and in both.
 _IN_FIRST, _IN_SECOND, _ALL = map(np.int64, (0b101, 0b110, 0b111))
+_START = np.int64(0)  # a plain zero would be a type of its own
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
 _SPLIT = np.uint64(Site.SPLIT)
@@ -72,6 +73,25 @@ class SplitMerge(SumOut):
 
 
 SPLIT_MERGE = SplitMerge()
+
+
+@inner
+def propose_split_or_merge(
+    key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int, alpha: float
+) -> Proposal:
+    """Return what :meth:`SplitMerge.propose` does, without a call from Python for every step."""
+    first, second = one_or_both(key, sweep, _SPLIT, number, users)
+    if first < 0:
+        return impossible(users)
+    pair = np.zeros((2, users.shape[1]), np.uint64)
+    if first == second:
+        divide(_START, 64 * users.shape[1], key, sweep, number, users[first], pair)
+    else:
+        copy_line(users[first], pair[0])
+        copy_line(users[second], pair[1])
+    return _divided_or_united(
+        key, sweep, number, users, n_rows, alpha, first, second, pair
+    )  # fmt: skip
 
 
 @jit

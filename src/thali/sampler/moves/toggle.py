@@ -1,3 +1,5 @@
+# Compiled code: Numba checks the types, and has no keyword arguments; hence these settings.
+# mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
 """Let the users of one component join or leave another (eq. 17 with users toggled).
 
 If rows that have a component K always have T or N as well, the components T, "T or K", N and
@@ -15,15 +17,32 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from thali.sampler.moves.move import SumOut
-from thali.sampler.moves.proposal import NOTHING, Proposal, atoms, log_rate, pick, size_of
+from thali._jit import jit
+from thali.sampler.moves.move import SumOut, rates_of
+from thali.sampler.moves.proposal import (
+    Proposal,
+    atoms,
+    impossible,
+    listed,
+    log_rate,
+    pick,
+    size_of,
+    three_uniforms,
+)
 from thali.sites import Site, ToggleIndex
+from thali.streams import read_uniform
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thali.bits import Words
     from thali.sampler.moves.move import Attempt
 
-N_TOGGLE = ToggleIndex.DECISION + 3
-_AFTER = np.array([0b011, 0b110])
+_TOGGLE = np.uint64(Site.TOGGLE)
+_FIRST = np.uint64(ToggleIndex.FIRST)
+_SECOND = np.uint64(ToggleIndex.SECOND)
+_DECISION = np.uint64(ToggleIndex.DECISION)
+_FIRST_AFTER, _SECOND_AFTER = map(np.int64, (0b011, 0b110))
 """Classes that use each component after the move: users of the first alone, of the second alone,
 and of both, as the bits of a number."""
 
@@ -38,29 +57,44 @@ class Toggle(SumOut):
     def propose(self, attempt: Attempt) -> Proposal:
         """Choose an ordered pair of components, and toggle."""
         stream, number, state, target = attempt
-        n, n_rows = state.n_components, target.shape[0]
-        if n < 2:
-            return NOTHING
-        uniforms = stream.uniforms(Site.TOGGLE, N_TOGGLE, row=int(number)).tolist()
-        first = pick(uniforms[ToggleIndex.FIRST], n)
-        second = pick(uniforms[ToggleIndex.SECOND], n - 1)
-        second += second >= first
-        before = state.factors[0].words[[first, second]]
-        after = np.stack([before[0] ^ before[1], before[1]])
-        n_before, n_after = size_of(before[0]), size_of(after[0])
-        if target.priors.buffet is None:
-            density = state.densities[0]
-            rate = float(density if density.ndim == 0 else density[first])
-            ratio = (n_after - n_before) * (log(rate) - log1p(-rate))
-        elif n_after == 0:
-            return NOTHING  # a component without users does not exist
-        else:
-            ratio = log_rate(n_after, n_rows) - log_rate(n_before, n_rows)
-        classes, members = atoms(before)
-        decision = tuple(uniforms[ToggleIndex.DECISION :])
-        return Proposal(
-            True, np.array([first, second]), (after,), ratio, decision, classes, members, _AFTER
-        )
+        users = state.factors[0].words
+        return propose_toggle(*stream, number, users, target.shape[0], rates_of(state, target))
 
 
 TOGGLE = Toggle()
+
+
+@jit
+def propose_toggle(
+    key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int,
+    rates: NDArray[np.float64],
+) -> Proposal:  # fmt: skip
+    """Choose an ordered pair of components, and toggle.
+
+    ``rates`` are the prior probabilities that rows use each component; none if the number of
+    components is inferred.
+    """
+    n, width = users.shape
+    if n < 2:
+        return impossible(users)
+    first = pick(read_uniform(key, sweep, _TOGGLE, number, _FIRST), n)
+    second = pick(read_uniform(key, sweep, _TOGGLE, number, _SECOND), n - 1)
+    second += second >= first
+    before = np.empty((2, width), np.uint64)
+    after = np.empty((2, width), np.uint64)
+    for w in range(width):
+        before[0, w], before[1, w] = users[first, w], users[second, w]
+        after[0, w], after[1, w] = users[first, w] ^ users[second, w], users[second, w]
+    n_before, n_after = size_of(before[0]), size_of(after[0])
+    if rates.shape[0]:
+        rate = rates[first]
+        ratio = (n_after - n_before) * (log(rate) - log1p(-rate))
+    elif n_after == 0:
+        return impossible(users)  # a component without users does not exist
+    else:
+        ratio = log_rate(n_after, n_rows) - log_rate(n_before, n_rows)
+    classes, members = atoms(before)
+    concerned = listed(first, second, second)[:2]
+    uniforms = three_uniforms(key, sweep, _TOGGLE, number, _DECISION)
+    members_after = listed(_FIRST_AFTER, _SECOND_AFTER, _SECOND_AFTER)[:2]
+    return Proposal(True, concerned, (after,), ratio, uniforms, classes, members, members_after)

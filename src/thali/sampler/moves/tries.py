@@ -8,6 +8,7 @@ import numpy as np
 
 from thali.model.effects import Effects
 from thali.sampler.moves.anchored import ANCHORED
+from thali.sampler.moves.at_once import AtOnce
 from thali.sampler.moves.boxes import BOX, OWN_BOX
 from thali.sampler.moves.compound import COMPOUND
 from thali.sampler.moves.exchange import EXCHANGE
@@ -74,35 +75,49 @@ def moves_of(state: State, target: Target) -> dict[str, Move]:
 def try_moves(
     stream: Stream, state: State, target: Target
 ) -> tuple[State, dict[str, tuple[int, int]]]:
-    """Try every move as often as the schedule says; count tries and acceptances by name.
+    """Try every move several times; return the state, and tries and acceptances by name."""
+    planned = _plan(stream, state, target)
+    tried, accepted = (dict.fromkeys(MOVES, 0) for _ in range(2))
+    for move, _ in planned:
+        tried[move.name] += 1
+    at_once = AtOnce.on(stream, planned, state, target) if planned else None
+    done = 0
+    while done < len(planned):
+        if at_once is not None:
+            done = at_once.skip(done, state, target)
+        for move, number in planned[done : done + 1]:
+            after = move(Attempt(stream, np.uint64(number), state, target))
+            if after is not None:
+                state = after
+                accepted[move.name] += 1
+        done += 1
+    if any(accepted.values()):
+        state = target.recount(state)
+    return state, {name: (tried[name], accepted[name]) for name in MOVES}
+
+
+def _plan(stream: Stream, state: State, target: Target) -> list[tuple[Move, int]]:
+    """Return the tries of a sweep: the move, and the number of the try among those of the move.
 
     Moves are tried more often if more components are expected. This uses the expected number given
     alpha, which no move changes: if the number of tries depended on what the moves change, the
     sampler would not be exact.
     """
-    if not any(getattr(target.schedule, name) for name in MOVES):
-        return state, dict.fromkeys(MOVES, (0, 0))
+    wanted = {name: n for name in MOVES if (n := getattr(target.schedule, name))}
+    if not wanted:
+        return []
     moves, expected = moves_of(state, target), float(state.n_components)
     if target.priors.buffet is not None:
         expected = target.priors.buffet.expected(state.alpha, target.shape[0])
-    counts: dict[str, tuple[int, int]] = {}
     is_wide = target.totals.n_columns(0) > _WIDE
-    for name in MOVES:
-        n_tries = getattr(target.schedule, name)
-        if is_wide:
-            n_tries = (n_tries + 1) // 2
-        n_tries = round(n_tries * max(1.0, expected / _FEW)) if name in moves else 0
-        if name == SEEDED.name and not _is_due(stream, target):
-            n_tries = 0
-        n_accepted = 0
-        for number in range(n_tries):
-            after = moves[name](Attempt(stream, np.uint64(number), state, target))
-            if after is not None:
-                state, n_accepted = after, n_accepted + 1
-        counts[name] = n_tries, n_accepted
-    if any(n_accepted for _, n_accepted in counts.values()):
-        state = target.recount(state)
-    return state, counts
+    planned: list[tuple[Move, int]] = []
+    for name, n_wanted in wanted.items():
+        if name not in moves or (name == SEEDED.name and not _is_due(stream, target)):
+            continue
+        n_tries = (n_wanted + 1) // 2 if is_wide else n_wanted
+        n_tries = round(n_tries * max(1.0, expected / _FEW))
+        planned += [(moves[name], number) for number in range(n_tries)]
+    return planned
 
 
 def _is_due(stream: Stream, target: Target) -> bool:

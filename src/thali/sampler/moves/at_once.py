@@ -1,0 +1,194 @@
+# Compiled code: Numba checks the types, and has no keyword arguments; hence these settings.
+# mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
+# ruff: noqa: C901, PLR0912
+"""Many tries of moves in one call, on data so small that calls cost more than what they do.
+
+A try that is rejected changes nothing. So a compiled function finds the first of many tries that
+is accepted. The move itself then does that try once more, and changes the state.
+"""
+
+from __future__ import annotations
+
+from math import log
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from thali._jit import inner, jit
+from thali.bits.words import gather_bits
+from thali.engines.cpu.near import gains_near
+from thali.model.marginals import excess
+from thali.sampler.moves import move as one_move
+from thali.sampler.moves.anchored import ANCHORED, propose_anchored
+from thali.sampler.moves.compound import COMPOUND, propose_compound
+from thali.sampler.moves.exchange import EXCHANGE, propose_exchange
+from thali.sampler.moves.guided import GUIDED, propose_guided
+from thali.sampler.moves.move import rates_of
+from thali.sampler.moves.own_component import OWN_COMPONENT, propose_own
+from thali.sampler.moves.proposal import pick
+from thali.sampler.moves.residual import REPLACEMENT, RESIDUAL
+from thali.sampler.moves.residual_kernels import propose_replacement, propose_residual
+from thali.sampler.moves.seeded import SEEDED, propose_seeded
+from thali.sampler.moves.split_merge import SPLIT_MERGE, propose_split_or_merge
+from thali.sampler.moves.toggle import TOGGLE, propose_toggle
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from thali.bits import Index, Words
+    from thali.engines.cpu.arrays import Near, Side
+    from thali.sampler.moves.move import Move
+    from thali.sampler.moves.proposal import Proposal
+    from thali.sampler.state import State
+    from thali.sampler.target import Target
+    from thali.streams import Stream
+
+KINDS: dict[Move, int] = {
+    move: number
+    for number, move in enumerate(
+        (OWN_COMPONENT, RESIDUAL, REPLACEMENT, SPLIT_MERGE, ANCHORED, GUIDED, COMPOUND, TOGGLE,
+         SEEDED, EXCHANGE)
+    )
+}  # fmt: skip
+"""The moves that are compiled as a whole, by number. Those from ``_SPLIT_MERGE`` on sum codes
+out."""
+
+(
+    _OWN, _RESIDUAL, _REPLACEMENT, _SPLIT_MERGE, _ANCHORED, _GUIDED, _COMPOUND, _TOGGLE, _SEEDED,
+    _EXCHANGE,
+) = KINDS.values()  # fmt: skip
+_OTHER = -1
+_START = np.int64(0)  # a plain zero would be a type of its own
+
+
+class AtOnce(NamedTuple):
+    """The tries of a sweep, done together as far as they are rejected."""
+
+    stream: Stream
+    tries: Index  # (n_tries, 2): kind of the move, and number of the try among those of the move
+    near: Near
+
+    @classmethod
+    def on(
+        cls, stream: Stream, planned: Sequence[tuple[Move, int]], state: State, target: Target
+    ) -> AtOnce | None:
+        """Return the tries on data that are small enough; None if these are not."""
+        if target.priors.buffet is not None and state.densities[-1].ndim:
+            return None  # a new component then has a density of its own
+        near = target.engine.near(state.noise.rounded_weights(), state.n_components)
+        if near is None:
+            return None
+        tries = np.array([(KINDS.get(move, _OTHER), number) for move, number in planned])
+        return cls(stream, tries, near)
+
+    def skip(self, done: int, state: State, target: Target) -> int:
+        """Return the number of the first try from ``done`` on that is accepted.
+
+        It is also that of a try of which this is not known, and the number of all tries if none
+        is accepted.
+        """
+        users, codes = state.factors
+        density = state.densities[1]
+        if density.ndim == 0:
+            density = one_move.repeated(float(density), state.n_components + 1)
+        return int(
+            _first_accepted(
+                done, self.tries, one_move._BLOCK,  # noqa: SLF001 - tests make it smaller
+                *self.stream, users.words, codes.words, users.n_rows, state.alpha,
+                rates_of(state, target), density, state.noise.typical, self.near,
+            )
+        )  # fmt: skip
+
+
+@jit
+def _first_accepted(
+    done: int, tries: Index, block: int, key: np.uint64, sweep: np.uint64, users: Words,
+    codes: Words, n_rows: int, alpha: float, rates: NDArray[np.float64],
+    densities: NDArray[np.float64], typical: tuple[float, float], near: Near,
+) -> int:  # fmt: skip
+    """Return the number of the first try that is accepted, or is none of the known moves.
+
+    Parameters
+    ----------
+    done
+        Number of tries that are left out.
+    block
+        Number of columns of a first decision.
+    rates, densities
+        Prior probabilities that rows use each component (none if their number is inferred), and
+        that its code has a column. The last of them is that of a new component, if all are equal.
+    """
+    data, _, columns = near
+    by_row = gather_bits(users, columns[2]) if columns[2].shape[0] else users
+    new = densities[densities.shape[0] - 1]
+    for i in range(done, tries.shape[0]):
+        kind, number = tries[i, 0], np.uint64(tries[i, 1])
+        if kind == _OTHER:
+            return i
+        if kind < _SPLIT_MERGE:
+            if kind == _OWN:
+                u, ratio = propose_own(
+                    key, sweep, number, users, n_rows, alpha, new, near, codes
+                )  # fmt: skip
+            elif kind == _RESIDUAL:
+                u, ratio = propose_residual(
+                    key, sweep, number, users, n_rows, alpha, new, near, codes, typical
+                )
+            else:
+                u, ratio = propose_replacement(
+                    key, sweep, number, users, n_rows, rates, densities, near, codes, typical
+                )
+            if u > 0.0 and log(u) < ratio:
+                return i
+            continue
+        if kind == _SPLIT_MERGE:
+            proposal = propose_split_or_merge(key, sweep, number, users, n_rows, alpha)
+        elif kind == _ANCHORED:
+            proposal = propose_anchored(
+                key, sweep, number, users, n_rows, alpha, codes, data, typical
+            )
+        elif kind == _GUIDED:
+            proposal = propose_guided(key, sweep, number, users, n_rows, alpha)
+        elif kind == _COMPOUND:
+            proposal = propose_compound(key, sweep, number, users, n_rows, alpha)
+        elif kind == _TOGGLE:
+            proposal = propose_toggle(key, sweep, number, users, n_rows, rates)
+        elif kind == _SEEDED:
+            proposal = propose_seeded(key, sweep, number, users, n_rows, alpha, new, near, codes)
+        else:
+            proposal = propose_exchange(key, sweep, number, users, rates)
+        if proposal.is_possible and _is_accepted(
+            proposal, block, by_row, codes, densities, columns
+        ):
+            return i
+    return tries.shape[0]
+
+
+@inner
+def _is_accepted(
+    proposal: Proposal, block: int, users: Words, codes: Words, densities: NDArray[np.float64],
+    columns: Side,
+) -> bool:  # fmt: skip
+    """Decide as :meth:`thali.sampler.moves.move.SumOut.decide`."""
+    concerned, before, after = proposal.concerned, proposal.before, proposal.after
+    n_before, n_after = before.shape[0], after.shape[0]
+    is_rest = np.ones(codes.shape[0], np.bool_)
+    for component in concerned:
+        is_rest[component] = False
+    both = np.empty(max(n_before, n_after))
+    for i in range(both.shape[0]):
+        both[i] = densities[concerned[i] if i < n_before else codes.shape[0]]
+    old, new = both[:n_before], both[:n_after]
+    to_block, by_block, by_all = proposal.uniforms
+    n_columns = columns[0].shape[0]
+    part = 0.0
+    if n_columns > 2 * block:
+        start = pick(to_block, n_columns - block + 1)
+        gains = gains_near(start, block, columns, users, codes, is_rest, proposal.classes)
+        part = excess(gains, after, new, before, old)
+        if not log(by_block) < part:
+            return False
+    gains = gains_near(_START, n_columns, columns, users, codes, is_rest, proposal.classes)
+    return log(by_all) < proposal.log_ratio + excess(gains, after, new, before, old) - part

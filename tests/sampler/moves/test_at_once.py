@@ -1,0 +1,81 @@
+"""Tries that are done together are rejected if and only if the moves themselves reject them."""
+
+import numpy as np
+import pytest
+
+import thali
+from support import mutants
+from thali.engines.cpu.engine import CpuEngine
+from thali.model import Model
+from thali.sampler import Schedule, Target, step
+from thali.sampler.moves import at_once
+from thali.sampler.moves.move import Attempt
+from thali.sampler.moves.tries import moves_of
+from thali.streams import Stream, chain_key
+
+KEY = chain_key(6)
+MODELS = {
+    "buffet": Model(),
+    "finite": Model(4),
+    "buffet with effects": Model(noise="effects"),
+    "finite with effects": Model(4, noise="effects"),
+}
+
+
+def states(model):
+    """Yield states of chains on small tables with unknown entries, and their targets."""
+    for seed, shape in enumerate(((7, 5), (12, 70), (70, 12))):
+        data = thali.simulate(
+            shape, 3, spurious=0.2, dropped=0.3, row_spread=1.0, unknown=0.1, seed=seed
+        )
+        target = Target.prepare(data.tensor, model, Schedule(hold=0, starts=0), threads=1)
+        state = target.initial(KEY)
+        for number in range(40):
+            state, _ = step(KEY, state, target)
+            if number % 4 == 3:
+                yield state, target
+
+
+def compare(model, n_tries=60, module=at_once):
+    """Return by move how often it was tried and accepted, and how often the two differ."""
+    tried, accepted, differ = {}, {}, 0
+    for state, target in states(model):
+        moves = moves_of(state, target)
+        planned = [(move, i) for move in moves.values() for i in range(n_tries)]
+        stream = Stream(KEY, np.uint64(1_000 + state.sweep))
+        together = module.AtOnce.on(stream, planned, state, target)
+        for number, (move, i) in enumerate(planned):
+            is_last = together._replace(tries=together.tries[: number + 1])
+            after = move(Attempt(stream, np.uint64(i), state, target))
+            differ += (is_last.skip(number, state, target) == number) != (after is not None)
+            tried[move.name] = tried.get(move.name, 0) + 1
+            accepted[move.name] = accepted.get(move.name, 0) + (after is not None)
+    return tried, accepted, differ
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_first_accepted_try_is_found(name):
+    """In every state, for every move; each kind of move is accepted somewhere."""
+    tried, accepted, differ = compare(MODELS[name])
+    assert differ == 0
+    assert all(0 < accepted[move] < tried[move] for move in tried if move != "compound")
+
+
+def test_a_wrong_decision_is_noticed():
+    """The same comparison sees columns that count twice."""
+    edit = (
+        "excess(gains, after, new, before, old) - part",
+        "excess(gains, after, new, before, old)",
+    )
+    _, _, differ = compare(Model(), module=mutants.mutate("thali.sampler.moves.at_once", [edit]))
+    assert differ > 0
+
+
+def test_data_that_threads_share_are_not_near():
+    """The moves then ask the engine, which divides its work."""
+    table = np.random.default_rng(0).random((600, 900)) < 0.3
+    weights = Model().priors(2).noise.initial().rounded_weights()
+    for threads, is_near in ((1, True), (2, False)):
+        engine = Target.prepare(table, threads=threads).engine
+        assert isinstance(engine, CpuEngine)
+        assert (engine.near(weights, 5) is not None) == is_near
