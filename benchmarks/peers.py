@@ -121,7 +121,7 @@ def row_of(shape, options):
         sys.path.insert(0, str(options.lom))
         jobs |= peers_of_lom(table, k)
     jobs["NMF"] = peer_of_nmf(table, k)
-    few = max(2, int(2e6 / table.size))
+    few = max(2, int(1e7 / table.size))
     for job in jobs.values():
         job(SETTLED)  # also compiles
     times = {(name, n): np.inf for name in jobs for n in (few, 3 * few)}

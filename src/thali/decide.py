@@ -20,7 +20,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic, overload
 
-from thali._jit import inlined, inner, jit
+from thali._jit import inlined, inner, jit, lean
 from thali.streams import uniform64
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def gibbs_bit(
     return (score >= 0) != is_unlikely(score, uniform64(key, sweep, site, row, index))
 
 
-@inner
+@lean
 def categorical(scores: NDArray[np.int64], n: int, r: np.uint64) -> int:
     """Return k < n with probability proportional to exp(scores[k])."""
     best = scores[0]

@@ -178,7 +178,7 @@ def earlier_twins(words: Words) -> Index:
     return twins
 
 
-@inner
+@lean
 def transpose64(square: Words) -> None:
     """Transpose a 64 x 64 bit matrix (64 words) in place by six rounds of block swaps."""
     mask = _LOW_HALF

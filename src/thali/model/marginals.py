@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 _NEGLIGIBLE = 40.0
 """Terms whose logarithm is this far below the largest do not change a double."""
 
+_TILE = 64
+"""Number of columns whose weights are computed together."""
+
 _ONE = np.uint64(1)
 
 
@@ -130,27 +133,57 @@ def _total(
     """Return the log marginal likelihood of all columns, relative to no cover."""
     covers, prior = _patterns(members, densities)
     fresh = _list_fresh(of_classes, covers)
-    gains, weights = np.empty(prior.shape[0]), np.empty(prior.shape[0])
-    return _add_up(of_classes, fresh, prior, gains, weights)
+    gains, tops = np.empty((prior.shape[0], _TILE)), np.empty((2, _TILE))
+    return _add_up(of_classes, fresh, prior, gains, tops)
+
+
+@lean
+def _weigh_tile(
+    of_classes: NDArray[np.float64], start: int, n: int, fresh: tuple[Index, Index],
+    prior: NDArray[np.float64], gains: NDArray[np.float64], largest: NDArray[np.float64],
+) -> None:  # fmt: skip
+    """Compute gains of patterns and largest weights as :func:`_weigh`, of a few columns at once.
+
+    A pattern then takes one short loop over columns.
+    """
+    starts, lists = fresh
+    for j in range(n):
+        gains[0, j] = 0.0
+        largest[j] = prior[0]
+    for pattern in range(1, prior.shape[0]):
+        gain, before = gains[pattern], gains[pattern & (pattern - 1)]
+        for j in range(n):
+            gain[j] = before[j]
+        for k in range(starts[pattern], starts[pattern + 1]):
+            c = lists[k]
+            for j in range(n):
+                gain[j] += of_classes[start + j, c]
+        for j in range(n):
+            largest[j] = max(largest[j], gain[j] + prior[pattern])
 
 
 @lean
 def _add_up(
     of_classes: NDArray[np.float64], fresh: tuple[Index, Index], prior: NDArray[np.float64],
-    gains: NDArray[np.float64], weights: NDArray[np.float64],
+    gains: NDArray[np.float64], tops: NDArray[np.float64],
 ) -> float:  # fmt: skip
     """Sum the log marginal likelihood over columns; the last two arguments are memory."""
+    largest, rest = tops
     total = 0.0
-    for column in range(of_classes.shape[0]):
-        largest = _weigh(of_classes, fresh, prior, column, gains, weights)
-        rest = 0.0
-        for pattern in range(weights.shape[0]):
-            below = largest - weights[pattern]
-            if below == 0.0:
-                rest += 1.0  # the same as below, without the time that the exponential takes
-            elif below < _NEGLIGIBLE:
-                rest += exp(-below)
-        total += largest if rest == 1.0 else largest + log(rest)
+    for start in range(0, of_classes.shape[0], _TILE):
+        n = min(_TILE, of_classes.shape[0] - start)
+        _weigh_tile(of_classes, start, n, fresh, prior, gains, largest)
+        for j in range(n):
+            rest[j] = 0.0
+        for pattern in range(prior.shape[0]):
+            for j in range(n):
+                below = largest[j] - (gains[pattern, j] + prior[pattern])
+                if below == 0.0:
+                    rest[j] += 1.0  # as below, without the time that the exponential takes
+                elif below < _NEGLIGIBLE:
+                    rest[j] += exp(-below)
+        for j in range(n):
+            total += largest[j] if rest[j] == 1.0 else largest[j] + log(rest[j])
     return total
 
 

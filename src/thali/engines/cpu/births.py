@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali._jit import inner, jit
+from thali._jit import jit, lean
 from thali.decide import (
     LIMIT,
     SUM_SHIFT,
@@ -48,7 +48,7 @@ _TOP_BIT = np.uint64(63)
 _COMPONENT_SHIFT = np.uint64(16)  # the number of a new component, above the site's own bits
 
 
-@inner
+@lean
 def draw_count(
     free: Index,
     prior: NDArray[np.int64],
@@ -86,7 +86,7 @@ def draw_count(
     return categorical(scores, n, uniform64(key, sweep, _COUNT, row, _ZERO))
 
 
-@inner
+@lean
 def _draw_plain_count(
     n_ones: np.int64, n_zeros: np.int64, prior: NDArray[np.int64], factors: NDArray[np.int64],
     ceiling: np.int64, scores: NDArray[np.int64], key: np.uint64, sweep: np.uint64,
@@ -184,18 +184,33 @@ def draw_births(
     ``classes`` of rows and ``segments`` are empty if there is one class of rows and of columns.
     Returns the sums over these rows: new components, covered ones and covered zeros.
     """
+    n_components, width = order[1].shape
+    once = np.empty(width, np.uint64)
+    twice = np.empty(width, np.uint64)
+    active = np.empty(n_components, np.bool_)
+    scores = np.empty(prior.shape[0], np.int64)
+    free = np.empty((factors.shape[1], 2), np.int64)
+    room = once, twice, active, scores, free
+    return _draw_births(
+        lo, hi, data, order, factor, classes, segments, prior, factors, ceiling, born, room
+    )
+
+
+@lean
+def _draw_births(
+    lo: int, hi: int, data: Data, order: Order, factor: Words, classes: Index,
+    segments: Segments, prior: NDArray[np.int64], factors: NDArray[np.int64],
+    ceiling: NDArray[np.int64], born: Born,
+    room: tuple[Words, Words, NDArray[np.bool_], Index, Index],
+) -> tuple[int, int, int]:  # fmt: skip
+    """Do the work of :func:`draw_births`, with memory for one row."""
     all_ones, known, n_columns = data
     rows, codes, _, _, _, _, key, sweep, _ = order
     n_new, _, covered = born
+    once, twice, active, scores, free = room
     n_born = 0
     all_tp = 0
     all_fp = 0
-    width = codes.shape[1]
-    once = np.empty(width, np.uint64)
-    twice = np.empty(width, np.uint64)
-    active = np.empty(codes.shape[0], np.bool_)
-    scores = np.empty(prior.shape[0], np.int64)
-    free = np.empty((factors.shape[1], 2), np.int64)
     plain, highest = factors[0, 0], ceiling[0, 0]
     for i in range(lo, hi):
         row = rows[i]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from thali._jit import inner, jit
+from thali._jit import inner, jit, lean
 from thali.bits.words import gather_bits, popcount, transpose
 from thali.decide import gibbs_bit
 from thali.engines.cpu.horizontal import add_code, cover_row, read_row
@@ -108,7 +108,7 @@ def list_runs(of_segments: Index) -> Index:
     return starts[: n + 1].copy()
 
 
-@inner
+@lean
 def spread_weights(
     weights: NDArray[np.int64], of_segments: Index, starts: Index, n_integrated: int,
     one: NDArray[np.int64], zero: NDArray[np.int64],
@@ -119,7 +119,7 @@ def spread_weights(
         zero[r] = weights[of_segments[starts[r]], n_integrated, 1]
 
 
-@inner
+@lean
 def gain_by_class(
     code: Words, covered: Words, ones: Words, words: Words, masks: Words, starts: Index,
     one: NDArray[np.int64], zero: NDArray[np.int64],
@@ -156,11 +156,13 @@ def gain_by_class(
     return gain, np.int64(n_ones), np.int64(n_free - n_ones)
 
 
-@inner
+@lean
 def fill_free(ones: Words, covered: Words, segments: Segments, free: Index) -> None:
     """Write the uncovered ones and zeros of a row by class of column."""
     words, masks, of_segments = segments
-    free[:] = 0
+    for c in range(free.shape[0]):
+        free[c, 0] = 0
+        free[c, 1] = 0
     for s in range(words.shape[0]):
         w = words[s]
         word = free_word(masks[s], covered[w])
@@ -179,15 +181,28 @@ def update_rows(
     The arguments are those of :func:`thali.engines.cpu.horizontal.update_rows`, with columns in
     the order of their classes, and the classes of the rows of the order.
     """
-    all_ones, known, _ = data
-    words, masks, of_segments = segments
-    rows, codes, is_held, weights, singles, prior, key, sweep, site = order
-    n_components, width = codes.shape
+    n_components, width = order[1].shape
     once = np.empty(width, np.uint64)
     twice = np.empty(width, np.uint64)
     active = np.empty(n_components, np.bool_)
-    starts = list_runs(of_segments)
-    one, zero = np.empty((2, starts.shape[0]), np.int64)
+    starts = list_runs(segments[2])
+    one = np.empty(starts.shape[0], np.int64)
+    zero = np.empty(starts.shape[0], np.int64)
+    room = once, twice, active, starts, one, zero
+    return _update_rows(lo, hi, data, segments, classes, order, before, after, room)
+
+
+@lean
+def _update_rows(
+    lo: int, hi: int, data: Data, segments: Segments, classes: Index, order: Order, before: Words,
+    after: Words, room: tuple[Words, Words, NDArray[np.bool_], Index, Index, Index],
+) -> tuple[int, int]:  # fmt: skip
+    """Draw as :func:`update_rows`; ``room`` is memory for one row, and the result of list_runs."""
+    all_ones, known, _ = data
+    words, masks, of_segments = segments
+    rows, codes, is_held, weights, singles, prior, key, sweep, site = order
+    once, twice, active, starts, one, zero = room
+    n_components = codes.shape[0]
     tp_gained = 0
     fp_gained = 0
     for i in range(lo, hi):
@@ -219,7 +234,7 @@ def update_rows(
     return tp_gained, fp_gained
 
 
-@inner
+@lean
 def fill_by_class(
     free: Words, ones: Words, sets: Words, segments: Segments, counts: Index
 ) -> None:
@@ -228,8 +243,10 @@ def fill_by_class(
     ``counts`` is ``(n_sets, n_column_classes, 2)``.
     """
     words, masks, of_segments = segments
-    counts[:] = 0
     for k in range(sets.shape[0]):
+        for c in range(counts.shape[1]):
+            counts[k, c, 0] = 0
+            counts[k, c, 1] = 0
         for s in range(words.shape[0]):
             w = words[s]
             part = free[w] & sets[k, w] & masks[s]

@@ -225,11 +225,21 @@ def fill_uncovered(
 ) -> None:
     """Write the free entries of a range of rows, with no padding among them."""
     is_counted = np.ones(codes.shape[0], np.bool_)
+    fill_free_rows(lo, hi, known, codes, users, is_counted, free)
+    if n_columns & 63:
+        for row in range(lo, hi):
+            free[row, free.shape[1] - 1] &= (_ONE << np.uint64(n_columns & 63)) - _ONE
+
+
+@lean
+def fill_free_rows(
+    lo: int, hi: int, known: Words, codes: Words, users: Words, is_counted: NDArray[np.bool_],
+    free: Words,
+) -> None:  # fmt: skip
+    """Write the free entries of a range of rows; padding is free."""
     for row in range(lo, hi):
         for w in range(free.shape[1]):
             free[row, w] = known[row, w] if known.shape[0] else ~_ZERO
-        if n_columns & 63:
-            free[row, free.shape[1] - 1] &= (_ONE << np.uint64(n_columns & 63)) - _ONE
         _fill_free(row, codes, users, is_counted, free[row])
 
 

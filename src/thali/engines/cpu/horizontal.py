@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali._jit import inner, jit
+from thali._jit import jit, lean
 from thali.bits.words import popcount
 from thali.decide import gibbs_bit
 from thali.model.rule import free_word, log_odds
@@ -33,13 +33,14 @@ _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 
 
-@inner
+@lean
 def reset_planes(known: Words, row: int, once: Words, twice: Words) -> np.uint64:
     """Mark only the unknown entries as covered; return their number, padding included."""
     base = _ZERO
     if known.shape[0] == 0:
-        once[:] = _ZERO
-        twice[:] = _ZERO
+        for w in range(once.shape[0]):
+            once[w] = _ZERO
+            twice[w] = _ZERO
     else:
         line = known[row]
         for w in range(once.shape[0]):
@@ -50,7 +51,7 @@ def reset_planes(known: Words, row: int, once: Words, twice: Words) -> np.uint64
     return base
 
 
-@inner
+@lean
 def add_code(code: Words, once: Words, twice: Words) -> None:
     """Add the columns of one component to the planes."""
     for w in range(code.shape[0]):
@@ -58,7 +59,7 @@ def add_code(code: Words, once: Words, twice: Words) -> None:
         once[w] |= code[w]
 
 
-@inner
+@lean
 def count_free(code: Words, covered: Words, ones: Words) -> tuple[np.uint64, np.uint64]:
     """Return the number of uncovered columns of a component, and of the ones among them."""
     n_free = _ZERO
@@ -70,7 +71,7 @@ def count_free(code: Words, covered: Words, ones: Words) -> tuple[np.uint64, np.
     return n_free, n_ones
 
 
-@inner
+@lean
 def count_covered(once: Words, ones: Words, base: np.uint64) -> tuple[np.int64, np.int64]:
     """Return the numbers of covered ones and covered zeros of a row."""
     covered = _ZERO
@@ -81,7 +82,7 @@ def count_covered(once: Words, ones: Words, base: np.uint64) -> tuple[np.int64, 
     return np.int64(tp), np.int64(covered - base - tp)
 
 
-@inner
+@lean
 def count_known(
     ones: Words, n_columns: int, has_unknown: bool, base: np.uint64
 ) -> tuple[np.int64, np.int64]:
@@ -93,7 +94,7 @@ def count_known(
     return np.int64(n_ones), n_known - np.int64(n_ones)
 
 
-@inner
+@lean
 def add_two_codes(code: Words, other: Words, once: Words, twice: Words) -> None:
     """Add the columns of two components to the planes, in one pass instead of two."""
     for w in range(code.shape[0]):
@@ -102,7 +103,7 @@ def add_two_codes(code: Words, other: Words, once: Words, twice: Words) -> None:
         once[w] |= either
 
 
-@inner
+@lean
 def cover_row(
     known: Words, row: int, codes: Words, active: NDArray[np.bool_], once: Words, twice: Words
 ) -> np.uint64:
@@ -135,7 +136,7 @@ def cover_row(
     return base
 
 
-@inner
+@lean
 def read_row(factor: Words, position: int, active: NDArray[np.bool_]) -> None:
     """Read which components are active in a row."""
     shift = np.uint64(position & 63)
@@ -164,12 +165,22 @@ def update_rows(
     gained
         Numbers of ones and of zeros newly covered.
     """
-    all_ones, known, _ = data
-    rows, codes, is_held, weights, singles, prior, key, sweep, site = order
-    n_components, width = codes.shape
+    n_components, width = order[1].shape
     once = np.empty(width, np.uint64)
     twice = np.empty(width, np.uint64)
     active = np.empty(n_components, np.bool_)
+    return _update_rows(lo, hi, data, order, before, after, once, twice, active)
+
+
+@lean
+def _update_rows(
+    lo: int, hi: int, data: Data, order: Order, before: Words, after: Words, once: Words,
+    twice: Words, active: NDArray[np.bool_],
+) -> tuple[int, int]:  # fmt: skip
+    """Draw as :func:`update_rows`; the last three arguments are memory for one row."""
+    all_ones, known, _ = data
+    rows, codes, is_held, weights, singles, prior, key, sweep, site = order
+    n_components = codes.shape[0]
     tp_gained = 0
     fp_gained = 0
     for i in range(lo, hi):

@@ -10,7 +10,7 @@ import numpy as np
 
 from thali._jit import inner
 from thali.bits.words import gather_bits
-from thali.engines.cpu.count_by_class import count_free_rows
+from thali.engines.cpu.count_by_class import count_free_rows, fill_free_rows
 from thali.engines.cpu.gain_by_class import gain_rows, list_parts, list_relevant
 from thali.model.gains import plain_gains
 
@@ -43,3 +43,15 @@ def gains_near(
     counts = np.empty((n, sets.shape[0], 2), np.int64)
     count_free_rows(_START, n, first, ones, known, codes, users, is_counted, sets, counts)
     return plain_gains(counts, weights[0, 0, 0], weights[0, 0, 1])
+
+
+@inner
+def uncovered(side: Side, codes: Words, users: Words, is_counted: NDArray[np.bool_]) -> Side:
+    """Return a side of which only the free entries are known; no component covers any of them.
+
+    Whoever asks for several sets finds the free entries only once.
+    """
+    ones, known, places, segments, of_rows, weights = side
+    free = np.empty(ones.shape, np.uint64)
+    fill_free_rows(_START, ones.shape[0], known, codes, users, is_counted, free)
+    return ones, free, places, segments, of_rows, weights

@@ -90,7 +90,7 @@ class AtOnce(NamedTuple):
         is accepted.
         """
         users, codes = state.factors
-        density = state.densities[1]
+        (density,) = state.densities[1:]
         if density.ndim == 0:
             density = one_move.repeated(float(density), state.n_components + 1)
         return int(

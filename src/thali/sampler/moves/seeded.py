@@ -21,7 +21,7 @@ from thali._jit import inner, jit
 from thali.bits.words import copy_line, gather_bits, list_bits
 from thali.engines.base import Cover
 from thali.engines.cpu.count_by_class import list_free_in_window
-from thali.engines.cpu.near import gains_near
+from thali.engines.cpu.near import gains_near, uncovered
 from thali.sampler.gains import gains_by_set
 from thali.sampler.moves.move import SumOut, new_density
 from thali.sampler.moves.proposal import (
@@ -124,18 +124,22 @@ def propose_seeded(
         is_rest[gone] = False
     by_column = gather_bits(codes, rows[2]) if rows[2].shape[0] else codes
     by_row = gather_bits(users, columns[2]) if columns[2].shape[0] else users
+    rows, columns = (
+        uncovered(rows, by_column, users, is_rest), uncovered(columns, by_row, codes, is_rest)
+    )  # fmt: skip
+    no_users, no_codes, nobody = users[:0], codes[:0], is_rest[:0]
     free = np.empty((1, codes.shape[1]), np.uint64)
     has = np.empty((1, codes.shape[1]), np.uint64)
     chosen = np.full(1, seed)
     list_free_in_window(chosen, _START, n_columns, ones, known, codes, users, is_rest, free, has)
     for w in range(codes.shape[1]):
         has[0, w] &= free[0, w]
-    odds = gains_near(_START, n_rows, rows, by_column, users, is_rest, has)
+    odds = gains_near(_START, n_rows, rows, no_codes, no_users, nobody, has)
     line = _nearest(odds, seed, size)
     for _ in range(_ROUNDS):
-        gains = gains_near(_START, n_columns, columns, by_row, codes, is_rest, line)
+        gains = gains_near(_START, n_columns, columns, no_users, no_codes, nobody, line)
         code = _in_favour(gains, log_odds_of(density), _NOBODY)
-        odds = gains_near(_START, n_rows, rows, by_column, users, is_rest, code)
+        odds = gains_near(_START, n_rows, rows, no_codes, no_users, nobody, code)
         line = _weigh_users(odds, line, seed)
     return _seeded(key, sweep, number, users, n_rows, alpha, seed, gone, odds)
 
@@ -172,16 +176,17 @@ def _choose(
 
 @jit
 def _nearest(gains: NDArray[np.float64], seed: int, size: int) -> Words:
-    """Return the seed and the other rows that gain most, as one line."""
+    """Return the seed and the rows that gain most beside it, as one line; ``gains`` is used up."""
     n_rows = gains.shape[0]
-    loss = np.empty(n_rows)
-    for row in range(n_rows):
-        loss[row] = -gains[row, 0]
-    loss[seed] = -np.inf
-    order = np.argsort(loss, kind="mergesort")  # ties in the order of rows
     line = np.zeros((1, (n_rows + 63) >> 6), np.uint64)
-    for i in range(min(size, n_rows)):
-        line[0, order[i] >> 6] |= _ONE << np.uint64(order[i] & 63)
+    nearest = seed
+    for _ in range(min(size, n_rows)):
+        line[0, nearest >> 6] |= _ONE << np.uint64(nearest & 63)
+        gains[nearest, 0] = -np.inf
+        nearest = 0
+        for row in range(n_rows):
+            if gains[row, 0] > gains[nearest, 0]:
+                nearest = row
     return line
 
 
