@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali._jit import jit, lean
+from thali._jit import inlined, jit, lean
 from thali.bits.words import popcount
 from thali.engines.cpu.by_class import fill_by_class
 from thali.model.rule import free_word
@@ -29,7 +29,7 @@ _ZERO = np.uint64(0)
 _HIDDEN = np.uint64(Site.HIDDEN)
 
 
-@lean
+@inlined
 def _fill_free(
     row: int, codes: Words, users: Words, is_counted: NDArray[np.bool_], free: Words
 ) -> None:
@@ -40,7 +40,7 @@ def _fill_free(
                 free[w] = free_word(free[w], codes[component, w])
 
 
-@lean
+@inlined
 def _fill_counts(free: Words, ones: Words, classes: Words, counts: Index) -> None:
     """Count the free ones and zeros of a row in each class of columns."""
     for k in range(classes.shape[0]):
