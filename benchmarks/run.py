@@ -23,8 +23,9 @@ from thali.bits.words import popcount
 from thali.data import BinaryTensor
 from thali.model import Model
 from thali.sampler import Schedule, Target, step
+from thali.sampler.info import Info
 from thali.sampler.schedule import MOVES
-from thali.sampler.step import report, update_hyperparameters, update_mode
+from thali.sampler.step import update_hyperparameters, update_mode
 from thali.streams import Stream, chain_key
 
 SHAPE, N_COMPONENTS = (301, 21_000), 10
@@ -115,7 +116,7 @@ def main() -> None:
         if threads == 1:
             jobs |= {
                 "densities": lambda t=target, s=state: update_hyperparameters(stream, s, t),
-                "log joint": lambda t=target, s=state: report(s, t, is_warmup=False),
+                "log joint": lambda t=target, s=state: Info(s, t, False, {}).log_joint,
             }
         for label, schedule in BUFFETS.items():
             target, state = settled(packed, Model(), schedule, threads, data.factors)
