@@ -5,7 +5,6 @@ import pytest
 
 import thali
 from support import mutants
-from thali.engines.cpu.engine import CpuEngine
 from thali.model import Model
 from thali.sampler import Schedule, Target, step
 from thali.sampler.moves import at_once
@@ -71,11 +70,11 @@ def test_a_wrong_decision_is_noticed():
     assert differ > 0
 
 
-def test_data_that_threads_share_are_not_near():
-    """The moves then ask the engine, which divides its work."""
+def test_large_data_are_not_near(monkeypatch):
+    """The moves then ask the engine, which divides its work and can be interrupted."""
     table = np.random.default_rng(0).random((600, 900)) < 0.3
     weights = Model().priors(2).noise.initial().rounded_weights()
-    for threads, is_near in ((1, True), (2, False)):
-        engine = Target.prepare(table, threads=threads).engine
-        assert isinstance(engine, CpuEngine)
-        assert (engine.near(weights, 5) is not None) == is_near
+    engines = [Target.prepare(table, threads=threads).engine for threads in (1, 2)]
+    assert [engine.near(weights, 5) is not None for engine in engines] == [True, False]
+    monkeypatch.setattr("thali.engines.cpu.draw_rows._MOST_NEAR", 1 << 10)
+    assert engines[0].near(weights, 5) is None

@@ -33,6 +33,10 @@ faster already for longer rows."""
 _SETS = 8
 """Components whose work is that of a few sets of columns, in which entries are counted."""
 
+_MOST_NEAR = 1 << 24
+"""Words of work of one question, beyond which compiled code does not ask many of them in one call:
+nobody could interrupt it, and there is nothing to gain."""
+
 _MOST_VISITS = 1 << 23
 """Words of memory that the vertical form may use for its list of visits."""
 
@@ -110,8 +114,8 @@ class RowDraws(HostRows):
 
     def near(self, weights: Weights, n_components: int) -> Near | None:
         """Return the data of a matrix as compiled code takes them, if a single thread does all."""
-        shape = self.totals.shape
-        if len(shape) > 2 or not self.is_one_range(self._data[1][0].size * (n_components + _SETS)):
+        work = self._data[1][0].size * (n_components + _SETS)
+        if len(self.totals.shape) > 2 or work > _MOST_NEAR or not self.is_one_range(work):
             return None
         return self._data[0], self._side(0, weights), self._side(1, weights)
 
@@ -216,8 +220,9 @@ class RowDraws(HostRows):
         if n_rows < max(_VERTICAL_ROWS, per_word * width):
             return False
         # The list of visits has an entry per column and pair of components that share the column.
-        n_ones = int(count_ones(codes).sum())
-        return n_ones * int(n_components) <= _MOST_VISITS
+        if WORD * codes.size * n_components <= _MOST_VISITS:  # whatever the codes are
+            return True
+        return int(count_ones(codes).sum()) * int(n_components) <= _MOST_VISITS
 
 
 def put_back(job: RowUpdate, factor: Factor, after: Words) -> Factor:
