@@ -107,6 +107,17 @@ def jit(function: Kernel) -> Kernel:
     return compiled
 
 
+def is_at_hand(kernel: Kernel) -> bool:
+    """Whether a kernel was compiled before, here or by another process, for whatever arguments."""
+    if not isinstance(kernel, CPUDispatcher) or kernel.overloads:
+        return True
+    dispatcher: Any = kernel
+    try:
+        return bool(dispatcher._cache._cache_file._load_index())  # noqa: SLF001 - no other way
+    except AttributeError:  # there is no cache
+        return False
+
+
 def inner(function: Kernel) -> Kernel:
     """Compile a function that is called by compiled functions only.
 

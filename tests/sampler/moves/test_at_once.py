@@ -13,6 +13,13 @@ from thali.sampler.moves.tries import moves_of
 from thali.streams import Stream, chain_key
 
 KEY = chain_key(6)
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch):
+    monkeypatch.setattr(at_once, "PATIENCE", at_once.Patience(0))
+
+
 MODELS = {
     "buffet": Model(),
     "finite": Model(4),
@@ -66,7 +73,8 @@ def test_a_wrong_decision_is_noticed():
         "excess(gains, after, new, before, old) - part",
         "excess(gains, after, new, before, old)",
     )
-    _, _, differ = compare(Model(), module=mutants.mutate("thali.sampler.moves.at_once", [edit]))
+    wrong = mutants.mutate("thali.sampler.moves.at_once", [edit], PATIENCE=at_once.Patience(0))
+    _, _, differ = compare(Model(), module=wrong)
     assert differ > 0
 
 
@@ -78,3 +86,11 @@ def test_large_data_are_not_near(monkeypatch):
     assert [engine.near(weights, 5) is not None for engine in engines] == [True, False]
     monkeypatch.setattr("thali.engines.cpu.draw_rows._MOST_NEAR", 1 << 10)
     assert engines[0].near(weights, 5) is None
+
+
+def test_a_short_run_compiles_nothing_more(monkeypatch):
+    """The large kernel is compiled when tries have taken as long, unless it is there already."""
+    for is_there, expected in ((False, [False, False, True, True]), (True, [True] * 4)):
+        monkeypatch.setattr(at_once, "is_at_hand", lambda _, is_there=is_there: is_there)
+        patience = at_once.Patience(30)
+        assert [patience.ends(10) for _ in range(4)] == expected

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from thali._jit import inner, jit
+from thali._jit import inner, is_at_hand, jit
 from thali.bits.words import gather_bits
 from thali.engines.cpu.near import gains_near
 from thali.model.marginals import excess
@@ -63,6 +63,28 @@ _OTHER = -1
 _START = np.int64(0)  # a plain zero would be a type of its own
 
 
+class Patience:
+    """Has tries done one by one until they have taken as long as it takes to compile them.
+
+    A first short run then ends sooner. Once they are compiled, no process waits any more.
+    """
+
+    def __init__(self, n_tries: int = 100_000) -> None:
+        self._left = n_tries
+        self._has_looked = False
+
+    def ends(self, n_tries: int) -> bool:
+        """Return whether so many tries should be done at once."""
+        if not self._has_looked and is_at_hand(_first_accepted):
+            self._left = 0
+        self._has_looked = True
+        self._left = max(0, self._left - n_tries)
+        return self._left == 0
+
+
+PATIENCE = Patience()
+
+
 class AtOnce(NamedTuple):
     """The tries of a sweep, done together as far as they are rejected."""
 
@@ -78,7 +100,7 @@ class AtOnce(NamedTuple):
         if target.priors.buffet is not None and state.densities[-1].ndim:
             return None  # a new component then has a density of its own
         near = target.engine.near(state.noise.rounded_weights(), state.n_components)
-        if near is None:
+        if near is None or not PATIENCE.ends(len(planned)):
             return None
         tries = np.array([(KINDS.get(move, _OTHER), number) for move, number in planned])
         return cls(stream, tries, near)
