@@ -30,7 +30,7 @@ def mutate(name, edits, **replaced):
             raise LookupError(f"{source.count(old)} places in {name} read {old!r}")
         source = source.replace(old, new)
     source = re.sub(r"from thali\._jit import .*\n", "", source)
-    mutant = types.ModuleType(f"{name}_mutant")  # so that names of its functions differ
+    mutant = types.ModuleType(name)
     # Declared as always: otherwise Numba compiles what it needs itself once more. Without a file,
     # nothing is cached.
     mutant.__dict__.update(jit=jit, inner=inner, lean=lean, inlined=inlined)
