@@ -181,7 +181,7 @@ def test_options_of_the_reader_are_passed_on(run, table, monkeypatch):
         given.append(options)
         return thali.BinaryTensor.from_any(thali.simulate((5, 4), 1).tensor)
 
-    monkeypatch.setattr("thali.data.readers.files.read", read)
+    monkeypatch.setattr("thali.engines.together.read", read)
     assert run("fit", table, *FAST)[0] == 0
     more = ["--binarize", "2.5", "--missing", "?", "--missing", "-", "--transpose"]
     assert run("fit", table, *FAST, *more, "--layer", "counts", "--kind", "table")[0] == 0
@@ -317,7 +317,7 @@ def test_stopped_while_reading(run, table, monkeypatch):
     def read(path, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("thali.data.readers.files.read", read)
+    monkeypatch.setattr("thali.engines.together.read", read)
     code, out, err = run("fit", table)
     assert (code, out) == (1, "")
     assert err.strip() == "thali: stopped; nothing was written."
