@@ -210,12 +210,8 @@ class ClusterEngine:
         return
 
     def scan(self, *_: Any, **__: Any) -> Any:
-        """Raise an error: processes would wait for each other at every row."""
-        msg = (
-            "a serial schedule was given with engine='mpi'; it updates one row after another, "
-            "which several processes cannot share; use schedule='parallel' or engine='cpu'."
-        )
-        raise ValueError(msg)
+        """Raise an error: with ``can_scan`` off, nobody updates one row after another here."""
+        raise NotImplementedError
 
     # --- questions about the data -----------------------------------------------------------
 

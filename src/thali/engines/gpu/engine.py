@@ -194,12 +194,8 @@ class GpuEngine(DeviceMemory):
         return tuple(reordered(factor) for factor in factors)
 
     def scan(self, *_: Any, **__: Any) -> Any:
-        """Raise an error: a GPU is idle if rows are updated one after another."""
-        msg = (
-            "a serial schedule was given with engine='gpu'; it updates one row after another, "
-            "which a GPU cannot speed up; use schedule='parallel' or engine='cpu'."
-        )
-        raise ValueError(msg)
+        """Raise an error: with ``can_scan`` off, nobody updates one row after another here."""
+        raise NotImplementedError
 
     # --- questions about the data -----------------------------------------------------------
 
