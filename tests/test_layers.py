@@ -14,7 +14,7 @@ from thali._jit import KERNEL_FILES
 PACKAGE = Path(thali.__file__).parent
 LAYERS = [
     {"_jit", "datasets", "defaults", "launcher", "sentences", "sites"},
-    {"compiling"},
+    {"compiling", "team"},
     {"errors"},
     {"checks", "progress"},
     {"streams", "threads"},

@@ -10,10 +10,10 @@ import numpy as np
 from thali.bits.words import WORD, list_bits, n_words
 from thali.data.entries import every_column
 from thali.engines.cpu.count_by_class import count_free_in_window, list_free_in_window
-from thali.threads import n_threads, parallel_for
+from thali.threads import n_threads, share
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from thali.bits import Factor, Index, PackedTensor, Totals, Words
     from thali.engines.base import Cover, Made
@@ -26,7 +26,10 @@ NOTHING = np.zeros((0, 0), np.uint64)
 """Stands for the mask of known entries if all entries are known."""
 
 _MIN_WORK = 1 << 15
-"""Words of work below which a second thread costs more (about 40 microseconds) than it saves."""
+"""Words of work, about 30 microseconds of it, for which it pays to wake another thread."""
+
+_FEW_ROWS = 1 << 12
+"""Number of rows up to which one thread does work that needs no data."""
 
 
 class HostRows:
@@ -64,10 +67,16 @@ class HostRows:
         made: Made = (),  # noqa: ARG002 - this process makes all of them
     ) -> None:  # fmt: skip
         """Run a compiled function whose first two arguments are a range of rows, on threads."""
-        if n_rows <= step:  # one range: small data feel every call on the way
-            kernel(0, n_rows, *arguments)
+        self.over_range(kernel, 0, n_rows, *arguments, step=step)
+
+    def over_range(
+        self, kernel: Callable[..., Any], first: int, n_rows: int, *arguments: Any, step: int
+    ) -> None:
+        """Run a compiled function as :meth:`over_rows`, on rows from ``first`` on."""
+        if n_rows <= max(step, _FEW_ROWS):  # small data feel every call on the way
+            kernel(first, first + n_rows, *arguments)
         else:
-            parallel_for(kernel, n_rows, self.threads, *arguments, step=step)
+            share(kernel, n_rows, self.threads, *arguments, first=first, step=step)
 
     def scan_blocks(
         self, _stream: Stream, _rows: Any, _factors: tuple[Factor, ...], _tables: BirthTables
@@ -107,12 +116,20 @@ class HostRows:
         return work < _MIN_WORK or self.threads == 1
 
     def share_work(
-        self, kernel: Callable[..., Any], n_rows: int, work: int, *arguments: Any, step: int = 1
-    ) -> list[Any]:
-        """Run a kernel over ranges of rows, on all threads if there is enough work for them."""
+        self, kernel: Callable[..., Any], n_rows: int, work: int, *arguments: Any,
+        first: int = 0, **parts: int,
+    ) -> Sequence[int]:  # fmt: skip
+        """Run a kernel over rows from ``first`` on, on as many threads as there is work for.
+
+        Returns the sums of the integers that it returns for its rows. ``parts`` says how rows are
+        divided (:func:`thali.threads.share`).
+        """
         if self.is_one_range(work):
-            return [kernel(0, n_rows, *arguments)]
-        return parallel_for(kernel, n_rows, self.threads, *arguments, step=step)
+            found: Sequence[int] = kernel(first, first + n_rows, *arguments)
+            return found
+        threads = min(self.threads, 1 + work // _MIN_WORK)
+        sums: list[int] = share(kernel, n_rows, threads, *arguments, first=first, **parts).tolist()
+        return sums
 
 
 @lru_cache(maxsize=8)

@@ -73,14 +73,10 @@ class CpuPart(CpuEngine):
         n_known = np.empty_like(uncovered)
         n_ones = np.empty((2, n), np.int64)
         codes = in_order.bits(other)
-
-        def count(first: int, end: int) -> None:
-            count_cover(
-                lo + first, lo + end, ones, known, codes, own, in_order.segments, uncovered,
-                n_known, n_ones,
-            )  # fmt: skip
-
-        self.share_work(count, hi - lo, (hi - lo) * ones.shape[1] * (len(other) + 3))
+        self.share_work(
+            count_cover, hi - lo, (hi - lo) * ones.shape[1] * (len(other) + 3), ones, known, codes,
+            own, in_order.segments, uncovered, n_known, n_ones, first=lo,
+        )  # fmt: skip
         here = slice(lo, hi)
         if len(known) == 0:
             n_known = np.bincount(in_order.classes).astype(np.uint32)[None]

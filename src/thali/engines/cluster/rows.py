@@ -26,12 +26,8 @@ def share_rows(
     """
     edges = spread(n_rows, ranks.n, max(per for _, per in made))
     lo, hi = edges[ranks.number : ranks.number + 2]
-
-    def some_rows(first: int, end: int) -> None:
-        kernel(lo + first, lo + end, *arguments)
-
     if lo < hi:
-        host.over_rows(some_rows, hi - lo, step=step)
+        host.over_range(kernel, lo, hi - lo, *arguments, step=step)
     for array, per in (one for one in made if one[0].size):
         lines = [-(-edge // per) for edge in edges]
         sizes = [(end - first) * prod(array.shape[1:]) for first, end in pairwise(lines)]

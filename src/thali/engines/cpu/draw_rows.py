@@ -10,13 +10,13 @@ import numpy as np
 
 from thali.bits import Factor
 from thali.bits.words import WORD, count_ones, gather_bits, scatter_bits
-from thali.engines.cpu import by_class, horizontal, vertical, vertical_by_class
+from thali.engines.cpu import by_class, horizontal, in_parts, vertical, vertical_by_class
 from thali.engines.cpu.by_class import Sorted
 from thali.engines.cpu.visits import list_visits
 from thali.engines.host import NOTHING, HostRows, list_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Sequence
 
     from thali.bits import Index, PackedTensor, Words
     from thali.engines.base import RowUpdate
@@ -147,62 +147,52 @@ class RowDraws(HostRows):
         )  # fmt: skip
         return Prepared(data, order, words, classes, segments, places)
 
-    def draw_rows(
-        self,
-        job: RowUpdate,
-        prepared: Prepared,
-        then: Callable[[int, int, Words], Any] | None = None,
-    ) -> tuple[Words, list[Any]]:
-        """Draw the entries of rows; each thread may then call a function with its rows.
+    def draw_rows(self, job: RowUpdate, prepared: Prepared) -> tuple[Words, Sequence[int]]:
+        """Draw the entries of rows.
 
-        Returns the packed entries, and one result per thread: what the function ``then`` returned
-        or, without a function, the numbers of ones and zeros that its rows newly cover.
+        Returns the packed entries, and the numbers of ones and zeros that are newly covered.
         """
         data, order, before, classes, segments, _ = prepared
         codes, n_rows = order[1], len(order[0])
-        work = n_rows * max(1, len(codes)) * codes.shape[1]
+        after = np.zeros_like(before)
         if len(codes) and self._is_vertical(n_rows, codes, has_classes=len(classes) > 0):
-            after = np.zeros_like(before)
-            draw = self._vertical(job, prepared, after)
+            return after, self._draw_columns(job, prepared, after)
+        work = self.work_of(prepared)
+        is_one = self.is_one_range(work)
+        kernel = horizontal.update_rows if is_one else in_parts.plain
+        arguments: tuple[Any, ...] = data, order, before, after
+        if len(classes):
+            kernel = by_class.update_rows if is_one else in_parts.by_class
+            arguments = data, segments, classes, order, before, after
+        return after, self.share_work(kernel, n_rows, work, *arguments)
 
-            def some_columns(lo: int, hi: int) -> Any:
-                gained = draw(lo, hi)
-                return gained if then is None else then(lo, hi, after)
+    @staticmethod
+    def work_of(prepared: Prepared) -> int:
+        """Return how many words are read to draw the rows."""
+        n_components, width = prepared.order[1].shape
+        return prepared.n_rows * max(1, int(n_components)) * int(width)
 
-            return after, self.share_work(some_columns, n_rows, work, step=64)
-
-        def some_rows(lo: int, hi: int) -> Any:
-            part = np.zeros_like(before)  # two threads may have rows in the same word of 64 rows
-            if len(classes):
-                gained = by_class.update_rows(lo, hi, data, segments, classes, order, before, part)
-            else:
-                gained = horizontal.update_rows(lo, hi, data, order, before, part)
-            return part, gained if then is None else then(lo, hi, part)
-
-        results = self.share_work(some_rows, n_rows, work)
-        after = results[0][0]
-        for part, _ in results[1:]:
-            after |= part
-        return after, [result for _, result in results]
-
-    def _vertical(
-        self, job: RowUpdate, prepared: Prepared, after: Words
-    ) -> Callable[[int, int], tuple[int, int]]:
-        """Return what draws a range of rows in the vertical form."""
+    def _draw_columns(self, job: RowUpdate, prepared: Prepared, after: Words) -> Sequence[int]:
+        """Draw rows in the vertical form."""
         _, order, before, classes, segments, places = prepared
         codes, weights, singles = order[1], order[3], order[4]
         is_whole = job.rows is None and len(self.totals.shape) == 2
         data = self._data[job.mode], self._data[1 - job.mode] if is_whole else _NO_DATA
         visits = list_visits(codes, job.is_held, places)
+        n_rows, work = prepared.n_rows, self.work_of(prepared)
+        # A part takes memory for all columns, so there is one for each thread.
+        parts = {"step": 64, "parts": 1}
         if len(classes) == 0:
-            return lambda lo, hi: vertical.update_columns(
-                lo, hi, *data, order, before, after, *visits
-            )
+            return self.share_work(
+                vertical.update_columns, n_rows, work, *data, order, before, after, *visits,
+                **parts,
+            )  # fmt: skip
         kinds = vertical_by_class.number_kinds(classes, singles, weights)
         sizes = vertical_by_class.count_columns(codes, segments, weights.shape[1])
-        return lambda lo, hi: vertical_by_class.update_columns(
-            lo, hi, *data, kinds, order, before, after, *visits, sizes
-        )
+        return self.share_work(
+            vertical_by_class.update_columns, n_rows, work, *data, kinds, order, before, after,
+            *visits, sizes, **parts,
+        )  # fmt: skip
 
     def is_small(self, n_rows: int, codes: Words, *, has_classes: bool) -> bool:
         """Return whether one thread draws so many rows, and in the horizontal form."""

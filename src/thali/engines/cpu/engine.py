@@ -77,9 +77,8 @@ class CpuEngine(RowDraws):
         prepared = self.prepare(job, factor)
         if factor.n_components == 0 or prepared.n_rows == 0:
             return factor, (0, 0)
-        after, gained = self.draw_rows(job, prepared)
-        total = (sum(g[0] for g in gained), sum(g[1] for g in gained))
-        return put_back(job, factor, after), total
+        after, (tp, fp, *_) = self.draw_rows(job, prepared)
+        return put_back(job, factor, after), (tp, fp)
 
     def update_with_births(
         self, job: RowUpdate, factor: Factor, tables: BirthTables
@@ -90,23 +89,18 @@ class CpuEngine(RowDraws):
         n_rows = prepared.n_rows
         n_new, density = np.zeros((2, n_rows), np.int64)
         born = n_new, density, np.zeros((n_rows, 2), np.int64)
-
-        def draw_births(lo: int, hi: int, after: Words) -> tuple[int, int, int]:
-            sums: tuple[int, int, int] = birth_kernels.draw_births(
-                lo, hi, data, order, after, classes, segments, tables.prior, tables.factors,
-                tables.ceiling, born,
-            )  # fmt: skip
-            return sums
-
-        after, sums = self.draw_rows(job, prepared, draw_births)
+        after, _ = self.draw_rows(job, prepared)
+        n_born, tp, fp, *_ = self.share_work(
+            birth_kernels.draw_births, n_rows, self.work_of(prepared), data, order, after, classes,
+            segments, tables.prior, tables.factors, tables.ceiling, born,
+        )  # fmt: skip
         users = put_back(job, factor, after)
-        if any(n_born for n_born, _, _ in sums):
+        if n_born:
             births = self._with_codes(
                 order[0], job.codes.words, job.stream, job.weights, after, born, tables.code
             )
             return users, births
-        covered = (sum(s[1] for s in sums), sum(s[2] for s in sums))
-        return users, Births(self._no_births, covered)
+        return users, Births(self._no_births, (tp, fp))
 
     def scan_blocks(
         self, stream: Stream, rows: Sequence[Index], factors: tuple[Factor, ...],
