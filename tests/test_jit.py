@@ -152,6 +152,11 @@ def called_by_python(tree):
 
 
 COMPILED = {"jit", "inner", "lean", "inlined"}
+BY_TEAMS = {  # Python hands these functions to teams, or makes such as call them
+    "thali.engines.cpu.in_parts.plain",
+    "thali.engines.cpu.in_parts.by_class",
+    "thali.team_kernels._publish",
+}
 
 
 def test_only_functions_that_python_calls_have_an_entry_from_python():
@@ -167,7 +172,8 @@ def test_only_functions_that_python_calls_have_an_entry_from_python():
         module = f"thali.{file.removesuffix('.py').replace('/', '.')}"
         for name, decorators in decorated(trees[root / file]).items():
             if decorators & {"jit", "inner", "lean"}:
-                expected = "jit" if f"{module}.{name}" in used else "inner"
+                is_called = f"{module}.{name}" in used - BY_TEAMS
+                expected = "jit" if is_called else "inner"
                 assert (decorators - {"lean"} or {"inner"}) == {expected}, f"{module}.{name}"
 
 

@@ -23,7 +23,7 @@ KERNEL_FILES = (
     "sites.py",
     "streams.py",
     "decide.py",
-    "team.py",
+    "team_kernels.py",
     "bits/words.py",
     "bits/codes.py",
     "bits/refold.py",

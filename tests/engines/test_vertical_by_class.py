@@ -101,7 +101,9 @@ def test_mistakes_are_found(mistake, monkeypatch):
         if name == KERNEL:  # it has to be compiled
             monkeypatch.setattr(module(CALLER), "vertical_by_class", mutant)
         else:
-            monkeypatch.setattr(module(CALLER).RowDraws, "_vertical", mutant.RowDraws._vertical)
+            monkeypatch.setattr(
+                module(CALLER).RowDraws, "_draw_columns", mutant.RowDraws._draw_columns
+            )
     is_same = True
     for is_even in (False, True):
         case = Case((40, 300), 6, is_even=is_even, n_classes=(7, 5))

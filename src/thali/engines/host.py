@@ -10,7 +10,8 @@ import numpy as np
 from thali.bits.words import WORD, list_bits, n_words
 from thali.data.entries import every_column
 from thali.engines.cpu.count_by_class import count_free_in_window, list_free_in_window
-from thali.threads import n_threads, share
+from thali.team import share
+from thali.threads import n_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -122,12 +123,12 @@ class HostRows:
         """Run a kernel over rows from ``first`` on, on as many threads as there is work for.
 
         Returns the sums of the integers that it returns for its rows. ``parts`` says how rows are
-        divided (:func:`thali.threads.share`).
+        divided (:func:`thali.team.share`).
         """
         if self.is_one_range(work):
             found: Sequence[int] = kernel(first, first + n_rows, *arguments)
             return found
-        threads = min(self.threads, 1 + work // _MIN_WORK)
+        threads = min(self.threads, 1 + work // max(1, _MIN_WORK))
         sums: list[int] = share(kernel, n_rows, threads, *arguments, first=first, **parts).tolist()
         return sums
 

@@ -23,7 +23,7 @@ from thali.engines.cpu.count_by_class import (
 )
 from thali.engines.cpu.draw_rows import NO_CLASSES, NO_SEGMENTS, RowDraws, put_back
 from thali.engines.cpu.gain_by_class import gain_rows, list_parts, list_relevant
-from thali.engines.cpu.order_components import order_components
+from thali.engines.cpu.order_components import divide_rows, order_components
 from thali.engines.cpu.score_bits import score_rows
 from thali.engines.cpu.uncovered import Uncovered
 from thali.engines.host import lines_of_births
@@ -381,10 +381,11 @@ class CpuEngine(RowDraws):
 
 def _divided(keys: Words, edges: list[int]) -> list[Index]:
     """Divide rows as the order of their keys does, without sorting; nothing if keys are equal."""
-    inside = edges[1:-1]
-    number = np.searchsorted(np.partition(keys, inside)[inside], keys, side="right")
-    found = [np.flatnonzero(number == i) for i in range(len(edges) - 1)]
-    return found if [len(block) for block in found] == np.diff(edges).tolist() else []
+    inside, sizes = edges[1:-1], np.diff(edges)
+    rows, counts = divide_rows(keys, np.partition(keys, inside)[inside], int(sizes.max()))
+    if (counts != sizes).any():
+        return []
+    return [rows[i, :size] for i, size in enumerate(sizes.tolist())]
 
 
 def _with_room(words: Words, n_components: int) -> Words:

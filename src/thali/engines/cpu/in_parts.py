@@ -15,7 +15,7 @@ import numpy as np
 from thali._jit import inner
 from thali.engines.cpu import by_class as of_classes
 from thali.engines.cpu import horizontal
-from thali.team import set_bits
+from thali.team_kernels import set_bits
 
 if TYPE_CHECKING:
     from thali.bits.words import Index, Words

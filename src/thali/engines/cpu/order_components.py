@@ -49,6 +49,25 @@ def _sorted(keys: NDArray[np.uint64]) -> Index:
 
 
 @jit
+def divide_rows(keys: Words, borders: Words, most: int) -> tuple[Index, Index]:
+    """Divide rows by the borders between which their keys are.
+
+    Returns the rows of every block, ``(n_blocks, most)``, and how many there are. Rows beyond
+    ``most`` are counted but not listed.
+    """
+    rows = np.empty((borders.shape[0] + 1, most), np.int64)
+    sizes = np.zeros(rows.shape[0], np.int64)
+    for row in range(keys.shape[0]):
+        block = 0
+        for border in borders:
+            block += np.int64(keys[row] >= border)
+        if sizes[block] < most:
+            rows[block, sizes[block]] = row
+        sizes[block] += 1
+    return rows, sizes
+
+
+@jit
 def order_components(
     key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, rows: Index,
     is_integrated: bool,

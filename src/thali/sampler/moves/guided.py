@@ -13,8 +13,8 @@ from thali._jit import inner, jit
 from thali.bits.words import WORD, copy_line
 from thali.sampler.moves.move import SumOut
 from thali.sampler.moves.proposal import (
-    CHUNK,
     NOTHING,
+    STEP,
     Proposal,
     impossible,
     listed,
@@ -85,7 +85,7 @@ def joined(
     """
     out = np.zeros_like(sets[0])
     arguments = (*stream, site, number, *sets, rates, out)
-    engine.over_rows(join, n_rows, *arguments, step=CHUNK, made=((out, WORD),))
+    engine.over_rows(join, n_rows, *arguments, step=STEP, made=((out, WORD),))
     return out
 
 

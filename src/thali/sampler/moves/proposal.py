@@ -28,6 +28,10 @@ that sums do not depend on the number of threads. Smaller chunks would take less
 thread."""
 
 
+STEP = 1 << 10
+"""The same where nothing is summed up."""
+
+
 class Proposal(NamedTuple):
     """A proposed step that replaces some components by others."""
 

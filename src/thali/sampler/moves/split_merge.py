@@ -14,8 +14,8 @@ from thali._jit import inner, jit
 from thali.bits.words import copy_line, popcount
 from thali.sampler.moves.move import SumOut
 from thali.sampler.moves.proposal import (
-    CHUNK,
     NOTHING,
+    STEP,
     Proposal,
     impossible,
     listed,
@@ -238,7 +238,7 @@ def chance_of(users: Words, is_other: NDArray[np.bool_], a: Words, b: Words) -> 
 def divided(stream: Stream, number: np.uint64, users: Words, engine: Engine) -> Words:
     """Assign every user to the first part, the second or both; rates are Dirichlet(1, 1, 1)."""
     pair = np.zeros((2, len(users)), np.uint64)
-    engine.over_rows(divide, 64 * len(users), *stream, number, users, pair, step=CHUNK)
+    engine.over_rows(divide, 64 * len(users), *stream, number, users, pair, step=STEP)
     return pair
 
 
