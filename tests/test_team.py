@@ -4,6 +4,7 @@ import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
+from types import FunctionType
 
 import numpy as np
 import pytest
@@ -61,6 +62,8 @@ def test_a_wrong_division_is_found(monkeypatch):
     monkeypatch.setattr(team, "kernels", mutate("thali.team_kernels", [edit]))
     monkeypatch.setattr(team, "_in_parts", {})
     monkeypatch.setattr(team, "_resting", {})
+    code = visit.py_func.__code__.replace(co_filename="<nowhere>")  # so that nothing is cached
+    monkeypatch.setitem(globals(), "visit", jit(FunctionType(code, globals())))
     assert not is_divided_well(1000, 3)
 
 
