@@ -155,6 +155,7 @@ COMPILED = {"jit", "inner", "lean", "inlined"}
 BY_TEAMS = {  # Python hands these functions to teams, or makes such as call them
     "thali.engines.cpu.in_parts.plain",
     "thali.engines.cpu.in_parts.by_class",
+    "thali.sampler.moves.at_once._examine",
     "thali.team_kernels._publish",
 }
 

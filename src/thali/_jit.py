@@ -120,6 +120,11 @@ def is_at_hand(kernel: Kernel) -> bool:
         return False
 
 
+def is_inner(kernel: Kernel) -> bool:
+    """Whether a function is called by compiled functions only."""
+    return isinstance(kernel, _Inner)
+
+
 def inner(function: Kernel) -> Kernel:
     """Compile a function that is called by compiled functions only.
 

@@ -11,6 +11,7 @@ import numpy as np
 from numba.core.registry import CPUDispatcher
 
 from thali import team_kernels as kernels
+from thali._jit import is_inner
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,7 +40,7 @@ def share(
     """
     n_parts = min(-(-n_rows // step), threads * parts, kernels.MOST_PARTS)
     sums = np.zeros(_N_RESULTS, np.int64)
-    if threads == 1 or not isinstance(kernel, CPUDispatcher):
+    if not isinstance(kernel, CPUDispatcher) or (threads == 1 and not is_inner(kernel)):
         found = kernel(first, first + n_rows, *arguments)
         sums[: len(found or ())] = found or ()
         return sums
@@ -66,10 +67,8 @@ class _Team:
         self, kernel: Kernel, first: int, n_rows: int, n_parts: int, step: int, *arguments: Any
     ) -> None:
         """Have a compiled function done in parts."""
-        function = _in_parts.get(kernel)
-        if function is None:
-            function = _in_parts[kernel] = kernels.in_parts(kernel)
-        for _ in range(kernels.invite(self._memory, min(self._n, n_parts - 1))):
+        function = in_parts(kernel)
+        for _ in range(kernels.invite(self._memory, min(self._n, n_parts - 1)) if self._n else 0):
             self._woken.put(None)
         function(self._memory, first, n_rows, n_parts, step, *arguments)
         if self._memory[kernels.FAILED]:
@@ -83,6 +82,14 @@ class _Team:
         while True:
             self._woken.get()
             kernels.serve(self._memory, _PATIENCE)
+
+
+def in_parts(kernel: Kernel) -> Kernel:
+    """Return what does a compiled function in parts; it is made once."""
+    function = _in_parts.get(kernel)
+    if function is None:
+        function = _in_parts[kernel] = kernels.in_parts(kernel)
+    return function
 
 
 _in_parts: dict[Kernel, Kernel] = {}

@@ -78,6 +78,14 @@ class Block(NamedTuple):
     singles: Any  # number of single-row components that were left out, per row of the block
 
 
+class Nearby(NamedTuple):
+    """The data of a matrix as compiled code takes them, for many questions in one call."""
+
+    data: Near  # see :mod:`thali.engines.cpu.arrays`
+    is_large: bool  # whether threads share the work of a question about all data
+    threads: int  # how many of them there are
+
+
 class Engine(Protocol):
     """Holds the data and does all computations that read them."""
 
@@ -206,12 +214,10 @@ class Engine(Protocol):
         ``window`` is a range of words of columns. Both results are packed, ``(n_rows, n_words)``.
         """
 
-    def near(self, weights: Weights, n_components: int) -> Near | None:
-        """Return the data of a matrix as compiled code takes them.
+    def near(self, weights: Weights, n_components: int) -> Nearby | None:
+        """Return the data of a matrix as compiled code takes them; None if they are elsewhere.
 
-        They are described in :mod:`thali.engines.cpu.arrays`. Moves then read them within one
-        call, instead of asking again and again. None if the data are elsewhere, or so large that
-        threads share the work.
+        Moves then read them within one call, instead of asking again and again.
         """
 
     # --- work that needs no data ------------------------------------------------------------

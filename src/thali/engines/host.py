@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from thali.bits import Factor, Index, PackedTensor, Totals, Words
-    from thali.engines.base import Cover, Made
-    from thali.engines.cpu.arrays import Near
+    from thali.engines.base import Cover, Made, Nearby
     from thali.model.births import BirthTables
     from thali.model.weights import Weights
     from thali.streams import Stream
@@ -85,8 +84,8 @@ class HostRows:
         """Return None: blocks of rows are updated one by one."""
         return None
 
-    def near(self, _weights: Weights, _n_components: int) -> Near | None:
-        """Return None: the data are not here, or are shared by many."""
+    def near(self, _weights: Weights, _n_components: int) -> Nearby | None:
+        """Return None: the data are not here."""
         return None
 
     def count_in_window(self, rows: Index, window: slice, cover: Cover, classes: Words) -> Index:

@@ -7,7 +7,7 @@ import thali
 from support import mutants
 from thali.model import Model
 from thali.sampler import Schedule, Target, step
-from thali.sampler.moves import at_once
+from thali.sampler.moves import at_once, tries
 from thali.sampler.moves.move import Attempt
 from thali.sampler.moves.tries import moves_of
 from thali.streams import Stream, chain_key
@@ -78,14 +78,50 @@ def test_a_wrong_decision_is_noticed():
     assert differ > 0
 
 
-def test_large_data_are_not_near(monkeypatch):
+def test_questions_about_large_data_are_for_the_engine(monkeypatch):
     """The moves then ask the engine, which divides its work and can be interrupted."""
     table = np.random.default_rng(0).random((600, 900)) < 0.3
     weights = Model().priors(2).noise.initial().rounded_weights()
     engines = [Target.prepare(table, threads=threads).engine for threads in (1, 2)]
-    assert [engine.near(weights, 5) is not None for engine in engines] == [True, False]
+    assert [engine.near(weights, 5).is_large for engine in engines] == [False, True]
     monkeypatch.setattr("thali.engines.cpu.draw_rows._MOST_NEAR", 1 << 10)
-    assert engines[0].near(weights, 5) is None
+    assert engines[0].near(weights, 5).is_large
+
+
+def chain(model, threads=1):
+    """Return the states of a chain on a table in which moves decide by a few columns first."""
+    data = thali.simulate((60, 300), 4, spurious=0.1, dropped=0.2, row_spread=0.5, seed=3)
+    target = Target.prepare(
+        data.tensor, model, Schedule(hold=0, starts=0, toggle=20), threads=threads
+    )
+    state, lines = target.initial(KEY), []
+    for _ in range(25):
+        state, _ = step(KEY, state, target)
+        lines.append([factor.words.tobytes() for factor in state.factors])
+    return lines
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_chains_are_the_same_however_tries_are_done(name, monkeypatch):
+    """One by one, at once, by several threads, and if data are large."""
+    monkeypatch.setattr("thali.engines.host._MIN_WORK", 0)
+    together = chain(MODELS[name])
+    assert chain(MODELS[name], threads=3) == together
+    monkeypatch.setattr("thali.engines.cpu.draw_rows._MOST_NEAR", 0)
+    assert chain(MODELS[name]) == together
+    monkeypatch.setattr(at_once, "PATIENCE", at_once.Patience(1 << 60))
+    monkeypatch.setattr(at_once, "is_at_hand", lambda _: False)
+    assert chain(MODELS[name]) == together
+
+
+def test_a_try_that_is_not_decided_must_be_kept(monkeypatch):
+    """The comparison sees if tries on large data are rejected without having been decided."""
+    together = chain(Model())
+    edit = "    if is_large:\n        return True\n", "    if is_large:\n        return False\n"
+    wrong = mutants.mutate("thali.sampler.moves.at_once", [edit], PATIENCE=at_once.Patience(0))
+    monkeypatch.setattr("thali.engines.cpu.draw_rows._MOST_NEAR", 0)
+    monkeypatch.setattr(tries, "AtOnce", wrong.AtOnce)
+    assert chain(Model()) != together
 
 
 def test_a_short_run_compiles_nothing_more(monkeypatch):

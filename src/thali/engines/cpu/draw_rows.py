@@ -10,6 +10,7 @@ import numpy as np
 
 from thali.bits import Factor
 from thali.bits.words import WORD, count_ones, gather_bits, scatter_bits
+from thali.engines.base import Nearby
 from thali.engines.cpu import by_class, horizontal, in_parts, vertical, vertical_by_class
 from thali.engines.cpu.by_class import Sorted
 from thali.engines.cpu.visits import list_visits
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from thali.bits import Index, PackedTensor, Words
     from thali.engines.base import RowUpdate
-    from thali.engines.cpu.arrays import Data, Near, Order, Segments, Side
+    from thali.engines.cpu.arrays import Data, Order, Segments, Side
     from thali.model.weights import Weights
 
 _VERTICAL_ROWS = 256
@@ -34,8 +35,8 @@ _SETS = 8
 """Components whose work is that of a few sets of columns, in which entries are counted."""
 
 _MOST_NEAR = 1 << 24
-"""Words of work of one question, beyond which compiled code does not ask many of them in one call:
-nobody could interrupt it, and there is nothing to gain."""
+"""Words of work of a question about all data, beyond which compiled code does not ask it: nobody
+could interrupt it, and there is nothing to gain."""
 
 _MOST_VISITS = 1 << 23
 """Words of memory that the vertical form may use for its list of visits."""
@@ -112,12 +113,14 @@ class RowDraws(HostRows):
             self._sorted[key] = held
         return held[1]
 
-    def near(self, weights: Weights, n_components: int) -> Near | None:
-        """Return the data of a matrix as compiled code takes them, if a single thread does all."""
-        work = self._data[1][0].size * (n_components + _SETS)
-        if len(self.totals.shape) > 2 or work > _MOST_NEAR or not self.is_one_range(work):
+    def near(self, weights: Weights, n_components: int) -> Nearby | None:
+        """Return the data of a matrix as compiled code takes them."""
+        if len(self.totals.shape) > 2:
             return None
-        return self._data[0], self._side(0, weights), self._side(1, weights)
+        work = self._data[1][0].size * (n_components + _SETS)
+        is_large = work > _MOST_NEAR or not self.is_one_range(work)
+        near = self._data[0], self._side(0, weights), self._side(1, weights)
+        return Nearby(near, is_large, self.threads)
 
     def _side(self, mode: int, weights: Weights) -> Side:
         (ones, known, _), places, segments = self._data[mode], NO_CLASSES, NO_SEGMENTS

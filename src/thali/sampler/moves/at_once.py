@@ -1,10 +1,12 @@
 # Compiled code: Numba checks the types, and has no keyword arguments; hence these settings.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
-# ruff: noqa: C901, PLR0912
-"""Many tries of moves in one call, on data so small that calls cost more than what they do.
+# ruff: noqa: C901, FBT001
+"""Many tries of moves in one call, because calls cost more than most of what they do.
 
 A try that is rejected changes nothing. So a compiled function finds the first of many tries that
-is accepted. The move itself then does that try once more, and changes the state.
+is accepted, and threads examine several at a time. The move itself then does that try once more,
+and changes the state. If the data are large, a try that is not rejected by a few columns is left
+to the move, whose questions threads share.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from thali._jit import inner, is_at_hand, jit
+from thali._jit import inner, is_at_hand
 from thali.bits.words import gather_bits
 from thali.engines.cpu.near import gains_near
 from thali.model.marginals import excess
@@ -31,6 +33,7 @@ from thali.sampler.moves.residual_kernels import propose_replacement, propose_re
 from thali.sampler.moves.seeded import SEEDED, propose_seeded
 from thali.sampler.moves.split_merge import SPLIT_MERGE, propose_split_or_merge
 from thali.sampler.moves.toggle import TOGGLE, propose_toggle
+from thali.team import in_parts, share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Index, Words
+    from thali.engines.base import Nearby
     from thali.engines.cpu.arrays import Near, Side
     from thali.sampler.moves.move import Move
     from thali.sampler.moves.proposal import Proposal
@@ -75,7 +79,7 @@ class Patience:
 
     def ends(self, n_tries: int) -> bool:
         """Return whether so many tries should be done at once."""
-        if not self._has_looked and is_at_hand(_first_accepted):
+        if not self._has_looked and is_at_hand(in_parts(_examine)):
             self._left = 0
         self._has_looked = True
         self._left = max(0, self._left - n_tries)
@@ -90,13 +94,13 @@ class AtOnce(NamedTuple):
 
     stream: Stream
     tries: Index  # (n_tries, 2): kind of the move, and number of the try among those of the move
-    near: Near
+    near: Nearby
 
     @classmethod
     def on(
         cls, stream: Stream, planned: Sequence[tuple[Move, int]], state: State, target: Target
     ) -> AtOnce | None:
-        """Return the tries on data that are small enough; None if these are not."""
+        """Return the tries on data that are near; None if these are not."""
         if target.priors.buffet is not None and state.densities[-1].ndim:
             return None  # a new component then has a density of its own
         near = target.engine.near(state.noise.rounded_weights(), state.n_components)
@@ -115,85 +119,105 @@ class AtOnce(NamedTuple):
         (density,) = state.densities[1:]
         if density.ndim == 0:
             density = one_move.repeated(float(density), state.n_components + 1)
-        return int(
-            _first_accepted(
-                done, self.tries, one_move._BLOCK,  # noqa: SLF001 - tests make it smaller
-                *self.stream, users.words, codes.words, users.n_rows, state.alpha,
-                rates_of(state, target), density, state.noise.typical, self.near,
-            )
+        near, is_large, threads = self.near
+        places, n = near[2][2], len(self.tries) - done
+        by_row = gather_bits(users.words, places) if len(places) else users.words
+        first = np.array([len(self.tries)])
+        is_kept = np.zeros(len(self.tries) + 1, np.bool_)
+        is_kept[-1] = True
+        share(
+            _examine, n, threads, self.tries, one_move._BLOCK,  # noqa: SLF001 - tests make it smaller
+            *self.stream, users.words, by_row, codes.words, users.n_rows, state.alpha,
+            rates_of(state, target), density, state.noise.typical, near, is_large, first, is_kept,
+            first=done, parts=n,
         )  # fmt: skip
+        return done + int(is_kept[done:].argmax())
 
 
-@jit
-def _first_accepted(
-    done: int, tries: Index, block: int, key: np.uint64, sweep: np.uint64, users: Words,
-    codes: Words, n_rows: int, alpha: float, rates: NDArray[np.float64],
-    densities: NDArray[np.float64], typical: tuple[float, float], near: Near,
-) -> int:  # fmt: skip
-    """Return the number of the first try that is accepted, or is none of the known moves.
+@inner
+def _examine(
+    lo: int, hi: int, tries: Index, block: int, key: np.uint64, sweep: np.uint64, users: Words,
+    by_row: Words, codes: Words, n_rows: int, alpha: float, rates: NDArray[np.float64],
+    densities: NDArray[np.float64], typical: tuple[float, float], near: Near, is_large: bool,
+    first: Index, is_kept: NDArray[np.bool_],
+) -> None:  # fmt: skip
+    """Find the first try of a range that is accepted, or of which that is not known.
 
     Parameters
     ----------
-    done
-        Number of tries that are left out.
     block
         Number of columns of a first decision.
+    by_row
+        The users, with rows in the order in which columns have them.
     rates, densities
         Prior probabilities that rows use each component (none if their number is inferred), and
         that its code has a column. The last of them is that of a new component, if all are equal.
+    first, is_kept
+        A try that some thread has found, beyond which nobody need look, and all that were found.
     """
+    for i in range(lo, hi):
+        if first[0] < i:
+            return
+        if _is_kept(
+            tries[i, 0], np.uint64(tries[i, 1]), block, key, sweep, users, by_row, codes, n_rows,
+            alpha, rates, densities, typical, near, is_large,
+        ):  # fmt: skip
+            is_kept[i] = True
+            first[0] = min(first[0], i)  # others may overwrite it by a later one: no harm is done
+            return
+
+
+@inner
+def _is_kept(
+    kind: int, number: np.uint64, block: int, key: np.uint64, sweep: np.uint64, users: Words,
+    by_row: Words, codes: Words, n_rows: int, alpha: float, rates: NDArray[np.float64],
+    densities: NDArray[np.float64], typical: tuple[float, float], near: Near, is_large: bool,
+) -> bool:  # fmt: skip
+    """Return whether a try is accepted, or that is not known."""
     data, _, columns = near
-    by_row = gather_bits(users, columns[2]) if columns[2].shape[0] else users
     new = densities[densities.shape[0] - 1]
-    for i in range(done, tries.shape[0]):
-        kind, number = tries[i, 0], np.uint64(tries[i, 1])
-        if kind == _OTHER:
-            return i
-        if kind < _SPLIT_MERGE:
-            if kind == _OWN:
-                u, ratio = propose_own(
-                    key, sweep, number, users, n_rows, alpha, new, near, codes
-                )  # fmt: skip
-            elif kind == _RESIDUAL:
-                u, ratio = propose_residual(
-                    key, sweep, number, users, n_rows, alpha, new, near, codes, typical
-                )
-            else:
-                u, ratio = propose_replacement(
-                    key, sweep, number, users, n_rows, rates, densities, near, codes, typical
-                )
-            if u > 0.0 and log(u) < ratio:
-                return i
-            continue
-        if kind == _SPLIT_MERGE:
-            proposal = propose_split_or_merge(key, sweep, number, users, n_rows, alpha)
-        elif kind == _ANCHORED:
-            proposal = propose_anchored(
-                key, sweep, number, users, n_rows, alpha, codes, data, typical
+    if kind == _OTHER or (is_large and (kind in (_RESIDUAL, _REPLACEMENT, _SEEDED))):
+        return True
+    if kind < _SPLIT_MERGE:
+        if kind == _OWN:
+            u, ratio = propose_own(key, sweep, number, users, n_rows, alpha, new, near, codes)
+        elif kind == _RESIDUAL:
+            u, ratio = propose_residual(
+                key, sweep, number, users, n_rows, alpha, new, near, codes, typical
             )
-        elif kind == _GUIDED:
-            proposal = propose_guided(key, sweep, number, users, n_rows, alpha)
-        elif kind == _COMPOUND:
-            proposal = propose_compound(key, sweep, number, users, n_rows, alpha)
-        elif kind == _TOGGLE:
-            proposal = propose_toggle(key, sweep, number, users, n_rows, rates)
-        elif kind == _SEEDED:
-            proposal = propose_seeded(key, sweep, number, users, n_rows, alpha, new, near, codes)
         else:
-            proposal = propose_exchange(key, sweep, number, users, rates)
-        if proposal.is_possible and _is_accepted(
-            proposal, block, by_row, codes, densities, columns
-        ):
-            return i
-    return tries.shape[0]
+            u, ratio = propose_replacement(
+                key, sweep, number, users, n_rows, rates, densities, near, codes, typical
+            )
+        return u > 0.0 and log(u) < ratio
+    if kind == _SPLIT_MERGE:
+        proposal = propose_split_or_merge(key, sweep, number, users, n_rows, alpha)
+    elif kind == _ANCHORED:
+        proposal = propose_anchored(key, sweep, number, users, n_rows, alpha, codes, data, typical)
+    elif kind == _GUIDED:
+        proposal = propose_guided(key, sweep, number, users, n_rows, alpha)
+    elif kind == _COMPOUND:
+        proposal = propose_compound(key, sweep, number, users, n_rows, alpha)
+    elif kind == _TOGGLE:
+        proposal = propose_toggle(key, sweep, number, users, n_rows, rates)
+    elif kind == _SEEDED:
+        proposal = propose_seeded(key, sweep, number, users, n_rows, alpha, new, near, codes)
+    else:
+        proposal = propose_exchange(key, sweep, number, users, rates)
+    return proposal.is_possible and _is_accepted(
+        proposal, block, by_row, codes, densities, columns, is_large
+    )
 
 
 @inner
 def _is_accepted(
     proposal: Proposal, block: int, users: Words, codes: Words, densities: NDArray[np.float64],
-    columns: Side,
+    columns: Side, is_large: bool,
 ) -> bool:  # fmt: skip
-    """Decide as :meth:`thali.sampler.moves.move.SumOut.decide`."""
+    """Decide as :meth:`thali.sampler.moves.move.SumOut.decide`.
+
+    If the data are large, a try that a block of columns does not reject counts as accepted.
+    """
     concerned, before, after = proposal.concerned, proposal.before, proposal.after
     n_before, n_after = before.shape[0], after.shape[0]
     is_rest = np.ones(codes.shape[0], np.bool_)
@@ -212,5 +236,7 @@ def _is_accepted(
         part = excess(gains, after, new, before, old)
         if not log(by_block) < part:
             return False
+    if is_large:
+        return True
     gains = gains_near(_START, n_columns, columns, users, codes, is_rest, proposal.classes)
     return log(by_all) < proposal.log_ratio + excess(gains, after, new, before, old) - part
