@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from thali._jit import Kernel
 
-_PATIENCE = 2000
-"""How often a member of a team looks for work before it sleeps: about half a millisecond, in which
-it steps aside for whoever needs its core. Between the parts of a sweep, Python takes a tenth of
-that; to wake a member takes as long."""
+_PATIENCE = 20_000
+"""How often a member of a team looks for work before it sleeps: some milliseconds, in which it
+steps aside for whoever needs its core. A member that wakes needs the interpreter's lock, for which
+the thread that asks would wait, so members should sleep only when a chain has ended."""
 
 _PARTS_PER_THREAD = 4
 """So that threads that are disturbed leave parts to the others."""

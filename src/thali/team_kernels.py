@@ -127,9 +127,27 @@ def _place(typing, job):
     """Put the arguments of a function into memory; return where."""
 
     def generate(context, builder, signature, arguments):
-        return builder.ptrtoint(cgutils.alloca_once_value(builder, arguments[0]), _WORD)
+        given = _borrowed(context, builder, job, arguments[0])
+        return builder.ptrtoint(cgutils.alloca_once_value(builder, given), _WORD)
 
     return types.uint64(job), generate
+
+
+def _borrowed(context: Any, builder: Any, of_type: Any, value: Any) -> Any:
+    """Return arrays, also those in tuples, without the counters of their users.
+
+    Numba counts who uses an array, by an instruction that all threads wait for. But the arrays
+    stay until all parts are done.
+    """
+    if isinstance(of_type, types.Array):
+        array = context.make_array(of_type)(context, builder, value)
+        array.meminfo = cgutils.get_null_value(array.meminfo.type)
+        return array._getvalue()  # noqa: SLF001 - no other way
+    if isinstance(of_type, types.BaseTuple):
+        for i, inside in enumerate(of_type):
+            part = _borrowed(context, builder, inside, builder.extract_value(value, i))
+            value = builder.insert_value(value, part, i)
+    return value
 
 
 @intrinsic
