@@ -72,7 +72,7 @@ def by_threads(shape, options, numbers):
 
 def side_by_side(n_chains):
     """Show the rate of chains of a small table side by side, as times that of one."""
-    data = thali.simulate((200, 500), 5, spurious=0.1, dropout=0.1, seed=0).tensor
+    data = thali.simulate((200, 500), 5, spurious=0.1, dropped=0.1, seed=0).tensor
     settings = {"warmup": 50, "draws": 1000, "seed": 0, "progress": False, "noise": "unequal"}
     seconds = {1: [], n_chains: []}
     with warnings.catch_warnings():

@@ -12,12 +12,12 @@ from thali.bits.words import WORD, count_ones, pack
 from thali.engines.base import Cover
 from thali.sampler.gains import gains_by_set, gains_of
 from thali.sampler.moves.move import Move, new_density
-from thali.sampler.moves.proposal import CHUNK, NOTHING, Proposal, pick
+from thali.sampler.moves.proposal import CHUNK, NOTHING, STEP, Proposal, pick
 from thali.sampler.moves.residual_kernels import (
     add_up,
     birth_ratio,
-    code_like,
     component_score,
+    draw_code,
     odds_of,
     replacement_ratio,
     residual_users,
@@ -152,7 +152,11 @@ class _Rest(NamedTuple):
         users, codes = state.factors
         cover = Cover(codes, users, self.is_rest)
         free, ones = target.engine.free_in_window(np.array([seed]), slice(None), cover)
-        code = code_like(*stream, number, free[0], ones[0], self._odds(), codes.n_rows)
+        code = np.zeros_like(free[0])
+        target.engine.over_rows(
+            draw_code, codes.n_rows, *stream, number, free[0], ones[0], self._odds(), code,
+            step=STEP, made=((code, WORD),),
+        )  # fmt: skip
         joins = np.zeros(users.words.shape[1], np.uint64)
         return (joins, code), self._weigh(joins, code, is_drawn=True)
 

@@ -149,7 +149,9 @@ def _drawn_code(
     has = np.empty((1, codes.shape[1]), np.uint64)
     list_free_in_window(row, _START, n_columns, ones, known, codes, users, is_rest, free, has)
     odds = odds_of(density, typical)
-    return code_like(key, sweep, number, free[0], has[0], odds, n_columns)
+    code = np.zeros(codes.shape[1], np.uint64)
+    draw_code(_START, n_columns, key, sweep, number, free[0], has[0], odds, code)
+    return code
 
 
 @inner
@@ -191,14 +193,13 @@ def component_score(gain: float, sizes: Index, density: float, log_proposal: flo
 
 
 @jit
-def code_like(
-    key: np.uint64, sweep: np.uint64, number: np.uint64, free: Words, ones: Words,
-    odds_of: NDArray[np.float64], n_columns: int,
-) -> Words:  # fmt: skip
-    """Draw a code from the uncovered entries of a row."""
+def draw_code(
+    lo: int, hi: int, key: np.uint64, sweep: np.uint64, number: np.uint64, free: Words,
+    ones: Words, odds_of: NDArray[np.float64], code: Words,
+) -> None:  # fmt: skip
+    """Draw the columns of a range from the uncovered entries of a row."""
     rates = 1.0 / (1.0 + np.exp(-odds_of))
-    code = np.zeros(free.shape[0], np.uint64)
-    for column in range(n_columns):
+    for column in range(lo, hi):
         w = column >> 6
         bit = _ONE << np.uint64(column & 63)
         kind = 2
@@ -206,7 +207,6 @@ def code_like(
             kind = 0 if ones[w] & bit != _ZERO else 1
         if uniform(key, sweep, _RESIDUAL_CODES, number, np.uint64(column)) < rates[kind]:
             code[w] |= bit
-    return code
 
 
 @jit
