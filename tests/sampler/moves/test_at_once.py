@@ -69,10 +69,16 @@ def test_the_first_accepted_try_is_found(name):
 
 def test_a_wrong_decision_is_noticed():
     """The same comparison sees columns that count twice."""
-    edit = (
-        "excess(gains, after, new, before, old) - part",
-        "excess(gains, after, new, before, old)",
-    )
+    edits = [("proposal.log_ratio + found - part", "proposal.log_ratio + found"),
+             ("log(by_all) - proposal.log_ratio + part", "-np.inf")]  # fmt: skip
+    wrong = mutants.mutate("thali.sampler.moves.at_once", edits, PATIENCE=at_once.Patience(0))
+    _, _, differ = compare(Model(), module=wrong)
+    assert differ > 0
+
+
+def test_a_try_that_may_be_accepted_is_not_passed_over():
+    """The same comparison sees a quick look that rejects too much."""
+    edit = ("old, least):", "old, least + 8.0):")
     wrong = mutants.mutate("thali.sampler.moves.at_once", [edit], PATIENCE=at_once.Patience(0))
     _, _, differ = compare(Model(), module=wrong)
     assert differ > 0
@@ -84,7 +90,7 @@ def test_large_data_are_not_near(monkeypatch):
     weights = Model().priors(2).noise.initial().rounded_weights()
     engines = [Target.prepare(table, threads=threads).engine for threads in (1, 2)]
     assert [engine.near(weights, 5) is not None for engine in engines] == [True, False]
-    monkeypatch.setattr("thali.engines.cpu.draw_rows._MOST_NEAR", 1 << 10)
+    monkeypatch.setattr("thali.engines.cpu.draw_rows.MOST_NEAR", 1 << 10)
     assert engines[0].near(weights, 5) is None
 
 

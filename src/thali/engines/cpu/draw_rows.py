@@ -33,7 +33,7 @@ faster already for longer rows."""
 _SETS = 8
 """Components whose work is that of a few sets of columns, in which entries are counted."""
 
-_MOST_NEAR = 1 << 24
+MOST_NEAR = 1 << 24
 """Words of work of one question, beyond which compiled code does not ask many of them in one call:
 nobody could interrupt it, and there is nothing to gain."""
 
@@ -115,7 +115,7 @@ class RowDraws(HostRows):
     def near(self, weights: Weights, n_components: int) -> Near | None:
         """Return the data of a matrix as compiled code takes them, if a single thread does all."""
         work = self._data[1][0].size * (n_components + _SETS)
-        if len(self.totals.shape) > 2 or work > _MOST_NEAR or not self.is_one_range(work):
+        if len(self.totals.shape) > 2 or work > MOST_NEAR or not self.is_one_range(work):
             return None
         return self._data[0], self._side(0, weights), self._side(1, weights)
 
