@@ -55,6 +55,11 @@ def fixed(value: float | NDArray[np.float64]) -> NDArray[np.int64]:
     return units[()]
 
 
+def units(value: float) -> int:
+    """Round one log odds, as :func:`fixed`; it is faster for a single number."""
+    return round(min(max(value * SCALE, -_CERTAIN), _CERTAIN))
+
+
 def threshold(probability: float | NDArray[np.float64]) -> NDArray[np.uint64]:
     """Turn probabilities into thresholds: 64 random bits are below one with that probability."""
     given = np.asarray(probability, np.float64)

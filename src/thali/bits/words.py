@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
+from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
@@ -87,10 +88,27 @@ def count_ones(words: Words) -> Index:
     return counts
 
 
+@intrinsic
+def _cttz(_context: Any, _word: Any) -> Any:
+    def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.uint64(types.uint64), generate
+
+
+def _trailing_zeros(word: np.uint64) -> np.uint64:
+    return np.uint64((int(word) & -int(word)).bit_length() - 1)
+
+
+@overload(_trailing_zeros, inline="always")
+def _compiled_trailing_zeros(word):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
+    return lambda word: _cttz(np.uint64(word))  # type: ignore[call-arg]
+
+
 @inner
 def lowest(word: np.uint64) -> int:
     """Return the position of the lowest bit that is on; the word must not be zero."""
-    return np.int64(popcount((word & (~word + _ONE)) - _ONE))
+    return np.int64(_trailing_zeros(word))
 
 
 @jit

@@ -303,6 +303,14 @@ class Levels:
         """Return the log-likelihood gained by covering an uncovered entry (eq. 27)."""
         return self._weights
 
+    def fixed_weights(self) -> Weights:
+        """Return the same as the integers that engines use."""
+        return self._fixed_weights
+
+    @cached_property
+    def _fixed_weights(self) -> Weights:
+        return self._weights.fixed()
+
     def rounded_weights(self) -> Weights:
         """Return the same, rounded as engines use them."""
         return self._rounded_weights

@@ -52,7 +52,9 @@ class Marginal(NamedTuple):
 
 
 @inner
-def _patterns(members: Index, densities: NDArray[np.float64]) -> tuple[Index, NDArray[np.float64]]:
+def list_patterns(
+    members: Index, densities: NDArray[np.float64]
+) -> tuple[Index, NDArray[np.float64]]:
     """Return the classes that each pattern covers, and its log prior probability."""
     n = members.shape[0]
     covers, prior = np.zeros(1 << n, np.int64), np.zeros(1 << n)
@@ -131,7 +133,7 @@ def _total(
     of_classes: NDArray[np.float64], members: Index, densities: NDArray[np.float64]
 ) -> float:
     """Return the log marginal likelihood of all columns, relative to no cover."""
-    covers, prior = _patterns(members, densities)
+    covers, prior = list_patterns(members, densities)
     fresh = _list_fresh(of_classes, covers)
     gains, tops = np.empty((prior.shape[0], _TILE)), np.empty((2, _TILE))
     return _add_up(of_classes, fresh, prior, gains, tops)
@@ -203,7 +205,7 @@ def _draw(
     uniforms: NDArray[np.float64],
 ) -> Words:  # fmt: skip
     """Draw a pattern for every column and set its bits."""
-    covers, prior = _patterns(members, densities)
+    covers, prior = list_patterns(members, densities)
     fresh = _list_fresh(of_classes, covers)
     codes = np.zeros((members.shape[0], (of_classes.shape[0] + 63) >> 6), np.uint64)
     gains, weights = np.empty(prior.shape[0]), np.empty(prior.shape[0])

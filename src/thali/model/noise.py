@@ -16,6 +16,7 @@ from scipy.integrate import quad
 from scipy.special import betainc, betaincinv, betaln
 
 from thali.checks import probability, shape_parameters
+from thali.decide import SCALE
 from thali.model.noise_kinds import AS_PUBLISHED, DROPPED, EQUAL, FIXED, SPURIOUS, UNEQUAL
 from thali.model.weights import Weights
 
@@ -60,6 +61,10 @@ class Noise(NamedTuple):
         """Return the log-likelihood gained by covering an uncovered entry (eq. 4)."""
         return _weights(self)
 
+    def fixed_weights(self) -> Weights:
+        """Return the same as the integers that engines use."""
+        return _fixed_weights(self)
+
     def rounded_weights(self) -> Weights:
         """Return the same, rounded as engines use them."""
         return _rounded_weights(self)
@@ -103,8 +108,14 @@ def _weights(noise: Noise) -> Weights:
 
 
 @lru_cache(maxsize=16)
+def _fixed_weights(noise: Noise) -> Weights:
+    return noise.weights().fixed()
+
+
+@lru_cache(maxsize=16)
 def _rounded_weights(noise: Noise) -> Weights:
-    return noise.weights().rounded()
+    weights = noise.fixed_weights()
+    return weights._replace(table=weights.table / SCALE)
 
 
 @dataclass(frozen=True)

@@ -146,15 +146,9 @@ def stick_odds(sizes: Index, n_rows: int, uniforms: NDArray[np.float64]) -> NDAr
     ``mu_l ~ Beta(m_l, N - m_l + 1)`` (P5). The smaller of mu and 1 - mu is computed directly,
     so that neither loses digits.
     """
-    parts = stick_parts(stick_tails(sizes, n_rows, uniforms))
-    odds: NDArray[np.float64] = odds_of_sticks(sizes, n_rows, parts)
+    tails = stick_tails(sizes, n_rows, uniforms)
+    odds: NDArray[np.float64] = odds_of_sticks(sizes, n_rows, betaincinv(*tails))
     return odds
-
-
-def stick_parts(tails: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the smaller of mu and 1 - mu, given the result of :func:`stick_tails`."""
-    parts: NDArray[np.float64] = betaincinv(tails[0], tails[1], tails[2])
-    return parts
 
 
 @jit
@@ -171,7 +165,7 @@ def stick_tails(sizes: Index, n_rows: int, uniforms: NDArray[np.float64]) -> NDA
 
 @jit
 def odds_of_sticks(sizes: Index, n_rows: int, parts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return log odds of mu, given the result of :func:`stick_parts`."""
+    """Return log odds of mu, given the smaller of mu and 1 - mu."""
     odds = np.empty(len(sizes))
     for i in range(len(sizes)):
         part = min(max(parts[i], 1e-300), 1.0 - 1e-16)

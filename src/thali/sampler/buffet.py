@@ -98,7 +98,7 @@ def _update_shared(stream: Stream, state: State, target: Target, number: int, ro
     if state.n_components == 0:
         return state
     state, block = _ordered(stream, state, target, number, rows, is_integrated=False)
-    job = _work_order(stream, state, number, rows, block, state.noise.weights().fixed())
+    job = _work_order(stream, state, number, rows, block, state.noise.fixed_weights())
     users, gained = target.engine.update(job, state.factors[0])
     tp, fp = state.covered
     covered = tp + gained[0], fp + gained[1]
@@ -112,7 +112,7 @@ def _update_with_own_densities(
     (prior,) = target.priors.densities[1:]
     assert isinstance(prior, PerComponent)
     state, block = _ordered(stream, state, target, number, rows, is_integrated=False)
-    job = _work_order(stream, state, number, rows, block, state.noise.weights().fixed())
+    job = _work_order(stream, state, number, rows, block, state.noise.fixed_weights())
     users, _ = target.engine.update(job, state.factors[0])
     rate = state.alpha / users.n_rows
     tables = birth_death_tables(rate, prior.grid, state.noise, state.n_components)

@@ -34,12 +34,11 @@ class State(NamedTuple):
         densities = tuple([d if d.ndim == 0 else d[order] for d in self.densities])
         return State(factors, self.noise, self.alpha, densities, self.covered, self.sweep)
 
-    def with_factor(self, mode: int, factor: Factor) -> State:
-        """Return the state with another factor of one mode."""
+    def with_factor(self, mode: int, factor: Factor, gained: tuple[int, int] = (0, 0)) -> State:
+        """Return the state with another factor of one mode, which newly covers so many entries."""
         factors = (*self.factors[:mode], factor, *self.factors[mode + 1 :])
-        return State(
-            factors, self.noise, self.alpha, self.densities, self.covered, self.sweep
-        )  # fmt: skip
+        covered = self.covered[0] + gained[0], self.covered[1] + gained[1]
+        return State(factors, self.noise, self.alpha, self.densities, covered, self.sweep)
 
     def take(self, components: Index | NDArray[np.bool_]) -> State:
         """Select or reorder components."""

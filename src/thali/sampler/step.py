@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from thali.bits import khatri_rao
-from thali.decide import fixed
+from thali.decide import fixed, units
 from thali.engines.base import RowUpdate
 from thali.model.effects import Effects
 from thali.sampler.buffet import sweep_blocks, sweep_serial
@@ -92,20 +92,20 @@ def update_mode(stream: Stream, state: State, target: Target, mode: int) -> Stat
     n = state.n_components
     if n == 0:  # often so in small tables, where the work order would cost more than the sweep
         return state
+    odds = logit(state.densities[mode])
     job = RowUpdate(
         mode=mode,
         rows=None,
         codes=khatri_rao(state.factors, mode),
         is_held=np.zeros(n, np.bool_),
-        weights=state.noise.weights().fixed(),
+        weights=state.noise.fixed_weights(),
         singles=None,
-        prior=np.full(n, fixed(logit(state.densities[mode]))),
+        prior=fixed(odds) if odds.ndim else np.full(n, units(float(odds))),
         stream=stream,
         site=site_of(Site.ROW_BITS, mode),
     )
     factor, gained = target.engine.update(job, state.factors[mode])
-    tp, fp = state.covered
-    return state.with_factor(mode, factor)._replace(covered=(tp + gained[0], fp + gained[1]))
+    return state.with_factor(mode, factor, gained)
 
 
 def update_memberships(

@@ -69,10 +69,16 @@ def test_the_first_accepted_try_is_found(name):
 
 def test_a_wrong_decision_is_noticed():
     """The same comparison sees columns that count twice."""
-    edit = (
-        "excess(gains, after, new, before, old) - part",
-        "excess(gains, after, new, before, old)",
-    )
+    edits = [("proposal.log_ratio + found - part", "proposal.log_ratio + found"),
+             ("log(by_all) - proposal.log_ratio + part", "-np.inf")]  # fmt: skip
+    wrong = mutants.mutate("thali.sampler.moves.at_once", edits, PATIENCE=at_once.Patience(0))
+    _, _, differ = compare(Model(), module=wrong)
+    assert differ > 0
+
+
+def test_a_try_that_may_be_accepted_is_not_passed_over():
+    """The same comparison sees a quick look that rejects too much."""
+    edit = ("old, least):", "old, least + 8.0):")
     wrong = mutants.mutate("thali.sampler.moves.at_once", [edit], PATIENCE=at_once.Patience(0))
     _, _, differ = compare(Model(), module=wrong)
     assert differ > 0
@@ -84,7 +90,7 @@ def test_questions_about_large_data_are_for_the_engine(monkeypatch):
     weights = Model().priors(2).noise.initial().rounded_weights()
     engines = [Target.prepare(table, threads=threads).engine for threads in (1, 2)]
     assert [engine.near(weights, 5).is_large for engine in engines] == [False, True]
-    monkeypatch.setattr("thali.engines.cpu.draw_rows._MOST_NEAR", 1 << 10)
+    monkeypatch.setattr("thali.engines.cpu.draw_rows.MOST_NEAR", 1 << 10)
     assert engines[0].near(weights, 5).is_large
 
 
@@ -107,7 +113,7 @@ def test_chains_are_the_same_however_tries_are_done(name, monkeypatch):
     monkeypatch.setattr("thali.engines.host._MIN_WORK", 0)
     together = chain(MODELS[name])
     assert chain(MODELS[name], threads=3) == together
-    monkeypatch.setattr("thali.engines.cpu.draw_rows._MOST_NEAR", 0)
+    monkeypatch.setattr("thali.engines.cpu.draw_rows.MOST_NEAR", 0)
     assert chain(MODELS[name]) == together
     monkeypatch.setattr(at_once, "PATIENCE", at_once.Patience(1 << 60))
     monkeypatch.setattr(at_once, "is_at_hand", lambda _: False)
@@ -119,7 +125,7 @@ def test_a_try_that_is_not_decided_must_be_kept(monkeypatch):
     together = chain(Model())
     edit = "    if is_large:\n        return True\n", "    if is_large:\n        return False\n"
     wrong = mutants.mutate("thali.sampler.moves.at_once", [edit], PATIENCE=at_once.Patience(0))
-    monkeypatch.setattr("thali.engines.cpu.draw_rows._MOST_NEAR", 0)
+    monkeypatch.setattr("thali.engines.cpu.draw_rows.MOST_NEAR", 0)
     monkeypatch.setattr(tries, "AtOnce", wrong.AtOnce)
     assert chain(Model()) != together
 

@@ -1,9 +1,8 @@
 # Compiled by Numba, which checks types itself: mypy's checks that do not apply are switched off.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
-"""One block of rows of a small matrix in two calls, where calls cost more than what they do.
+"""Blocks of rows of a small matrix in one call, where calls cost more than what they do.
 
-Between the two calls, the weights of the Beta process are drawn by a function that cannot be
-called from compiled code. All else is done by the kernels that do the same one by one.
+All is done by the kernels that do the same one by one.
 """
 
 from __future__ import annotations
@@ -18,14 +17,19 @@ from thali.decide import to_units
 from thali.engines.cpu import births, by_class, horizontal
 from thali.engines.cpu.order_components import order_components
 from thali.model.priors import odds_of_sticks, stick_tails
+from thali.model.special import INVERSE_BETA, invert_all
 from thali.sites import Site
 from thali.streams import read_uniforms
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from thali.bits import Index, Words
     from thali.engines.cpu.arrays import Born, Data, Opened, Segments
+    from thali.model.births import BirthTables
+    from thali.streams import Stream
 
 _ONE = np.uint64(1)
 _FIRST = np.int64(0)  # a plain zero would be a type of its own, and functions compiled twice
@@ -33,41 +37,120 @@ _STICKS = np.uint64(Site.STICKS)
 _ROW_BITS = np.uint64(Site.ROW_BITS)
 
 
+def scan_all(
+    stream: Stream, rows: Sequence[Index], users: Words, codes: Words, tables: BirthTables,
+    n_rows: int, plain: Data, of_columns: Index, data: Data, places: Index, segments: Segments,
+    of_rows: Index, *, is_quick: bool,
+) -> tuple[Words, Words, tuple[int, int]]:  # fmt: skip
+    """Update blocks of rows; return users and codes, and the ones and zeros that these cover.
+
+    ``plain`` are the data with columns in their own order, whose classes are ``of_columns``. What
+    is not quick takes a call for every block, so that it can be interrupted.
+    """
+    longest = max(map(len, rows))
+    born = (*np.zeros((2, longest), np.int64), np.zeros((longest, 2), np.int64))
+    rest = (
+        np.concatenate(rows), np.cumsum([0, *map(len, rows)]), n_rows, INVERSE_BETA, data, places,
+        segments, of_rows, tables.weights.table, tables.prior, tables.factors, tables.ceiling,
+        born,
+    )  # fmt: skip
+    tp = fp = number = 0
+    while number < len(rows):
+        stop = len(rows) if is_quick else number + 1
+        users, codes, after, number, n_born, *covered = scan(
+            *stream, number, stop, users, codes, *rest
+        )
+        tp, fp = tp + covered[0], fp + covered[1]
+        if n_born:
+            users, codes, *covered = append_births(
+                *stream, rows[number - 1], users, codes, after, plain, of_rows, of_columns,
+                *tables.code, born,
+            )  # fmt: skip
+            tp, fp = tp + covered[0], fp + covered[1]
+    return users, codes, (tp, fp)
+
+
 @jit
-def open_block(
+def scan(
+    key: np.uint64, sweep: np.uint64, number: int, stop: int, users: Words, codes: Words,
+    rows: Index, edges: Index, n_rows: int, inverse: int, data: Data, places: Index,
+    segments: Segments, of_rows: Index, weights: NDArray[np.int64], prior: NDArray[np.int64],
+    factors: NDArray[np.int64], ceiling: NDArray[np.int64], born: Born,
+) -> tuple[Words, Words, Words, int, int, int, int]:  # fmt: skip
+    """Update blocks ``number … stop-1``, up to the first that has new components.
+
+    Parameters
+    ----------
+    rows, edges
+        The rows of all blocks, and where each of them begins, with the number of rows at the end.
+    inverse
+        Address of the function that inverts the incomplete beta function.
+    places, segments, of_rows
+        If there are classes, the data are sorted by class of column, and ``of_rows`` has the class
+        of every row; empty if there are none.
+    prior, factors, ceiling, born
+        Those of :func:`thali.engines.cpu.births.draw_births`.
+
+    Returns
+    -------
+    users, codes
+        All components.
+    after, number, n_born
+        Users among the rows of the last block, the number of the block after it, and how many new
+        components it has. These are appended by :func:`append_births`.
+    covered
+        Ones and zeros that the rows of all these blocks cover, without those of a block with new
+        components.
+    """
+    tp = 0
+    fp = 0
+    after = users
+    while number < stop:
+        block = rows[edges[number] : edges[number + 1]]
+        opened, odds = _open_block(key, sweep, number, users, codes, block, n_rows, inverse)
+        users, after, n_born, tp_of_block, fp_of_block = _close_block(
+            key, sweep, block, opened, odds, data, places, segments, of_rows, weights, prior,
+            factors, ceiling, born,
+        )  # fmt: skip
+        codes = opened[1]
+        number += 1
+        if n_born > 0:
+            return users, codes, after, number, n_born, tp, fp
+        tp += tp_of_block
+        fp += fp_of_block
+    return users, codes, after, number, 0, tp, fp
+
+
+@inner
+def _open_block(
     key: np.uint64, sweep: np.uint64, number: int, users: Words, codes: Words, rows: Index,
-    n_rows: int,
+    n_rows: int, inverse: int,
 ) -> tuple[Opened, NDArray[np.float64]]:  # fmt: skip
-    """Order the components, leave out those of single rows, and read what gives their weights.
+    """Order the components, leave out those of single rows, and draw the weights of the others.
 
     ``number`` is that of the block. Returns an ``Opened`` (:mod:`thali.engines.cpu.arrays`) and
-    the result of :func:`thali.model.priors.stick_tails`.
+    the log odds of the weights.
     """
     block = np.uint64(number)
     order, sizes, is_held, _, singles = order_components(key, sweep, block, users, rows, True)
     uniforms = read_uniforms(key, sweep, _STICKS, block, sizes.shape[0])
     opened = take_lines(users, order), take_lines(codes, order), sizes, is_held, singles
-    return opened, stick_tails(sizes, n_rows, uniforms)
+    tails = stick_tails(sizes, n_rows, uniforms)
+    return opened, odds_of_sticks(sizes, n_rows, invert_all(inverse, tails))
 
 
-@jit
-def close_block(
-    key: np.uint64, sweep: np.uint64, rows: Index, n_rows: int, opened: Opened,
-    parts: NDArray[np.float64], data: Data, places: Index, segments: Segments, of_rows: Index,
-    weights: NDArray[np.int64], prior: NDArray[np.int64], factors: NDArray[np.int64],
-    ceiling: NDArray[np.int64], born: Born,
+@inner
+def _close_block(
+    key: np.uint64, sweep: np.uint64, rows: Index, opened: Opened, odds: NDArray[np.float64],
+    data: Data, places: Index, segments: Segments, of_rows: Index, weights: NDArray[np.int64],
+    prior: NDArray[np.int64], factors: NDArray[np.int64], ceiling: NDArray[np.int64], born: Born,
 ) -> tuple[Words, Words, int, int, int]:  # fmt: skip
     """Draw the entries of a block, and the number of single-row components of each of its rows.
-
-    ``parts`` is the result of :func:`thali.model.priors.stick_parts`. If there are classes, the
-    data are sorted by class of column, and ``of_rows`` has the class of every row. Tables and
-    ``born`` are those of :func:`thali.engines.cpu.births.draw_births`.
 
     Returns the users of all components, those among the rows of the block, and the sums over its
     rows: new components, covered ones and covered zeros.
     """
     users, codes, sizes, is_held, singles = opened
-    odds = odds_of_sticks(sizes, n_rows, parts)
     scores = np.empty(sizes.shape[0], np.int64)
     for component in range(sizes.shape[0]):
         scores[component] = to_units(odds[component])
@@ -106,7 +189,7 @@ def append_births(
 ) -> tuple[Words, Words, int, int]:  # fmt: skip
     """Draw the codes of a block's new components, and put these behind all others.
 
-    The columns are in their own order here. The arguments are those of :func:`close_block` and of
+    The columns are in their own order here. The arguments are those of :func:`scan` and of
     :func:`thali.engines.cpu.births.draw_birth_codes`. Returns users and codes of all components,
     and the ones and zeros that the rows of the block cover.
     """

@@ -34,7 +34,7 @@ faster already for longer rows."""
 _SETS = 8
 """Components whose work is that of a few sets of columns, in which entries are counted."""
 
-_MOST_NEAR = 1 << 24
+MOST_NEAR = 1 << 24
 """Words of work of a question about all data, beyond which compiled code does not ask it: nobody
 could interrupt it, and there is nothing to gain."""
 
@@ -118,7 +118,7 @@ class RowDraws(HostRows):
         if len(self.totals.shape) > 2:
             return None
         work = self._data[1][0].size * (n_components + _SETS)
-        is_large = work > _MOST_NEAR or not self.is_one_range(work)
+        is_large = work > MOST_NEAR or not self.is_one_range(work)
         near = self._data[0], self._side(0, weights), self._side(1, weights)
         return Nearby(near, is_large, self.threads)
 

@@ -21,13 +21,13 @@ from thali.engines.cpu.count_by_class import (
     count_free_rows,
     count_sorted_rows,
 )
-from thali.engines.cpu.draw_rows import NO_CLASSES, NO_SEGMENTS, RowDraws, put_back
+from thali.engines.cpu.draw_rows import MOST_NEAR, NO_CLASSES, NO_SEGMENTS, RowDraws, put_back
 from thali.engines.cpu.gain_by_class import gain_rows, list_parts, list_relevant
 from thali.engines.cpu.order_components import divide_rows, order_components
 from thali.engines.cpu.score_bits import score_rows
 from thali.engines.cpu.uncovered import Uncovered
 from thali.engines.host import lines_of_births
-from thali.model.priors import stick_parts
+from thali.model.special import INVERSE_BETA
 from thali.sites import Site
 
 if TYPE_CHECKING:
@@ -110,30 +110,19 @@ class CpuEngine(RowDraws):
         users, codes = (factor.words for factor in factors)
         n_rows, n_columns = self.totals.shape
         weights, longest = tables.weights, len(rows[0])
-        if not self.is_small(longest, codes, has_classes=weights.has_classes):
+        is_small = self.is_small(longest, codes, has_classes=weights.has_classes)
+        if not (is_small and INVERSE_BETA):
             return None
         data, places, segments = self._data[0], NO_CLASSES, NO_SEGMENTS
         of_rows = of_columns = NO_CLASSES
         if weights.rows is not None and weights.columns is not None:
             data, places, _, segments = self.sorted_by(0, weights.columns)
             of_rows, of_columns = weights.rows, weights.columns
-        numbers = tables.prior, tables.factors, tables.ceiling
-        born = (*np.zeros((2, longest), np.int64), np.zeros((longest, 2), np.int64))
-        tp = fp = 0
-        for number, block in enumerate(rows):
-            opened, tails = blocks.open_block(*stream, number, users, codes, block, n_rows)
-            users, after, n_born, *covered = blocks.close_block(
-                *stream, block, n_rows, opened, stick_parts(tails), data, places, segments,
-                of_rows, weights.table, *numbers, born,
-            )  # fmt: skip
-            codes = opened[1]
-            if n_born:
-                users, codes, *covered = blocks.append_births(
-                    *stream, block, users, codes, after, self._data[0], of_rows, of_columns,
-                    *tables.code, born,
-                )  # fmt: skip
-            tp, fp = tp + covered[0], fp + covered[1]
-        return (Factor(users, n_rows), Factor(codes, n_columns)), (tp, fp)
+        users, codes, covered = blocks.scan_all(
+            stream, rows, users, codes, tables, n_rows, self._data[0], of_columns, data, places,
+            segments, of_rows, is_quick=longest * codes.size <= MOST_NEAR,
+        )  # fmt: skip
+        return (Factor(users, n_rows), Factor(codes, n_columns)), covered
 
     def birth_death(
         self,

@@ -25,7 +25,7 @@ from thali._jit import inner, jit
 from thali.bits.words import popcount, transpose64
 from thali.decide import LIMIT, is_unlikely
 from thali.engines.cpu.counters import TILE, add_eight, read_out
-from thali.engines.cpu.visits import BITS, FREE, FREE_SUM, ONES, ONES_SUM
+from thali.engines.cpu.visits import BITS, FREE, FREE_SUM, NONE, ONES, ONES_SUM
 from thali.model.rule import free_word, log_odds
 from thali.streams import uniform64
 
@@ -261,7 +261,9 @@ def update_columns(
     unknown = np.uint64(0)
     if known.shape[0] > 0:
         unknown = np.uint64(width * 64) * _T
-    s = np.zeros(np.int64(lines + np.uint64(width * 64) * _T + unknown), np.uint64)
+    s = np.empty(np.int64(lines + np.uint64(width * 64) * _T + unknown), np.uint64)
+    for t in range(_T):
+        s[NONE + t] = _0
     room = make_room()
     drawn = room.drawn
     tp_gained = 0

@@ -1,6 +1,6 @@
 # Compiled code: Numba checks the types, and has no keyword arguments; hence these settings.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
-# ruff: noqa: FBT001
+# ruff: noqa: C901, FBT001
 """Split a component with the help of two of its rows, or merge two components.
 
 If one component stands for two, a random division of its users is hopeless: it would have to guess
@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from thali._jit import inlined, inner, jit, lean
-from thali.bits.words import WORD, copy_line, list_bits, place_of, popcount, transpose64
+from thali.bits.words import WORD, copy_line, list_bits, place_of, popcount
 from thali.engines.base import Cover
 from thali.engines.cpu.count_by_class import count_free_in_window, list_free_in_window
+from thali.engines.cpu.counters import TILE, add_eight, read_out_lanes
 from thali.model.rule import free_word, log_odds
 from thali.sampler.moves.move import SumOut
 from thali.sampler.moves.proposal import (
@@ -57,9 +58,10 @@ _WORDS = 8
 _ROWS = 256
 """Largest number of users that refine what the anchors show."""
 _ROUNDS = 2
-_PLANES = 16
-"""Bits of a counter of users: four counters fit into a word."""
-_COUNT, _HALF = np.uint64((1 << _PLANES) - 1), np.uint64(2 * _PLANES)
+_GROUP = 8  # lines of rows that are counted together
+_SIDE = _GROUP + 16  # lines of a part: those, and its counters
+_SEVEN, _EIGHT, _T = np.uint64(7), np.uint64(8), np.uint64(TILE)
+_COUNTERS, _SECOND = np.uint64(_GROUP * TILE), np.uint64(_SIDE * TILE)
 
 
 class Anchored(SumOut):
@@ -259,54 +261,86 @@ def _fits(marks: Words, free: Words, has: Words, w1: float, w0: float) -> tuple[
 @inner
 def _sharpen(marks: Words, free: Words, has: Words, w1: float, w0: float) -> None:
     """Refine the marks by the rows that clearly belong to one of the two parts."""
-    # Counts per column, as bit planes: of ones and of free entries, in the first and the second.
-    planes = np.zeros((marks.shape[1], 4, _PLANES), np.uint64)
-    square = np.empty(WORD, np.uint64)
-    _count_parts(marks, free, has, w1, w0, planes)
-    for w in range(marks.shape[1]):
-        for k in range(4):
-            copy_line(planes[w, k], square[k * _PLANES : (k + 1) * _PLANES])
-        transpose64(square)  # now every word has the four counts of a column
-        in_first, in_second = _ZERO, _ZERO
-        for b in range(WORD):
-            bit = _ONE << np.uint64(b)
-            in_first |= bit if _gain(square[b], w1, w0) > 0.0 else _ZERO
-            in_second |= bit if _gain(square[b] >> _HALF, w1, w0) > 0.0 else _ZERO
-        marks[0, w] = free_word(in_first, in_second)
-        marks[1, w] = free_word(in_second, in_first)
+    s = np.empty(2 * _SIDE * TILE, np.uint64)
+    n_planes = _count_parts(marks, free, has, w1, w0, s)
+    counts = s.view(np.uint8)
+    _mark_columns(marks, counts, n_planes, w1, w0)
 
 
 @lean
 def _count_parts(
-    marks: Words, free: Words, has: Words, w1: float, w0: float, planes: Words
-) -> None:
-    """Count the ones and the free entries of the rows that clearly belong to either part."""
+    marks: Words, free: Words, has: Words, w1: float, w0: float, s: Words
+) -> np.uint64:
+    """Count the ones and the free entries of the rows that clearly belong to either part.
+
+    Each of the parts has bit-sliced counters of columns (:mod:`thali.engines.cpu.counters`), of
+    ones in the first words of a line and of free entries in the others. Returns the number of
+    their planes.
+    """
+    n_words = np.uint64(marks.shape[1])
+    n_lanes = n_words + n_words
+    n_planes = np.uint64(3)
+    while (_ONE << n_planes) <= np.uint64(free.shape[0]):
+        n_planes += _ONE
+    for k in range(np.uint64(s.shape[0])):
+        s[k] = _ZERO
+    n_first, n_second = _ZERO, _ZERO
     for i in range(free.shape[0]):
         to_first, to_second = _fits(marks, free[i], has[i], w1, w0)
         if to_first > 0.0 and to_second > 0.0:
             continue
-        side = 0 if to_first >= to_second else 2
-        for w in range(marks.shape[1]):
-            _count(planes[w, side], has[i, w])
-            _count(planes[w, side + 1], free[i, w])
+        is_first = to_first >= to_second
+        line = (n_first & _SEVEN) * _T if is_first else _SECOND + (n_second & _SEVEN) * _T
+        for w in range(n_words):
+            s[line + w] = has[i, w]
+            s[line + n_words + w] = free[i, w]
+        if is_first:
+            n_first += _ONE
+            if n_first & _SEVEN == _ZERO:
+                add_eight(s, _ZERO, _COUNTERS, n_lanes, n_planes)
+        else:
+            n_second += _ONE
+            if n_second & _SEVEN == _ZERO:
+                add_eight(s, _SECOND, _SECOND + _COUNTERS, n_lanes, n_planes)
+    for side in range(2):
+        group = _SECOND if side else _ZERO
+        n_left = (n_second if side else n_first) & _SEVEN
+        if n_left > _ZERO:
+            for k in range(group + n_left * _T, group + _COUNTERS):
+                s[k] = _ZERO
+            add_eight(s, group, group + _COUNTERS, n_lanes, n_planes)
+        read_out_lanes(s, group + _COUNTERS, n_lanes, n_planes)
+    return n_planes
 
 
 @lean
-def _count(planes: Words, carry: np.uint64) -> None:
-    """Add one-bit numbers to 64 counters whose bits lie in planes."""
-    plane = 0
-    while carry != _ZERO:
-        old = planes[plane]
-        planes[plane] = old ^ carry
-        carry &= old
-        plane += 1
+def _mark_columns(
+    marks: Words, counts: NDArray[np.uint8], n_planes: np.uint64, w1: float, w0: float
+) -> None:
+    """Mark the columns that would gain by one part and not by the other."""
+    for w in range(marks.shape[1]):
+        first, second = _ZERO, _ZERO
+        for i in range(WORD):
+            at = 8 * (_GROUP * TILE + (i & 7) * TILE + w) + (i >> 3)  # byte of the column
+            bit = _ONE << np.uint64(i)
+            first |= bit if _gain(counts, at, marks.shape[1], n_planes, w1, w0) > 0.0 else _ZERO
+            at += 8 * _SIDE * TILE
+            second |= bit if _gain(counts, at, marks.shape[1], n_planes, w1, w0) > 0.0 else _ZERO
+        marks[0, w] = free_word(first, second)
+        marks[1, w] = free_word(second, first)
 
 
 @inlined
-def _gain(counts: np.uint64, w1: float, w0: float) -> float:
+def _gain(
+    counts: NDArray[np.uint8], at: int, n_words: int, n_planes: np.uint64, w1: float, w0: float
+) -> float:
     """Return the log likelihood that the counted rows gain by a column."""
-    c1 = np.int64(counts & _COUNT)
-    return log_odds(0.0, w1, w0, c1, np.int64((counts >> np.uint64(_PLANES)) & _COUNT) - c1)
+    c1, n_free = np.int64(counts[at]), np.int64(counts[at + 8 * n_words])
+    if n_planes > _EIGHT:
+        at += 8 * 8 * TILE
+        c1 += np.int64(counts[at]) << 8
+        n_free += np.int64(counts[at + 8 * n_words]) << 8
+    return log_odds(0.0, w1, w0, c1, n_free - c1)
 
 
 @inner

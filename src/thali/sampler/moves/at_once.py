@@ -18,7 +18,9 @@ import numpy as np
 
 from thali._jit import inner, is_at_hand
 from thali.bits.words import gather_bits
-from thali.engines.cpu.near import gains_near
+from thali.engines.cpu.column_gains import look_at_columns
+from thali.engines.cpu.near import gains_near, goes_by_rows
+from thali.model.bounds import may_exceed
 from thali.model.marginals import excess
 from thali.sampler.moves import move as one_move
 from thali.sampler.moves.anchored import ANCHORED, propose_anchored
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 
     from thali.bits import Index, Words
     from thali.engines.base import Nearby
-    from thali.engines.cpu.arrays import Near, Side
+    from thali.engines.cpu.arrays import Near
     from thali.sampler.moves.move import Move
     from thali.sampler.moves.proposal import Proposal
     from thali.sampler.state import State
@@ -174,7 +176,7 @@ def _is_kept(
     densities: NDArray[np.float64], typical: tuple[float, float], near: Near, is_large: bool,
 ) -> bool:  # fmt: skip
     """Return whether a try is accepted, or that is not known."""
-    data, _, columns = near
+    data, _, _ = near
     new = densities[densities.shape[0] - 1]
     if kind == _OTHER or (is_large and (kind in (_RESIDUAL, _REPLACEMENT, _SEEDED))):
         return True
@@ -205,14 +207,14 @@ def _is_kept(
     else:
         proposal = propose_exchange(key, sweep, number, users, rates)
     return proposal.is_possible and _is_accepted(
-        proposal, block, by_row, codes, densities, columns, is_large
+        proposal, block, by_row, users, codes, densities, near, is_large
     )
 
 
 @inner
 def _is_accepted(
-    proposal: Proposal, block: int, users: Words, codes: Words, densities: NDArray[np.float64],
-    columns: Side, is_large: bool,
+    proposal: Proposal, block: int, by_row: Words, users: Words, codes: Words,
+    densities: NDArray[np.float64], near: Near, is_large: bool,
 ) -> bool:  # fmt: skip
     """Decide as :meth:`thali.sampler.moves.move.SumOut.decide`.
 
@@ -228,15 +230,42 @@ def _is_accepted(
         both[i] = densities[concerned[i] if i < n_before else codes.shape[0]]
     old, new = both[:n_before], both[:n_after]
     to_block, by_block, by_all = proposal.uniforms
+    _, _, columns = near
     n_columns = columns[0].shape[0]
     part = 0.0
     if n_columns > 2 * block:
         start = pick(to_block, n_columns - block + 1)
-        gains = gains_near(start, block, columns, users, codes, is_rest, proposal.classes)
-        part = excess(gains, after, new, before, old)
+        part = _excess(
+            start, block, near, by_row, users, codes, is_rest, proposal.classes, after, new,
+            before, old, log(by_block),
+        )  # fmt: skip
         if not log(by_block) < part:
             return False
     if is_large:
         return True
-    gains = gains_near(_START, n_columns, columns, users, codes, is_rest, proposal.classes)
-    return log(by_all) < proposal.log_ratio + excess(gains, after, new, before, old) - part
+    least = log(by_all) - proposal.log_ratio + part
+    found = _excess(
+        _START, n_columns, near, by_row, users, codes, is_rest, proposal.classes, after, new,
+        before, old, least,
+    )  # fmt: skip
+    return log(by_all) < proposal.log_ratio + found - part
+
+
+@inner
+def _excess(
+    start: int, n: int, near: Near, by_row: Words, users: Words, codes: Words,
+    is_rest: NDArray[np.bool_], classes: Words, after: Index, new: NDArray[np.float64],
+    before: Index, old: NDArray[np.float64], least: float,
+) -> float:  # fmt: skip
+    """Return the excess in some columns, or minus infinity if it is surely below a number."""
+    data, _, columns = near
+    if goes_by_rows(n, near):
+        one, zero = columns[5][0, 0, 0], columns[5][0, 0, 1]
+        most = max(abs(one), abs(zero)) * data[0].shape[0]
+        gains, counts, has_rows = look_at_columns(
+            start, n, data, codes, users, is_rest, classes, one, zero
+        )
+        if not may_exceed(gains, counts, n, has_rows, most, after, new, before, old, least):
+            return -np.inf
+    exact = gains_near(start, n, columns, by_row, codes, is_rest, classes)
+    return excess(exact, after, new, before, old)

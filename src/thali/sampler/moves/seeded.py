@@ -21,7 +21,7 @@ from thali._jit import inner, jit
 from thali.bits.words import copy_line, gather_bits, list_bits
 from thali.engines.base import Cover
 from thali.engines.cpu.count_by_class import list_free_in_window
-from thali.engines.cpu.near import gains_near, uncovered
+from thali.engines.cpu.near import gains_across, gains_near, uncovered
 from thali.sampler.gains import gains_by_set
 from thali.sampler.moves.move import SumOut, new_density
 from thali.sampler.moves.proposal import (
@@ -124,9 +124,7 @@ def propose_seeded(
         is_rest[gone] = False
     by_column = gather_bits(codes, rows[2]) if rows[2].shape[0] else codes
     by_row = gather_bits(users, columns[2]) if columns[2].shape[0] else users
-    rows, columns = (
-        uncovered(rows, by_column, users, is_rest), uncovered(columns, by_row, codes, is_rest)
-    )  # fmt: skip
+    left = uncovered(near, by_column, by_row, users, codes, is_rest)
     no_users, no_codes, nobody = users[:0], codes[:0], is_rest[:0]
     free = np.empty((1, codes.shape[1]), np.uint64)
     has = np.empty((1, codes.shape[1]), np.uint64)
@@ -134,12 +132,12 @@ def propose_seeded(
     list_free_in_window(chosen, _START, n_columns, ones, known, codes, users, is_rest, free, has)
     for w in range(codes.shape[1]):
         has[0, w] &= free[0, w]
-    odds = gains_near(_START, n_rows, rows, no_codes, no_users, nobody, has)
+    odds = gains_near(_START, n_rows, left[1], no_codes, no_users, nobody, has)
     line = _nearest(odds, seed, size)
     for _ in range(_ROUNDS):
-        gains = gains_near(_START, n_columns, columns, no_users, no_codes, nobody, line)
+        gains = gains_across(left, line)
         code = _in_favour(gains, log_odds_of(density), _NOBODY)
-        odds = gains_near(_START, n_rows, rows, no_codes, no_users, nobody, code)
+        odds = gains_near(_START, n_rows, left[1], no_codes, no_users, nobody, code)
         line = _weigh_users(odds, line, seed)
     return _seeded(key, sweep, number, users, n_rows, alpha, seed, gone, odds)
 
