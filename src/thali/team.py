@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from queue import SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ from thali import team_kernels as kernels
 from thali._jit import is_inner
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from thali._jit import Kernel
@@ -23,60 +26,68 @@ _PATIENCE = 20_000
 steps aside for whoever needs its core. A member that wakes needs the interpreter's lock, for which
 the thread that asks would wait, so members should sleep only when a chain has ended."""
 
-_PARTS_PER_THREAD = 4
+PARTS_PER_THREAD = 4
 """So that threads that are disturbed leave parts to the others."""
 
-_N_RESULTS = 4
+N_RESULTS = 4
+"""Most integers that a compiled function returns for its rows."""
 
 
 def share(
     kernel: Kernel, n_rows: int, threads: int, *arguments: Any, first: int = 0, step: int = 1,
-    parts: int = _PARTS_PER_THREAD,
+    parts: int = PARTS_PER_THREAD, wanted: int | None = None,
 ) -> NDArray[np.int64]:  # fmt: skip
     """Run a compiled function over rows ``first … first + n_rows - 1``, in parts on threads.
 
-    A part is a multiple of ``step`` rows, and there are at most ``parts`` of them per thread. The
-    function returns integers or nothing. Returns their sums over all rows.
+    A part is a multiple of ``step`` rows, and there are at most ``parts`` of them per thread. If
+    there is little to do, fewer threads are ``wanted`` than there are. The function returns
+    integers or nothing. Returns their sums over all rows.
     """
-    n_parts = min(-(-n_rows // step), threads * parts, kernels.MOST_PARTS)
-    sums = np.zeros(_N_RESULTS, np.int64)
+    wanted = threads if wanted is None else wanted
+    n_parts = min(-(-n_rows // step), wanted * parts, kernels.MOST_PARTS)
+    sums = np.zeros(N_RESULTS, np.int64)
     if not isinstance(kernel, CPUDispatcher) or (threads == 1 and not is_inner(kernel)):
         found = kernel(first, first + n_rows, *arguments)
         sums[: len(found or ())] = found or ()
         return sums
-    results = np.zeros((n_parts, _N_RESULTS), np.int64)
+    results = np.zeros((n_parts, N_RESULTS), np.int64)
+    with memory_of(threads, min(wanted, n_parts)) as memory:
+        in_parts(kernel)(memory, first, n_rows, n_parts, step, results, *arguments)
+    return results.sum(axis=0, out=sums)
+
+
+@contextmanager
+def memory_of(threads: int, wanted: int) -> Iterator[NDArray[np.uint64]]:
+    """Lend the memory of a team of threads, this one included, of whom some are woken."""
     members = _idle(threads - 1)
     try:
-        members.do(kernel, first, n_rows, n_parts, step, results, *arguments)
+        yield members.wake(wanted - 1)
+        members.check()
     finally:
-        members.rest()
-    return results.sum(axis=0, out=sums)
+        _resting[members.n].append(members)
 
 
 class _Team:
     """Threads that do compiled functions together with the thread that asks them."""
 
     def __init__(self, n: int) -> None:
-        self._n = n
+        self.n = n
         self._memory = np.zeros(kernels.N_WORDS, np.uint64)
         self._woken: SimpleQueue[None] = SimpleQueue()
         for _ in range(n):
             Thread(target=self._serve, name="thali", daemon=True).start()
 
-    def do(
-        self, kernel: Kernel, first: int, n_rows: int, n_parts: int, step: int, *arguments: Any
-    ) -> None:
-        """Have a compiled function done in parts."""
-        function = in_parts(kernel)
-        for _ in range(kernels.invite(self._memory, min(self._n, n_parts - 1)) if self._n else 0):
-            self._woken.put(None)
-        function(self._memory, first, n_rows, n_parts, step, *arguments)
+    def wake(self, n: int) -> NDArray[np.uint64]:
+        """Have at least so many members look for work; return the memory where they look."""
+        if n > 0:
+            for _ in range(kernels.invite(self._memory, n)):
+                self._woken.put(None)
+        return self._memory
+
+    def check(self) -> None:
+        """Raise an error if a part has failed."""
         if self._memory[kernels.FAILED]:
             raise MemoryError
-
-    def rest(self) -> None:
-        """Be there for the next who asks."""
-        _resting[self._n].append(self)
 
     def _serve(self) -> None:
         while True:

@@ -26,11 +26,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
+from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic, overload
 
 from thali._jit import inner, jit
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import TypeAlias
 
     from numpy.typing import NDArray
@@ -282,13 +284,16 @@ def _in_parts(
     _publish(memory, n_parts, _entry(_one_part, job), _place(job))
 
 
-def in_parts(kernel: Any) -> Kernel:
+def in_parts(kernel: Any, declare: Callable[[Any], Kernel] = jit) -> Kernel:
     """Return a compiled function over rows, whose first arguments are a range, as one in parts.
 
-    Numba keeps compiled functions by file and name, so these get those of the kernel.
+    Numba keeps compiled functions by file and name, so these get those of the kernel. Functions
+    that compiled functions call are declared as inner ones.
     """
+    if not isinstance(kernel, CPUDispatcher):  # nothing is compiled
+        return kernel
     one_part = inner(_copy(_one_part, kernel, "part", _kernel=kernel))
-    return jit(_copy(_in_parts, kernel, "in_parts", _one_part=one_part))
+    return declare(_copy(_in_parts, kernel, "in_parts", _one_part=one_part))
 
 
 def _copy(function: Any, kernel: Any, name: str, **names: Any) -> FunctionType:

@@ -37,20 +37,20 @@ def states(noise, *, is_at_once, threads=1):
 
 
 @pytest.mark.parametrize("noise", ["unequal", "effects"])
-def test_all_blocks_at_once(noise):
+def test_all_blocks_at_once(noise, monkeypatch):
     """Factors and counts are the same bits, on one thread and on several."""
     expected = states(noise, is_at_once=False)
     assert states(noise, is_at_once=True) == expected
     assert states(noise, is_at_once=True, threads=2) == expected
+    monkeypatch.setattr("thali.engines.host._MIN_WORK", 1)  # a block is much work for threads
+    assert states(noise, is_at_once=True, threads=3) == expected
 
 
-def test_large_blocks_are_divided():
-    """Blocks that several threads share, or that are drawn 64 rows at a time, are not done so."""
-    engine = CpuEngine(2)
+def test_long_blocks_of_short_rows_are_not_done_so():
+    """They are drawn 64 rows at a time."""
     codes = np.zeros((8, 64), np.uint64)
-    assert engine.is_small(40, codes, has_classes=False)
-    assert not engine.is_small(400, codes, has_classes=False)
-    assert not CpuEngine(1).is_small(400, codes[:, :2], has_classes=True)
+    assert not CpuEngine(2).is_vertical(400, codes, has_classes=False)
+    assert CpuEngine(1).is_vertical(400, codes[:, :2], has_classes=True)
 
 
 MISTAKES = {

@@ -127,9 +127,15 @@ class HostRows:
         if self.is_one_range(work):
             found: Sequence[int] = kernel(first, first + n_rows, *arguments)
             return found
-        threads = min(self.threads, 1 + work // max(1, _MIN_WORK))
-        sums: list[int] = share(kernel, n_rows, threads, *arguments, first=first, **parts).tolist()
+        sums: list[int] = share(
+            kernel, n_rows, self.threads, *arguments, first=first, wanted=self.n_wanted(work),
+            **parts,
+        ).tolist()  # fmt: skip
         return sums
+
+    def n_wanted(self, work: int) -> int:
+        """Return how many threads there is enough work for, in words."""
+        return min(self.threads, 1 + work // max(1, _MIN_WORK))
 
 
 @lru_cache(maxsize=8)

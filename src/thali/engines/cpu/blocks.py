@@ -1,8 +1,9 @@
 # Compiled by Numba, which checks types itself: mypy's checks that do not apply are switched off.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
-"""Blocks of rows of a small matrix in one call, where calls cost more than what they do.
+"""Blocks of rows of a matrix in one call, because calls cost more than some of what they do.
 
-All is done by the kernels that do the same one by one.
+All is done by the kernels that do the same one by one. A team of threads shares the rows of a
+block (:mod:`thali.team_kernels`).
 """
 
 from __future__ import annotations
@@ -11,15 +12,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from thali import team_kernels
 from thali._jit import inner, jit
 from thali.bits.words import copy_line, gather_bits, scatter_bits, take_lines
 from thali.decide import to_units
-from thali.engines.cpu import births, by_class, horizontal
+from thali.engines.cpu import births, in_parts
 from thali.engines.cpu.order_components import order_components
 from thali.model.priors import odds_of_sticks, stick_tails
 from thali.model.special import INVERSE_BETA, invert_all
 from thali.sites import Site
 from thali.streams import read_uniforms
+from thali.team import N_RESULTS, PARTS_PER_THREAD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,20 +30,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Index, Words
-    from thali.engines.cpu.arrays import Born, Data, Opened, Segments
+    from thali.engines.cpu.arrays import Born, Data, Opened, Order, Segments
     from thali.model.births import BirthTables
     from thali.streams import Stream
 
 _ONE = np.uint64(1)
-_FIRST = np.int64(0)  # a plain zero would be a type of its own, and functions compiled twice
+# Plain numbers would be types of their own, and functions compiled twice.
+_FIRST, _STEP = np.int64(0), np.int64(1)
 _STICKS = np.uint64(Site.STICKS)
 _ROW_BITS = np.uint64(Site.ROW_BITS)
 
 
 def scan_all(
-    stream: Stream, rows: Sequence[Index], users: Words, codes: Words, tables: BirthTables,
-    n_rows: int, plain: Data, of_columns: Index, data: Data, places: Index, segments: Segments,
-    of_rows: Index, *, is_quick: bool,
+    memory: Words, n_threads: int, stream: Stream, rows: Sequence[Index], users: Words,
+    codes: Words, tables: BirthTables, n_rows: int, plain: Data, of_columns: Index, data: Data,
+    places: Index, segments: Segments, of_rows: Index, *, is_quick: bool,
 ) -> tuple[Words, Words, tuple[int, int]]:  # fmt: skip
     """Update blocks of rows; return users and codes, and the ones and zeros that these cover.
 
@@ -49,6 +53,7 @@ def scan_all(
     """
     longest = max(map(len, rows))
     born = (*np.zeros((2, longest), np.int64), np.zeros((longest, 2), np.int64))
+    n_parts = 1 if n_threads == 1 else PARTS_PER_THREAD * n_threads
     rest = (
         np.concatenate(rows), np.cumsum([0, *map(len, rows)]), n_rows, INVERSE_BETA, data, places,
         segments, of_rows, tables.weights.table, tables.prior, tables.factors, tables.ceiling,
@@ -58,13 +63,13 @@ def scan_all(
     while number < len(rows):
         stop = len(rows) if is_quick else number + 1
         users, codes, after, number, n_born, *covered = scan(
-            *stream, number, stop, users, codes, *rest
+            memory, n_parts, *stream, number, stop, users, codes, *rest
         )
         tp, fp = tp + covered[0], fp + covered[1]
         if n_born:
             users, codes, *covered = append_births(
-                *stream, rows[number - 1], users, codes, after, plain, of_rows, of_columns,
-                *tables.code, born,
+                memory, n_parts, *stream, rows[number - 1], users, codes, after, plain, of_rows,
+                of_columns, *tables.code, born,
             )  # fmt: skip
             tp, fp = tp + covered[0], fp + covered[1]
     return users, codes, (tp, fp)
@@ -72,15 +77,17 @@ def scan_all(
 
 @jit
 def scan(
-    key: np.uint64, sweep: np.uint64, number: int, stop: int, users: Words, codes: Words,
-    rows: Index, edges: Index, n_rows: int, inverse: int, data: Data, places: Index,
-    segments: Segments, of_rows: Index, weights: NDArray[np.int64], prior: NDArray[np.int64],
-    factors: NDArray[np.int64], ceiling: NDArray[np.int64], born: Born,
+    memory: Words, n_parts: int, key: np.uint64, sweep: np.uint64, number: int, stop: int,
+    users: Words, codes: Words, rows: Index, edges: Index, n_rows: int, inverse: int, data: Data,
+    places: Index, segments: Segments, of_rows: Index, weights: NDArray[np.int64],
+    prior: NDArray[np.int64], factors: NDArray[np.int64], ceiling: NDArray[np.int64], born: Born,
 ) -> tuple[Words, Words, Words, int, int, int, int]:  # fmt: skip
     """Update blocks ``number … stop-1``, up to the first that has new components.
 
     Parameters
     ----------
+    memory, n_parts
+        Memory of the team that shares the rows of a block, and in how many parts at most.
     rows, edges
         The rows of all blocks, and where each of them begins, with the number of rows at the end.
     inverse
@@ -109,8 +116,8 @@ def scan(
         block = rows[edges[number] : edges[number + 1]]
         opened, odds = _open_block(key, sweep, number, users, codes, block, n_rows, inverse)
         users, after, n_born, tp_of_block, fp_of_block = _close_block(
-            key, sweep, block, opened, odds, data, places, segments, of_rows, weights, prior,
-            factors, ceiling, born,
+            memory, n_parts, key, sweep, block, opened, odds, data, places, segments, of_rows,
+            weights, prior, factors, ceiling, born,
         )  # fmt: skip
         codes = opened[1]
         number += 1
@@ -141,9 +148,10 @@ def _open_block(
 
 @inner
 def _close_block(
-    key: np.uint64, sweep: np.uint64, rows: Index, opened: Opened, odds: NDArray[np.float64],
-    data: Data, places: Index, segments: Segments, of_rows: Index, weights: NDArray[np.int64],
-    prior: NDArray[np.int64], factors: NDArray[np.int64], ceiling: NDArray[np.int64], born: Born,
+    memory: Words, n_parts: int, key: np.uint64, sweep: np.uint64, rows: Index, opened: Opened,
+    odds: NDArray[np.float64], data: Data, places: Index, segments: Segments, of_rows: Index,
+    weights: NDArray[np.int64], prior: NDArray[np.int64], factors: NDArray[np.int64],
+    ceiling: NDArray[np.int64], born: Born,
 ) -> tuple[Words, Words, int, int, int]:  # fmt: skip
     """Draw the entries of a block, and the number of single-row components of each of its rows.
 
@@ -161,15 +169,41 @@ def _close_block(
     order = rows, codes, is_held, weights, singles, scores, key, sweep, _ROW_BITS
     before = gather_bits(users, rows)
     after = np.zeros(before.shape, np.uint64)
-    n = rows.shape[0]
-    if of_rows.shape[0]:
-        by_class.update_rows(_FIRST, n, data, segments, classes, order, before, after)
-    else:
-        horizontal.update_rows(_FIRST, n, data, order, before, after)
-    n_born, tp, fp = births.draw_births(
-        _FIRST, n, data, order, after, classes, segments, prior, factors, ceiling, born
-    )
+    results = np.zeros((min(n_parts, rows.shape[0]), N_RESULTS), np.int64)
+    _draw_in_parts(
+        memory, _FIRST, rows.shape[0], results.shape[0], _STEP, results, data, segments, classes,
+        order, before, after, prior, factors, ceiling, born,
+    )  # fmt: skip
+    n_born = 0
+    tp = 0
+    fp = 0
+    for part in range(results.shape[0]):
+        n_born += results[part, 0]
+        tp += results[part, 1]
+        fp += results[part, 2]
     return scatter_bits(users, rows, after), after, n_born, tp, fp
+
+
+@inner
+def _draw(
+    lo: int, hi: int, data: Data, segments: Segments, classes: Index, order: Order, before: Words,
+    after: Words, prior: NDArray[np.int64], factors: NDArray[np.int64],
+    ceiling: NDArray[np.int64], born: Born,
+) -> tuple[int, int, int]:  # fmt: skip
+    """Draw the entries of some rows of a block, and the number of their single-row components."""
+    if classes.shape[0]:
+        in_parts.by_class(lo, hi, data, segments, classes, order, before, after)
+    else:
+        in_parts.plain(lo, hi, data, order, before, after)
+    return births.draw_births(
+        lo, hi, data, order, after, classes, segments, prior, factors, ceiling, born
+    )
+
+
+_draw_in_parts = team_kernels.in_parts(_draw, inner)
+
+
+_codes_in_parts = team_kernels.in_parts(births.draw_birth_codes, inner)
 
 
 @inner
@@ -183,9 +217,9 @@ def _classes_of(rows: Index, of_rows: Index) -> Index:
 
 @jit
 def append_births(
-    key: np.uint64, sweep: np.uint64, rows: Index, users: Words, codes: Words, after: Words,
-    data: Data, of_rows: Index, of_columns: Index, cover: Words, first: Words, plain: Words,
-    born: Born,
+    memory: Words, n_parts: int, key: np.uint64, sweep: np.uint64, rows: Index, users: Words,
+    codes: Words, after: Words, data: Data, of_rows: Index, of_columns: Index, cover: Words,
+    first: Words, plain: Words, born: Born,
 ) -> tuple[Words, Words, int, int]:  # fmt: skip
     """Draw the codes of a block's new components, and put these behind all others.
 
@@ -206,9 +240,10 @@ def append_births(
         copy_line(users[component], all_users[component])
         copy_line(codes[component], all_codes[component])
     classes = _classes_of(rows, of_rows) if of_rows.shape[0] else of_rows
-    births.draw_birth_codes(
-        _FIRST, n, data, rows, codes, key, sweep, after, classes, of_columns, cover, first, plain,
-        born, offsets, all_codes[n_old:],
+    results = np.empty((min(n_parts, n), N_RESULTS), np.int64)
+    _codes_in_parts(
+        memory, _FIRST, n, results.shape[0], _STEP, results, data, rows, codes, key, sweep, after,
+        classes, of_columns, cover, first, plain, born, offsets, all_codes[n_old:],
     )  # fmt: skip
     tp = 0
     fp = 0

@@ -158,7 +158,7 @@ class RowDraws(HostRows):
         data, order, before, classes, segments, _ = prepared
         codes, n_rows = order[1], len(order[0])
         after = np.zeros_like(before)
-        if len(codes) and self._is_vertical(n_rows, codes, has_classes=len(classes) > 0):
+        if self.is_vertical(n_rows, codes, has_classes=len(classes) > 0):
             return after, self._draw_columns(job, prepared, after)
         work = self.work_of(prepared)
         is_one = self.is_one_range(work)
@@ -197,15 +197,11 @@ class RowDraws(HostRows):
             *visits, sizes, **parts,
         )  # fmt: skip
 
-    def is_small(self, n_rows: int, codes: Words, *, has_classes: bool) -> bool:
-        """Return whether one thread draws so many rows, and in the horizontal form."""
-        return self.is_one_range(n_rows * max(1, len(codes)) * codes.shape[1]) and not (
-            len(codes) and self._is_vertical(n_rows, codes, has_classes=has_classes)
-        )
-
-    def _is_vertical(self, n_rows: int, codes: Words, *, has_classes: bool) -> bool:
+    def is_vertical(self, n_rows: int, codes: Words, *, has_classes: bool) -> bool:
+        """Return whether the vertical form is faster, or was asked for."""
         n_components, width = codes.shape
-        if width * WORD > vertical.MAX_COLUMNS or sys.byteorder != "little":
+        too_wide = width * WORD > vertical.MAX_COLUMNS
+        if n_components == 0 or too_wide or sys.byteorder != "little":
             return False
         if self.form != "auto":
             return self.form == "vertical"

@@ -29,6 +29,7 @@ from thali.engines.cpu.uncovered import Uncovered
 from thali.engines.host import lines_of_births
 from thali.model.special import INVERSE_BETA
 from thali.sites import Site
+from thali.team import memory_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -106,22 +107,24 @@ class CpuEngine(RowDraws):
         self, stream: Stream, rows: Sequence[Index], factors: tuple[Factor, ...],
         tables: BirthTables,
     ) -> tuple[tuple[Factor, ...], tuple[int, int]] | None:  # fmt: skip
-        """Update blocks of rows of a matrix one after another, if they are too small to divide."""
+        """Update blocks of rows of a matrix one after another, in the horizontal form."""
         users, codes = (factor.words for factor in factors)
         n_rows, n_columns = self.totals.shape
         weights, longest = tables.weights, len(rows[0])
-        is_small = self.is_small(longest, codes, has_classes=weights.has_classes)
-        if not (is_small and INVERSE_BETA):
+        if not INVERSE_BETA or self.is_vertical(longest, codes, has_classes=weights.has_classes):
             return None
         data, places, segments = self._data[0], NO_CLASSES, NO_SEGMENTS
         of_rows = of_columns = NO_CLASSES
         if weights.rows is not None and weights.columns is not None:
             data, places, _, segments = self.sorted_by(0, weights.columns)
             of_rows, of_columns = weights.rows, weights.columns
-        users, codes, covered = blocks.scan_all(
-            stream, rows, users, codes, tables, n_rows, self._data[0], of_columns, data, places,
-            segments, of_rows, is_quick=longest * codes.size <= MOST_NEAR,
-        )  # fmt: skip
+        work = longest * codes.size
+        n = self.n_wanted(work)
+        with memory_of(self.threads, n) as memory:
+            users, codes, covered = blocks.scan_all(
+                memory, n, stream, rows, users, codes, tables, n_rows, self._data[0], of_columns,
+                data, places, segments, of_rows, is_quick=work <= n * MOST_NEAR,
+            )  # fmt: skip
         return (Factor(users, n_rows), Factor(codes, n_columns)), covered
 
     def birth_death(
