@@ -43,7 +43,7 @@ _BYTES = np.uint64(8 * _WORDS)
 _ONES = 8 * _WORDS  # bytes from the count of free entries to that of the ones among them
 _HIGH = 8 * 8 * TILE  # bytes from the low byte of a count to the high byte
 
-MOST_ROWS = 1 << _MOST_PLANES
+_MOST_ROWS = 1 << _MOST_PLANES
 """Counters can count less than so many rows."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from platform import machine
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,11 +26,14 @@ if TYPE_CHECKING:
     from thali.model.weights import Weights
 
 _VERTICAL_ROWS = 256
-_ROWS_PER_WORD = 48
-_ROWS_PER_WORD_BY_CLASS = 24
+_HAS_COUNT = machine().lower() in {"x86_64", "amd64"}
+_ROWS_PER_WORD = 192 if _HAS_COUNT else 48
+_ROWS_PER_WORD_BY_CLASS = 64 if _HAS_COUNT else 24
 """The vertical form is faster if there are at least so many rows, and so many rows per word of a
 row: that is, if rows are many and short (measured by benchmarks/forms.py). With classes, it is
-faster already for longer rows."""
+faster already for longer rows. Where one instruction counts the bits of a word, the horizontal
+form is faster; on other processors, that takes four. Every thread makes lines of its own out of
+all columns, so that many threads need shorter rows."""
 
 _SETS = 8
 """Components whose work is that of a few sets of columns, in which entries are counted."""
@@ -206,7 +210,7 @@ class RowDraws(HostRows):
         if self.form != "auto":
             return self.form == "vertical"
         per_word = _ROWS_PER_WORD_BY_CLASS if has_classes else _ROWS_PER_WORD
-        if n_rows < max(_VERTICAL_ROWS, per_word * width):
+        if n_rows < max(_VERTICAL_ROWS, per_word * (1 + self.threads) // 2 * width):
             return False
         # The list of visits has an entry per column and pair of components that share the column.
         if WORD * codes.size * n_components <= _MOST_VISITS:  # whatever the codes are
