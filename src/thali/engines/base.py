@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Factor, Index, PackedTensor, Totals, Words
-    from thali.engines.cpu.arrays import Near
+    from thali.engines.cpu.arrays import Near, Whole
     from thali.model.births import BirthDeathTables, BirthTables
     from thali.model.weights import Weights
     from thali.streams import Stream
@@ -212,6 +212,12 @@ class Engine(Protocol):
         They are described in :mod:`thali.engines.cpu.arrays`. Moves then read them within one
         call, instead of asking again and again. None if the data are elsewhere, or so large that
         threads share the work.
+        """
+
+    def whole(self, mode: int, codes: Words) -> Whole | None:
+        """Return the data of a mode of a matrix as one call takes them that updates all rows.
+
+        None if the data are elsewhere, or so large that threads share the work.
         """
 
     # --- work that needs no data ------------------------------------------------------------

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from thali.bits import Factor, Index, PackedTensor, Totals, Words
     from thali.engines.base import Cover, Made
-    from thali.engines.cpu.arrays import Near
+    from thali.engines.cpu.arrays import Near, Whole
     from thali.model.births import BirthTables
     from thali.model.weights import Weights
     from thali.streams import Stream
@@ -77,6 +77,10 @@ class HostRows:
 
     def near(self, _weights: Weights, _n_components: int) -> Near | None:
         """Return None: the data are not here, or are shared by many."""
+        return None
+
+    def whole(self, _mode: int, _codes: Words) -> Whole | None:
+        """Return None: rows are updated as a work order says."""
         return None
 
     def count_in_window(self, rows: Index, window: slice, cover: Cover, classes: Words) -> Index:

@@ -9,6 +9,7 @@ is accepted. The move itself then does that try once more, and changes the state
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import log
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -104,8 +105,7 @@ class AtOnce(NamedTuple):
         near = target.engine.near(state.noise.rounded_weights(), state.n_components)
         if near is None or not PATIENCE.ends(len(planned)):
             return None
-        tries = np.array([(KINDS.get(move, _OTHER), number) for move, number in planned])
-        return cls(stream, tries, near)
+        return cls(stream, _numbered(tuple(planned), id(KINDS)), near)
 
     def skip(self, done: int, state: State, target: Target) -> int:
         """Return the number of the first try from ``done`` on that is accepted.
@@ -124,6 +124,12 @@ class AtOnce(NamedTuple):
                 rates_of(state, target), density, state.noise.typical, self.near,
             )
         )  # fmt: skip
+
+
+@lru_cache(maxsize=64)
+def _numbered(planned: tuple[tuple[Move, int], ...], _which: int) -> Index:
+    """Return the tries as compiled code takes them; ``_which`` is the table of numbers used."""
+    return np.array([(KINDS.get(move, _OTHER), number) for move, number in planned])
 
 
 @jit
