@@ -125,6 +125,11 @@ def codes_one_after_another(patch):
     put_into_blocks(patch, births=births)
 
 
+def step_by_step(patch):
+    """Let small matrices be updated as others are, so that a mistake in doing so is made."""
+    patch(module("thali.sampler.small"), "at_hand", lambda *_: None)
+
+
 def put_into_blocks(patch, **kernels):
     """Let the CPU engine do all blocks of a small matrix with other kernels."""
     mutant = mutate("thali.engines.cpu.blocks", [], **kernels)
@@ -166,6 +171,7 @@ def creation_order(patch):
         )
     ]
     patch(module("thali.sampler.chain"), "step", mutate("thali.sampler.step", edits).step)
+    step_by_step(patch)
 
 
 def poisson_at_the_total(patch):
@@ -257,6 +263,7 @@ def forgotten_prior(patch):
     mutant = mutate("thali.engines.cpu.horizontal", edits)
     patch(module("thali.engines.cpu.draw_rows"), "horizontal", mutant)
     put_into_blocks(patch, horizontal=mutant)
+    step_by_step(patch)
 
 
 def swapped_counts(patch):
@@ -273,6 +280,7 @@ def swapped_counts(patch):
     ]
     draw = mutate("thali.model.noise", edits).UnequalRates.draw
     patch(module("thali.model.noise").UnequalRates, "draw", draw)
+    step_by_step(patch)
 
 
 WRONG_RATIOS = {  # module, what it says, what it should not say

@@ -196,6 +196,7 @@ def one_zero_too_many(patch):
     edits = [("float(n_rows * len(sizes)) - n_ones", "float((n_rows + 1) * len(sizes)) - n_ones")]
     draw = mutants.mutate("thali.model.priors", edits).Beta.draw
     patch(mutants.module("thali.model.priors").Beta, "draw", draw)
+    mutants.step_by_step(patch)
 
 
 MISTAKES = {

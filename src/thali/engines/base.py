@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Factor, Index, PackedTensor, Totals, Words
-    from thali.engines.cpu.arrays import Near
+    from thali.engines.cpu.arrays import Near, Whole
     from thali.model.births import BirthDeathTables, BirthTables
     from thali.model.weights import Weights
     from thali.streams import Stream
@@ -218,6 +218,12 @@ class Engine(Protocol):
         """Return the data of a matrix as compiled code takes them; None if they are elsewhere.
 
         Moves then read them within one call, instead of asking again and again.
+        """
+
+    def whole(self, mode: int, codes: Words) -> Whole | None:
+        """Return the data of a mode of a matrix as one call takes them that updates all rows.
+
+        None if the data are elsewhere, or so large that threads share the work.
         """
 
     # --- work that needs no data ------------------------------------------------------------

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from thali.bits import Factor, Index, PackedTensor, Totals, Words
     from thali.engines.base import Cover, Made, Nearby
+    from thali.engines.cpu.arrays import Whole
     from thali.model.births import BirthTables
     from thali.model.weights import Weights
     from thali.streams import Stream
@@ -86,6 +87,10 @@ class HostRows:
 
     def near(self, _weights: Weights, _n_components: int) -> Nearby | None:
         """Return None: the data are not here."""
+        return None
+
+    def whole(self, _mode: int, _codes: Words) -> Whole | None:
+        """Return None: rows are updated as a work order says."""
         return None
 
     def count_in_window(self, rows: Index, window: slice, cover: Cover, classes: Words) -> Index:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import exp, log, log1p, sqrt
+from math import exp, log, log1p
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
@@ -17,7 +17,9 @@ from scipy.special import betainc, betaincinv, betaln
 
 from thali.checks import probability, shape_parameters
 from thali.decide import SCALE
+from thali.model.draws import SMALLEST_RATE, draw_truncated, slope
 from thali.model.noise_kinds import AS_PUBLISHED, DROPPED, EQUAL, FIXED, SPURIOUS, UNEQUAL
+from thali.model.special import ADDRESSES
 from thali.model.weights import Weights
 
 if TYPE_CHECKING:
@@ -25,9 +27,6 @@ if TYPE_CHECKING:
 
     from thali.bits import Counts
     from thali.model.noise_kinds import NoiseKind, NoiseQuantity
-
-SMALLEST_RATE = 1e-12
-"""Rates are kept this far from zero, so that scores stay finite; no data show the difference."""
 
 LARGEST_LAMBDA = 20.0
 """Largest log odds of the closed form of the paper, used if there are no errors at all."""
@@ -254,22 +253,7 @@ NoisePrior: TypeAlias = UnequalRates | EqualRates | FixedRates | AsPublished
 
 def draw_rate(a: float, b: float, uniform: float, upper: float = 0.5) -> float:
     """Draw from Beta(a, b) truncated to (0, upper), by inverting the distribution function."""
-    # If the mean is ten standard deviations below, all mass is below to the last digit.
-    is_far = (upper - a / (a + b)) * sqrt(a + b) > 5.0
-    below = 1.0 if is_far else float(betainc(a, b, upper))
-    if below > 1e-290:
-        rate = float(betaincinv(a, b, uniform * below))
-    else:
-        # Nearly all mass lies above (in the first sweeps only), and the distribution function
-        # underflows. Below, the log density is then linear; the error of this where the mass is,
-        # its curvature over twice the slope squared, is below one in a thousand.
-        rate = upper + log(uniform) / _slope(upper, a, b)
-    return min(max(rate, SMALLEST_RATE), upper)
-
-
-def _slope(rate: float, a: float, b: float) -> float:
-    """Return the derivative of the log density of Beta(a, b)."""
-    return (a - 1.0) / rate - (b - 1.0) / (1.0 - rate)
+    return float(draw_truncated(ADDRESSES, float(a), float(b), float(uniform), float(upper)))
 
 
 def _log_density(rate: float, a: float, b: float) -> float:
@@ -282,7 +266,7 @@ def _log_normaliser(a: float, b: float) -> float:
     below = float(betainc(a, b, 0.5))
     if below > 1e-290:
         return float(betaln(a, b)) + log(below)
-    return (a + b - 2.0) * log(0.5) - log(_slope(0.5, a, b))  # as in draw_rate
+    return (a + b - 2.0) * log(0.5) - log(slope(0.5, a, b))  # as in draw_rate
 
 
 @lru_cache(maxsize=64)

@@ -14,6 +14,8 @@ from thali._jit import jit
 from thali.bits.words import earlier_twins
 from thali.checks import count, positive, probability, shape_parameters
 from thali.decide import MOST_WEIGHTS
+from thali.model.draws import SMALLEST_DENSITY, draw_density
+from thali.model.special import ADDRESSES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,9 +26,6 @@ if TYPE_CHECKING:
 
 LARGEST_ALPHA = 1e4
 """Upper bound of a fixed concentration: more would mean more components than rows."""
-
-SMALLEST_DENSITY = 1e-9
-"""Drawn densities are kept this far from 0 and 1, so that their log odds are finite."""
 
 
 @lru_cache(maxsize=64)
@@ -200,8 +199,9 @@ class Beta:
         """Draw the density given the number of ones of each component."""
         n_ones = float(sizes.sum())
         n_zeros = float(n_rows * len(sizes)) - n_ones
-        drawn = float(betaincinv(self.a + n_ones, self.b + n_zeros, uniforms[0]))
-        return np.array(min(max(drawn, SMALLEST_DENSITY), 1.0 - SMALLEST_DENSITY))
+        return np.array(
+            draw_density(ADDRESSES, self.a + n_ones, self.b + n_zeros, float(uniforms[0]))
+        )
 
     def log_prior(self, density: NDArray[np.float64]) -> float:
         """Return the log prior density of the density."""

@@ -1,72 +1,86 @@
 # Compiled by Numba, which checks types itself: mypy's checks that do not apply are switched off.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
-"""SciPy's inverse of the incomplete beta function, for compiled code: the very same function.
+"""Functions of SciPy for compiled code: the very same functions, with the same results.
 
-SciPy offers its functions to compiled code as addresses. They differ between processes, so that
-an address is an argument of every kernel that needs it, and never a part of a compiled one.
+SciPy offers them to compiled code as addresses. These differ between processes, so that addresses
+are an argument of every kernel that needs them, and never a part of a compiled one. Only functions
+belong here that SciPy has compiled once: others, such as ``gammaincinv``, may round differently.
 """
 
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
-from scipy.special import betaincinv, cython_special
+from scipy.special import betainc, betaincinv, cython_special
 
 from thali._jit import inner
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    Addresses: TypeAlias = tuple[int, int]
 
-def _address(name: str, n_arguments: int) -> int:
-    """Return the address of a function of double precision; SciPy has others of that name."""
+
+def _address(name: str) -> int:
+    """Return the address of a function of three doubles; SciPy has others of that name."""
     python = ctypes.pythonapi
     python.PyCapsule_GetName.restype = ctypes.c_char_p
     python.PyCapsule_GetName.argtypes = [ctypes.py_object]
     python.PyCapsule_GetPointer.restype = ctypes.c_void_p
     python.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    wanted = f"double ({'double, ' * n_arguments}int".encode()
+    wanted = b"double (double, double, double, int"
     for own_name, capsule in cython_special.__pyx_capi__.items():
         signature = python.PyCapsule_GetName(capsule)
         if own_name.endswith(name) and signature.startswith(wanted):
             return int(python.PyCapsule_GetPointer(capsule, signature))
-    return 0
+    msg = f"This SciPy has no {name} for compiled code; update SciPy."
+    raise ImportError(msg)
 
 
-INVERSE_BETA = _address("betaincinv", 3)
-"""Address of the inverse of the incomplete beta function; 0 if SciPy does not tell it."""
+ADDRESSES: Addresses = _address("betaincinv"), _address("betainc")
+"""Where this process has the functions below, in their order."""
 
 
 @intrinsic
 def _call(_context: Any, _address: Any, _a: Any, _b: Any, _p: Any) -> Any:
     def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
-        double = ir.DoubleType()
-        kind = ir.FunctionType(double, [double, double, double, ir.IntType(32)])
+        double, flag = ir.DoubleType(), ir.IntType(32)  # the flag is Cython's
+        kind = ir.FunctionType(double, [double, double, double, flag])
         function = builder.inttoptr(args[0], kind.as_pointer())
-        return builder.call(function, [*args[1:], ir.Constant(ir.IntType(32), 0)])
+        return builder.call(function, [*args[1:], ir.Constant(flag, 0)])
 
     return types.float64(types.int64, types.float64, types.float64, types.float64), generate
 
 
-def inverse_beta(address: int, a: float, b: float, p: float) -> float:  # noqa: ARG001 - compiled
+def inverse_beta(addresses: Addresses, a: float, b: float, p: float) -> float:  # noqa: ARG001
     """Return where the distribution function of Beta(a, b) has the value p."""
     return float(betaincinv(a, b, p))
 
 
+def below_beta(addresses: Addresses, a: float, b: float, x: float) -> float:  # noqa: ARG001
+    """Return the distribution function of Beta(a, b)."""
+    return float(betainc(a, b, x))
+
+
 @overload(inverse_beta, inline="always")
-def _compiled_inverse_beta(address, a, b, p):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
-    return lambda address, a, b, p: _call(address, a, b, p)  # type: ignore[call-arg] # noqa: PLW0108
+def _compiled_inverse_beta(addresses, a, b, p):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
+    return lambda addresses, a, b, p: _call(addresses[0], a, b, p)  # type: ignore[call-arg]
+
+
+@overload(below_beta, inline="always")
+def _compiled_below_beta(addresses, a, b, x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
+    return lambda addresses, a, b, x: _call(addresses[1], a, b, x)  # type: ignore[call-arg]
 
 
 @inner
-def invert_all(address: int, tails: NDArray[np.float64]) -> NDArray[np.float64]:
+def invert_all(addresses: Addresses, tails: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return what ``betaincinv(*tails)`` does, given an array with its three arguments."""
     found = np.empty(tails.shape[1])
     for i in range(found.shape[0]):
-        found[i] = inverse_beta(address, tails[0, i], tails[1, i], tails[2, i])
+        found[i] = inverse_beta(addresses, tails[0, i], tails[1, i], tails[2, i])
     return found

@@ -11,6 +11,7 @@ from thali.bits import khatri_rao
 from thali.decide import fixed, units
 from thali.engines.base import RowUpdate
 from thali.model.effects import Effects
+from thali.sampler import small
 from thali.sampler.buffet import sweep_blocks, sweep_serial
 from thali.sampler.info import Info
 from thali.sampler.levels import draw_levels
@@ -50,24 +51,31 @@ def step(key: np.uint64, state: State, target: Target) -> tuple[State, Info]:
     schedule, priors = target.schedule, target.priors
     is_warmup = state.sweep < schedule.warmup
     if priors.buffet is None:
-        state = update_mode(stream, state, target, 0)
+        state = small.update_users(stream, state, target) or update_mode(stream, state, target, 0)
     elif schedule.kind == "parallel":
         state = sweep_blocks(stream, state, target)
     else:
         state = sweep_serial(stream, state, target)
     state, acceptance = try_moves(stream, state, target)
+    is_held = is_warmup and state.sweep < schedule.hold and not target.is_grown
+    done = None if is_held else small.finish(stream, state, target)
+    state = _finish(stream, state, target, is_held=is_held) if done is None else done
+    state = state._replace(sweep=state.sweep + 1)
+    return state, Info(state, target, is_warmup, acceptance)
+
+
+def _finish(stream: Stream, state: State, target: Target, *, is_held: bool) -> State:
+    """Update all factors but the first, then everything else unless it is held."""
     for mode in range(1, len(state.factors)):
-        if priors.buffet is not None:
+        if target.priors.buffet is not None:
             # A fresh random order, for the reason given in sampler/buffet.py.
             order = stream.permutation(site_of(Site.ORDER, mode), state.n_components)
             state = state.with_order(target.engine.reorder(state.factors, order), order)
         state = update_mode(stream, state, target, mode)
-    is_held = is_warmup and state.sweep < schedule.hold and not target.is_grown
     if not is_held:
         state = update_hyperparameters(stream, state, target)
         state = state._replace(noise=draw_noise(stream, state, target))
-    state = state._replace(sweep=state.sweep + 1)
-    return state, Info(state, target, is_warmup, acceptance)
+    return state
 
 
 def draw_noise(stream: Stream, state: State, target: Target) -> Noise | Levels:

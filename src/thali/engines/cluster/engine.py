@@ -209,6 +209,10 @@ class ClusterEngine:
         """Return None: no process has all the data."""
         return
 
+    def whole(self, *_: Any) -> None:
+        """Return None: no process has all the data."""
+        return
+
     def scan(self, *_: Any, **__: Any) -> Any:
         """Raise an error: with ``can_scan`` off, nobody updates one row after another here."""
         raise NotImplementedError

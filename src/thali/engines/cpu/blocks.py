@@ -19,7 +19,7 @@ from thali.decide import to_units
 from thali.engines.cpu import births, in_parts
 from thali.engines.cpu.order_components import order_components
 from thali.model.priors import odds_of_sticks, stick_tails
-from thali.model.special import INVERSE_BETA, invert_all
+from thali.model.special import ADDRESSES, invert_all
 from thali.sites import Site
 from thali.streams import read_uniforms
 from thali.team import N_RESULTS, PARTS_PER_THREAD
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from thali.bits import Index, Words
     from thali.engines.cpu.arrays import Born, Data, Opened, Order, Segments
     from thali.model.births import BirthTables
+    from thali.model.special import Addresses
     from thali.streams import Stream
 
 _ONE = np.uint64(1)
@@ -55,7 +56,7 @@ def scan_all(
     born = (*np.zeros((2, longest), np.int64), np.zeros((longest, 2), np.int64))
     n_parts = 1 if n_threads == 1 else PARTS_PER_THREAD * n_threads
     rest = (
-        np.concatenate(rows), np.cumsum([0, *map(len, rows)]), n_rows, INVERSE_BETA, data, places,
+        np.concatenate(rows), np.cumsum([0, *map(len, rows)]), n_rows, ADDRESSES, data, places,
         segments, of_rows, tables.weights.table, tables.prior, tables.factors, tables.ceiling,
         born,
     )  # fmt: skip
@@ -78,8 +79,8 @@ def scan_all(
 @jit
 def scan(
     memory: Words, n_parts: int, key: np.uint64, sweep: np.uint64, number: int, stop: int,
-    users: Words, codes: Words, rows: Index, edges: Index, n_rows: int, inverse: int, data: Data,
-    places: Index, segments: Segments, of_rows: Index, weights: NDArray[np.int64],
+    users: Words, codes: Words, rows: Index, edges: Index, n_rows: int, addresses: Addresses,
+    data: Data, places: Index, segments: Segments, of_rows: Index, weights: NDArray[np.int64],
     prior: NDArray[np.int64], factors: NDArray[np.int64], ceiling: NDArray[np.int64], born: Born,
 ) -> tuple[Words, Words, Words, int, int, int, int]:  # fmt: skip
     """Update blocks ``number … stop-1``, up to the first that has new components.
@@ -90,8 +91,8 @@ def scan(
         Memory of the team that shares the rows of a block, and in how many parts at most.
     rows, edges
         The rows of all blocks, and where each of them begins, with the number of rows at the end.
-    inverse
-        Address of the function that inverts the incomplete beta function.
+    addresses
+        Those of SciPy's functions (:mod:`thali.model.special`).
     places, segments, of_rows
         If there are classes, the data are sorted by class of column, and ``of_rows`` has the class
         of every row; empty if there are none.
@@ -114,7 +115,7 @@ def scan(
     after = users
     while number < stop:
         block = rows[edges[number] : edges[number + 1]]
-        opened, odds = _open_block(key, sweep, number, users, codes, block, n_rows, inverse)
+        opened, odds = _open_block(key, sweep, number, users, codes, block, n_rows, addresses)
         users, after, n_born, tp_of_block, fp_of_block = _close_block(
             memory, n_parts, key, sweep, block, opened, odds, data, places, segments, of_rows,
             weights, prior, factors, ceiling, born,
@@ -131,7 +132,7 @@ def scan(
 @inner
 def _open_block(
     key: np.uint64, sweep: np.uint64, number: int, users: Words, codes: Words, rows: Index,
-    n_rows: int, inverse: int,
+    n_rows: int, addresses: Addresses,
 ) -> tuple[Opened, NDArray[np.float64]]:  # fmt: skip
     """Order the components, leave out those of single rows, and draw the weights of the others.
 
@@ -143,7 +144,7 @@ def _open_block(
     uniforms = read_uniforms(key, sweep, _STICKS, block, sizes.shape[0])
     opened = take_lines(users, order), take_lines(codes, order), sizes, is_held, singles
     tails = stick_tails(sizes, n_rows, uniforms)
-    return opened, odds_of_sticks(sizes, n_rows, invert_all(inverse, tails))
+    return opened, odds_of_sticks(sizes, n_rows, invert_all(addresses, tails))
 
 
 @inner

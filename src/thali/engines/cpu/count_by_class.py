@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thali._jit import inlined, jit, lean
-from thali.bits.words import popcount
+from thali.bits.words import lowest, popcount
 from thali.engines.cpu.by_class import fill_by_class
 from thali.model.rule import free_word
 from thali.sites import Site
@@ -236,11 +236,26 @@ def fill_free_rows(
     lo: int, hi: int, known: Words, codes: Words, users: Words, is_counted: NDArray[np.bool_],
     free: Words,
 ) -> None:  # fmt: skip
-    """Write the free entries of a range of rows; padding is free."""
+    """Write the free entries of a range of rows; padding is free.
+
+    Components come first, so that only their users are looked at.
+    """
     for row in range(lo, hi):
         for w in range(free.shape[1]):
             free[row, w] = known[row, w] if known.shape[0] else ~_ZERO
-        _fill_free(row, codes, users, is_counted, free[row])
+    for component in range(codes.shape[0]):
+        if not is_counted[component]:
+            continue
+        code = codes[component]
+        for word in range(lo >> 6, (hi + 63) >> 6):
+            left = users[component, word]
+            while left != _ZERO:
+                row = 64 * word + lowest(left)
+                left &= left - _ONE
+                if lo <= row < hi:
+                    line = free[row]
+                    for w in range(line.shape[0]):
+                        line[w] = free_word(line[w], code[w])
 
 
 @jit

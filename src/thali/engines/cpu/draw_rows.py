@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from thali.bits import Index, PackedTensor, Words
     from thali.engines.base import RowUpdate
-    from thali.engines.cpu.arrays import Data, Order, Segments, Side
+    from thali.engines.cpu.arrays import Data, Order, Segments, Side, Whole
     from thali.model.weights import Weights
 
 _VERTICAL_ROWS = 256
@@ -77,6 +77,7 @@ class RowDraws(HostRows):
     _data: list[Data]
     _all_rows: list[Index]
     _no_singles: Index
+    _plain_sides: list[tuple[Words, Words, Index, Segments, Index]]
     _sorted: dict[tuple[int, int], tuple[Index, Sorted]]
 
     def __init__(self, threads: int | None = None, form: str = "auto") -> None:
@@ -101,6 +102,9 @@ class RowDraws(HostRows):
         self._all_rows = [np.arange(n, dtype=np.int64) for n in tensor.shape]
         self._no_singles = np.zeros(max(tensor.shape), np.int64)
         self._sorted = {}
+        self._plain_sides = [
+            (ones, known, NO_CLASSES, NO_SEGMENTS, NO_CLASSES) for ones, known, _ in self._data
+        ]
 
     def sorted_by(self, mode: int, classes: Index) -> Sorted:
         """Return the unfolding of a mode with its columns sorted by class."""
@@ -123,16 +127,31 @@ class RowDraws(HostRows):
             return None
         work = self._data[1][0].size * (n_components + _SETS)
         is_large = work > MOST_NEAR or not self.is_one_range(work)
-        near = self._data[0], self._side(0, weights), self._side(1, weights)
-        return Nearby(near, is_large, self.threads)
+        if weights.has_classes:
+            sides = self._side(0, weights), self._side(1, weights)
+        else:  # the usual case, in a third of the time
+            table = weights.table[:, :, 0]
+            rows, columns = self._plain_sides
+            sides = (*rows, table), (*columns, table)
+        return Nearby((self._data[0], *sides), is_large, self.threads)
+
+    def whole(self, mode: int, codes: Words) -> Whole | None:
+        """Return the data of a mode of a matrix as one call takes them that updates all rows."""
+        n_rows = self.totals.shape[mode]
+        work = n_rows * max(1, len(codes)) * codes.shape[1]
+        if len(self.totals.shape) > 2 or work > MOST_NEAR or not self.is_one_range(work):
+            return None
+        return (
+            self._data[mode], self._data[1 - mode], self._all_rows[mode],
+            self._no_singles[:n_rows], self.is_vertical(n_rows, codes, has_classes=False),
+        )  # fmt: skip
 
     def _side(self, mode: int, weights: Weights) -> Side:
-        (ones, known, _), places, segments = self._data[mode], NO_CLASSES, NO_SEGMENTS
-        weights, classes = weights.of_mode(mode), NO_CLASSES
-        if weights.rows is not None and weights.columns is not None:
-            (ones, known, _), places, _, segments = self.sorted_by(mode, weights.columns)
-            classes = weights.rows
-        return ones, known, places, segments, classes, weights.table[:, :, 0]
+        weights = weights.of_mode(mode)
+        assert weights.rows is not None
+        assert weights.columns is not None
+        (ones, known, _), places, _, segments = self.sorted_by(mode, weights.columns)
+        return ones, known, places, segments, weights.rows, weights.table[:, :, 0]
 
     def prepare(self, job: RowUpdate, factor: Factor) -> Prepared:
         """Return a work order with its data, as compiled code takes them."""

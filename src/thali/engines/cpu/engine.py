@@ -27,7 +27,6 @@ from thali.engines.cpu.order_components import divide_rows, order_components
 from thali.engines.cpu.score_bits import score_rows
 from thali.engines.cpu.uncovered import Uncovered
 from thali.engines.host import lines_of_births
-from thali.model.special import INVERSE_BETA
 from thali.sites import Site
 from thali.team import memory_of
 
@@ -111,7 +110,7 @@ class CpuEngine(RowDraws):
         users, codes = (factor.words for factor in factors)
         n_rows, n_columns = self.totals.shape
         weights, longest = tables.weights, len(rows[0])
-        if not INVERSE_BETA or self.is_vertical(longest, codes, has_classes=weights.has_classes):
+        if self.is_vertical(longest, codes, has_classes=weights.has_classes):
             return None
         data, places, segments = self._data[0], NO_CLASSES, NO_SEGMENTS
         of_rows = of_columns = NO_CLASSES

@@ -25,7 +25,7 @@ _ORDER = np.uint64(Site.ORDER)
 
 
 @inner
-def _sorted(keys: NDArray[np.uint64]) -> Index:
+def sort_keys(keys: NDArray[np.uint64]) -> Index:
     """Return the order of keys by merging; ``np.argsort`` takes two seconds to compile."""
     n = keys.shape[0]
     order, merged = np.empty(n, np.int64), np.empty(n, np.int64)
@@ -88,7 +88,7 @@ def order_components(
     keys = np.empty(n, np.uint64)
     for i in range(n):
         keys[i] = uniform64(key, sweep, _ORDER, number, np.uint64(i))
-    order = _sorted(keys)
+    order = sort_keys(keys)
     sizes = np.empty(n, np.int64)
     is_held = np.empty(n, np.bool_)
     is_single = np.empty(n, np.bool_)

@@ -11,6 +11,7 @@ to the move, whose questions threads share.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import log
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -108,8 +109,7 @@ class AtOnce(NamedTuple):
         near = target.engine.near(state.noise.rounded_weights(), state.n_components)
         if near is None or not PATIENCE.ends(len(planned)):
             return None
-        tries = np.array([(KINDS.get(move, _OTHER), number) for move, number in planned])
-        return cls(stream, tries, near)
+        return cls(stream, _numbered(tuple(planned), id(KINDS)), near)
 
     def skip(self, done: int, state: State, target: Target) -> int:
         """Return the number of the first try from ``done`` on that is accepted.
@@ -134,6 +134,12 @@ class AtOnce(NamedTuple):
             first=done, parts=n,
         )  # fmt: skip
         return done + int(is_kept[done:].argmax())
+
+
+@lru_cache(maxsize=64)
+def _numbered(planned: tuple[tuple[Move, int], ...], _which: int) -> Index:
+    """Return the tries as compiled code takes them; ``_which`` is the table of numbers used."""
+    return np.array([(KINDS.get(move, _OTHER), number) for move, number in planned])
 
 
 @inner

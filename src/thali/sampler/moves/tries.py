@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +25,8 @@ from thali.sampler.moves.toggle import TOGGLE
 from thali.sampler.schedule import MOVES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from thali.sampler.moves.move import Move
     from thali.sampler.state import State
     from thali.sampler.target import Target
@@ -74,13 +77,11 @@ def moves_of(state: State, target: Target) -> dict[str, Move]:
 
 def try_moves(
     stream: Stream, state: State, target: Target
-) -> tuple[State, dict[str, tuple[int, int]]]:
+) -> tuple[State, Mapping[str, tuple[int, int]]]:
     """Try every move several times; return the state, and tries and acceptances by name."""
-    planned = _plan(stream, state, target)
-    tried, accepted = (dict.fromkeys(MOVES, 0) for _ in range(2))
-    for move, _ in planned:
-        tried[move.name] += 1
+    planned, tried = _listed(_plan(stream, state, target))
     at_once = AtOnce.on(stream, planned, state, target) if planned else None
+    accepted: dict[str, int] = {}
     done = 0
     while done < len(planned):
         if at_once is not None:
@@ -89,35 +90,47 @@ def try_moves(
             after = move(Attempt(stream, np.uint64(number), state, target))
             if after is not None:
                 state = after
-                accepted[move.name] += 1
+                accepted[move.name] = accepted.get(move.name, 0) + 1
         done += 1
-    if any(accepted.values()):
-        state = target.recount(state)
-    return state, {name: (tried[name], accepted[name]) for name in MOVES}
+    if not accepted:
+        return state, tried
+    both = {name: (n, accepted.get(name, 0)) for name, (n, _) in tried.items()}
+    return target.recount(state), both
 
 
-def _plan(stream: Stream, state: State, target: Target) -> list[tuple[Move, int]]:
-    """Return the tries of a sweep: the move, and the number of the try among those of the move.
+@lru_cache(maxsize=64)  # most sweeps have the same plan as others before
+def _listed(
+    plan: tuple[tuple[Move, int], ...],
+) -> tuple[tuple[tuple[Move, int], ...], Mapping[str, tuple[int, int]]]:
+    """Return the tries of a plan, and by name how often every move is tried, and accepted so far.
+
+    A try is a move, and the number of the try among those of the move.
+    """
+    tried = dict.fromkeys(MOVES, (0, 0)) | {move.name: (n, 0) for move, n in plan}
+    return tuple((move, i) for move, n in plan for i in range(n)), tried
+
+
+def _plan(stream: Stream, state: State, target: Target) -> tuple[tuple[Move, int], ...]:
+    """Return how often every move is tried in a sweep.
 
     Moves are tried more often if more components are expected. This uses the expected number given
     alpha, which no move changes: if the number of tries depended on what the moves change, the
     sampler would not be exact.
     """
-    wanted = {name: n for name in MOVES if (n := getattr(target.schedule, name))}
+    wanted = [(name, n) for name in MOVES if (n := getattr(target.schedule, name))]
     if not wanted:
-        return []
+        return ()
     moves, expected = moves_of(state, target), float(state.n_components)
     if target.priors.buffet is not None:
         expected = target.priors.buffet.expected(state.alpha, target.shape[0])
-    is_wide = target.totals.n_columns(0) > _WIDE
-    planned: list[tuple[Move, int]] = []
-    for name, n_wanted in wanted.items():
-        if name not in moves or (name == SEEDED.name and not _is_due(stream, target)):
-            continue
-        n_tries = (n_wanted + 1) // 2 if is_wide else n_wanted
-        n_tries = round(n_tries * max(1.0, expected / _FEW))
-        planned += [(moves[name], number) for number in range(n_tries)]
-    return planned
+    is_wide, more = target.totals.n_columns(0) > _WIDE, max(1.0, expected / _FEW)
+    return tuple(
+        [
+            (moves[name], round(((n + 1) // 2 if is_wide else n) * more))
+            for name, n in wanted
+            if name in moves and (name != SEEDED.name or _is_due(stream, target))
+        ]
+    )
 
 
 def _is_due(stream: Stream, target: Target) -> bool:
