@@ -153,6 +153,7 @@ def called_by_python(tree):
 
 COMPILED = {"jit", "inner", "lean", "inlined"}
 BY_TEAMS = {  # Python hands these functions to teams, or makes such as call them
+    "thali.engines.cpu.blocks._draw",
     "thali.engines.cpu.in_parts.plain",
     "thali.engines.cpu.in_parts.by_class",
     "thali.sampler.moves.at_once._examine",
