@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from thali.bits import Factor, Index, PackedTensor, Totals, Words
-    from thali.engines.base import Cover, Made, Nearby
+    from thali.engines.base import Cover, Made, Nearby, RowSets
     from thali.model.births import BirthTables
     from thali.model.weights import Weights
     from thali.streams import Stream
@@ -86,6 +86,10 @@ class HostRows:
 
     def near(self, _weights: Weights, _n_components: int) -> Nearby | None:
         """Return None: the data are not here."""
+        return None
+
+    def row_sets(self, _factors: tuple[Factor, ...]) -> RowSets | None:
+        """Return None: moves propose on the threads of this machine."""
         return None
 
     def count_in_window(self, rows: Index, window: slice, cover: Cover, classes: Words) -> Index:
