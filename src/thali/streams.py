@@ -110,6 +110,17 @@ def read_uniforms(
     return out
 
 
+@jit
+def read_uniforms_at(
+    key: np.uint64, sweep: np.uint64, site: np.uint64, row: np.uint64, indices: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Read the numbers at some indices of a site and row."""
+    out = np.empty(indices.shape[0])
+    for i in range(indices.shape[0]):
+        out[i] = uniform(key, sweep, site, row, np.uint64(indices[i]))
+    return out
+
+
 class Stream(NamedTuple):
     """The random numbers of one sweep of one chain."""
 

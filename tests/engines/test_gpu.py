@@ -26,6 +26,7 @@ from thali.engines.gpu.slots import divide
 from thali.errors import EngineUnavailable
 from thali.model import FixedRates, Model
 from thali.sampler import Schedule, Target
+from thali.streams import Stream
 
 
 def packed(shape):
@@ -267,3 +268,17 @@ def test_counts_by_class_of_column_of_a_tensor(most, unknown, monkeypatch):
             for chosen in sets for c in range(3)
         ]  # fmt: skip
         np.testing.assert_array_equal(found, np.moveaxis(expected, 2, 0))
+
+
+@needs_compiler
+def test_rows_are_divided_ahead_as_they_would_be_later():
+    """In whatever order sweeps come; a block that was made ahead is given away once."""
+    ahead, later = (GpuEngine(HostDevice()).load(packed((50, 4))) for _ in range(2))
+    for sweep in (3, 4, 4, 9, 10):
+        stream = Stream(np.uint64(1), np.uint64(sweep))
+        blocks = ahead.partition(stream, 3)
+        ahead.divide_ahead()
+        for block, other in zip(blocks, later._divide(stream, 3), strict=True):
+            np.testing.assert_array_equal(block.rows, other.rows)
+            assert block.transposed is block.counted is None
+            block.counted = block.transposed = "in use"

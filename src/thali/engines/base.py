@@ -39,9 +39,17 @@ class RowUpdate(NamedTuple):
     is_held: NDArray[np.bool_]  # components whose entries are not drawn
     weights: Weights  # gain by covering an entry, as integers
     singles: Any  # number of integrated single-row components per row, as in `Block`; or None
-    prior: NDArray[np.int64]  # prior log odds of each component
+    prior: NDArray[np.int64] | Callable[[], NDArray[np.int64]]  # or what draws it: see `odds`
     stream: Stream
     site: int
+
+    @property
+    def odds(self) -> NDArray[np.int64]:
+        """Prior log odds of each component; an engine asks for them as late as it can.
+
+        To draw them takes the host a while, in which a device can count already.
+        """
+        return self.prior() if callable(self.prior) else self.prior
 
 
 class Cover(NamedTuple):
@@ -226,6 +234,12 @@ class Engine(Protocol):
         None if the data are elsewhere, or so large that threads share the work.
         """
 
+    def row_sets(self, factors: tuple[Factor, ...]) -> RowSets | None:
+        """Return sets of rows where the data are, with which moves look ahead; or None.
+
+        None if there are none, or if they would not save time.
+        """
+
     # --- work that needs no data ------------------------------------------------------------
 
     def over_rows(
@@ -242,6 +256,80 @@ class Engine(Protocol):
 Made: TypeAlias = "Sequence[tuple[NDArray[Any], int]]"
 """Arrays that a compiled function makes, and for how many rows an element of each stands: 64 for
 words, 1 for numbers of rows, and more for sums."""
+
+
+class RowSets(Protocol):
+    """Sets of rows of a matrix, where the data are: users of components, and sets made of them.
+
+    The engine chooses the representation of a set; the sampler only passes it back. A question is
+    answered later, together with others (:meth:`answer`), so that the engine waits only once.
+    """
+
+    n_components: int
+    sizes: Index  # number of users of every component
+
+    def answer(self, questions: Sequence[Any]) -> list[NDArray[Any]]:
+        """Wait for the answers to some questions."""
+
+    def users(self, component: int) -> Any:
+        """Return the users of a component."""
+
+    def combined(self, sets: Sequence[Any], *, is_union: bool) -> Any:
+        """Return the union or the intersection of sets."""
+
+    def joined(
+        self, stream: Stream, site: int, number: int, sets: Sequence[Any],
+        rates: NDArray[np.float64],
+    ) -> Any:  # fmt: skip
+        """Draw which rows join, at the rate of rows in neither, one or both of two sets."""
+
+    def divided(
+        self, stream: Stream, site: int, number: int, users: Any, shares: tuple[float, float]
+    ) -> tuple[Any, Any]:
+        """Assign every user to the first part, the second or both.
+
+        A user is in the first part only if its random number is below the first share, and in the
+        second only if it is below the second share.
+        """
+
+    def settled(
+        self, stream: Stream, site: int, number: int, users: Any, window: slice, marks: Words,
+        is_counted: NDArray[np.bool_], weights: tuple[float, float],
+    ) -> tuple[tuple[Any, Any], Any]:  # fmt: skip
+        """Assign every user to the part whose marks fit it, or to both.
+
+        The marks are in a window of words of columns; entries that the counted components cover
+        say nothing. Returns the parts, and the question how many users' parts rounding could
+        change.
+        """
+
+    def overlaps(self, rows: Any) -> Any:
+        """Ask how many members a set shares with the users of every component, and has itself."""
+
+    def gains_of_columns(
+        self, columns: tuple[int, int], is_counted: NDArray[np.bool_], sets: Sequence[Any],
+        weights: Weights,
+    ) -> Any:  # fmt: skip
+        """Ask what columns gain by covering their free entries in classes of rows.
+
+        Rows in the same sets are a class. Entries that the counted components cover are not free.
+        All questions that are answered together are about as many columns. The answer has the
+        shape ``(n_columns, n_classes)``; it is empty if there are too many classes.
+        """
+
+    def gains_of_rows(
+        self, code: Words, cover: Cover, weights: Weights, rows: Any, least: float, most: int
+    ) -> Any:
+        """Ask what rows gain by covering their free entries in the columns of a code.
+
+        The answer is the sum over a set of rows (None for no rows) times ``GAIN_SCALE``, the sum
+        of absolute values, the number of rows that gain more than ``least``, then as many as
+        ``most`` of these rows, and the bits of their gains as real numbers.
+        """
+
+
+GAIN_SCALE = 1 << 20
+"""What gains are multiplied by before they are rounded and added up."""
 
 
 class Hidden(NamedTuple):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from thali.bits import Factor, Index, PackedTensor, Totals, Words
-    from thali.engines.base import Cover, Made, Nearby
+    from thali.engines.base import Cover, Made, Nearby, RowSets
     from thali.engines.cpu.arrays import Whole
     from thali.model.births import BirthTables
     from thali.model.weights import Weights
@@ -91,6 +91,10 @@ class HostRows:
 
     def whole(self, _mode: int, _codes: Words) -> Whole | None:
         """Return None: rows are updated as a work order says."""
+        return None
+
+    def row_sets(self, _factors: tuple[Factor, ...]) -> RowSets | None:
+        """Return None: moves propose on the threads of this machine."""
         return None
 
     def count_in_window(self, rows: Index, window: slice, cover: Cover, classes: Words) -> Index:

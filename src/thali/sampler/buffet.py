@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -136,10 +137,13 @@ def _ordered(
 def _work_order(
     stream: Stream, state: State, number: int, rows: Any, block: Block, weights: Weights
 ) -> RowUpdate:
-    prior = _NO_ODDS
-    if len(block.sizes):
+    @cache
+    def prior() -> NDArray[np.int64]:
+        if len(block.sizes) == 0:
+            return _NO_ODDS
         uniforms = stream.uniforms(Site.STICKS, len(block.sizes), row=number)
-        prior = fixed(stick_odds(block.sizes, state.factors[0].n_rows, uniforms))
+        return fixed(stick_odds(block.sizes, state.factors[0].n_rows, uniforms))
+
     return RowUpdate(
         mode=0,
         rows=rows,

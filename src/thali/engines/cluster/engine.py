@@ -213,6 +213,10 @@ class ClusterEngine:
         """Return None: no process has all the data."""
         return
 
+    def row_sets(self, *_: Any) -> None:
+        """Return None, for the same reason."""
+        return
+
     def scan(self, *_: Any, **__: Any) -> Any:
         """Raise an error: with ``can_scan`` off, nobody updates one row after another here."""
         raise NotImplementedError
@@ -392,7 +396,7 @@ def _only_bits(lines: Words) -> Index:
 
 def _digest(job: RowUpdate) -> int:
     """Return a number for what all processes must have alike before a work order."""
-    value = crc32(job.prior.tobytes(), job.mode)
+    value = crc32(job.odds.tobytes(), job.mode)
     value = crc32(job.weights.table.tobytes(), value)
     value = crc32(np.array(job.stream, np.uint64).tobytes(), value)
     return crc32(np.array(job.codes.words.shape, np.int64).tobytes(), value)

@@ -55,9 +55,9 @@ class GpuPart(GpuEngine):
         def make() -> Any:
             (lo, hi), (ones, known) = self.lines_here(mode), self._here[mode]
             out = self.xp.zeros((self.totals.shape[mode], 2), u64)
-            out[lo:hi] = self._sizes(ones)
+            out[lo:hi] = self.sizes_of(ones)
             out[lo:hi, 1] = (
-                self.totals.n_columns(mode) if known is None else self._sizes(known)[:, 0]
+                self.totals.n_columns(mode) if known is None else self.sizes_of(known)[:, 0]
             )
             return out
 

@@ -168,7 +168,7 @@ class RowDraws(HostRows):
             codes = in_order.bits(codes)
             classes = weights.rows if job.rows is None else weights.rows[job.rows]
         order = (
-            rows, codes, job.is_held, weights.table, singles, job.prior, *job.stream,
+            rows, codes, job.is_held, weights.table, singles, job.odds, *job.stream,
             np.uint64(job.site),
         )  # fmt: skip
         return Prepared(data, order, words, classes, segments, places)

@@ -16,7 +16,7 @@ import numpy as np
 from thali.errors import EngineUnavailable, require
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -36,6 +36,7 @@ KERNELS = (
     "by_class.cu",  # the same if columns are of several classes
     "whole_rows.cu",  # counts for one row with all components
     "count_by_class.cu",  # free entries of one row by class of columns
+    "row_sets.cu",  # sets of rows that moves propose
     "births.cu",  # single-row components
     "birth_death.cu",  # single-row components with densities of their own
     "host.cu",  # calls of the kernels on the host, for tests without a GPU
@@ -58,6 +59,25 @@ def n_devices() -> int:
         return int(cupy.cuda.runtime.getDeviceCount())
     except Exception:  # noqa: BLE001 - any failure of the driver means that there is no device
         return 0
+
+
+def fetch_later(device: Any, array: Any) -> Callable[[], NDArray[Any]]:
+    """Start to copy an array to the host; the result waits for the copy and returns it.
+
+    What the device is asked to do in the meantime does not delay the copy.
+    """
+    if array.size == 0:
+        return lambda: np.empty(array.shape, array.dtype)
+    out = device.pinned(array.nbytes).view(array.dtype).reshape(array.shape)
+    device.fetch(array, out)
+    event = device.event()
+    event.record()
+
+    def wait() -> NDArray[Any]:
+        event.synchronize()
+        return out  # type: ignore[no-any-return]
+
+    return wait
 
 
 class CudaDevice:
@@ -101,7 +121,7 @@ class CudaDevice:
         """Start a kernel; if the driver reports an error of the launch, CuPy raises it."""
         if name not in self._kernels:
             self._kernels[name] = self._module.get_function(name)
-            if name.startswith("count_component"):
+            if name.startswith(("count_component", "count_columns")):
                 self._kernels[name].max_dynamic_shared_size_bytes = self.shared
         self._kernels[name](grid, (threads,), tuple(arguments), shared_mem=shared)
 

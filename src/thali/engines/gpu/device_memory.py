@@ -82,12 +82,14 @@ def stride_of(n_bits: int) -> int:
 class RowBlock:
     """The numbers of some rows, and their transposed data while the block is in use."""
 
-    __slots__ = ("mode", "rows", "transposed")
+    __slots__ = ("counted", "following", "mode", "rows", "transposed")
 
     def __init__(self, rows: Any) -> None:
         self.rows = rows  # on the device, in increasing order
         self.mode = -1
         self.transposed: tuple[Any, Any] | None = None
+        self.following: RowBlock | None = None  # the block that is updated next
+        self.counted: Any = None  # lines, and what waits for their sizes
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -99,10 +101,7 @@ class DeviceMemory(HostRows):
     _unfoldings: list[tuple[Lines, Lines | None]]
 
     def __init__(self, device: Any = None, threads: int | None = None) -> None:
-        """Use the first CUDA device; tests pass another device.
-
-        ``threads`` is the number of threads of the host, which load data and propose moves.
-        """
+        """Use the first CUDA device, or that of a test, and so many threads of the host."""
         super().__init__(threads)
         self.device = CudaDevice() if device is None else device
         self.xp = self.device.xp
@@ -259,17 +258,19 @@ class DeviceMemory(HostRows):
 
         def make() -> Any:
             ones, known = self._unfoldings[mode]
-            out = self._sizes(ones)
-            out[:, 1] = self.totals.n_columns(mode) if known is None else self._sizes(known)[:, 0]
+            out = self.sizes_of(ones)
+            n = self.totals.n_columns(mode)
+            out[:, 1] = n if known is None else self.sizes_of(known)[:, 0]
             return out
 
         return self.kept(f"known {mode}", self.totals, make)
 
     def sizes(self, lines: Lines, inside: Any = NULL) -> Index:
         """Count the ones of every line, in all and inside a set: ``(n_lines, 2)``."""
-        return self.device.to_host(self._sizes(lines, inside)).view(np.int64)
+        return self.device.to_host(self.sizes_of(lines, inside)).view(np.int64)
 
-    def _sizes(self, lines: Lines, inside: Any = NULL) -> Any:
+    def sizes_of(self, lines: Lines, inside: Any = NULL) -> Any:
+        """Count as :meth:`sizes`; the result is on the device."""
         n = lines.words.shape[0]
         counts = self.xp.zeros((n, 2), u64)
         if n:
@@ -316,10 +317,7 @@ class DeviceMemory(HostRows):
         return min(n_rows, max(128, int(most) // 128 * 128))
 
     def counts_on_host(self, n_rows: int, n_classes: int) -> NDArray[np.uint32]:
-        """Return room for counts in page-locked memory of the host, with sizes rounded up.
-
-        Memory of the same size is used again, which saves the time of locking it.
-        """
+        """Return page-locked memory for counts; the same size is used again."""
         n_bytes = 4 * n_rows * n_classes
         step = min(_STEP, 1 << n_bytes.bit_length())
         memory = self.device.pinned(-(-n_bytes // step) * step)

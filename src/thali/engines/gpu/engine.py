@@ -13,38 +13,51 @@ import numpy as np
 from thali.bits import Factor, khatri_rao
 from thali.bits.words import n_words
 from thali.data.entries import every_column
-from thali.engines.base import BirthDeaths, Births, Block, LineCounts
+from thali.engines.base import BirthDeaths, Births, LineCounts
 from thali.engines.cpu.engine import CpuEngine
 from thali.engines.gpu.births import BirthsByClass
+from thali.engines.gpu.blocks import BlocksOfRows
 from thali.engines.gpu.classes import classes_of, columns_of, masks_of
 from thali.engines.gpu.counting import count_by_column, count_in_parts
-from thali.engines.gpu.device_memory import GB, NULL, DeviceMemory, Lines, RowBlock, i64, u32, u64
+from thali.engines.gpu.device import fetch_later
+from thali.engines.gpu.device_memory import GB, NULL, Lines, i64, u32, u64
+from thali.engines.gpu.row_sets import DeviceRowSets
 from thali.engines.gpu.vertical import VerticalUpdate
 from thali.engines.host import lines_of_births
 from thali.errors import EngineUnavailable
 from thali.model.gains import sum_gains
 from thali.sites import Site
+from thali.threads import parallel_for
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Index, Words
     from thali.engines.base import Cover, RowUpdate
+    from thali.engines.gpu.device_memory import RowBlock
     from thali.model.births import BirthDeathTables, BirthTables, CodeTables
     from thali.model.weights import Weights
-    from thali.streams import Stream
 
 _LONG_ROW = 2048
 """Number of 32-bit words from which many threads share a row."""
-
-_SMALL = 1 << 20
-"""Number of bytes up to which reordered lines are also kept on the host."""
 
 _MOST_COUNTS = 5 << 10
 """Pairs of counts by set and class that fit into a block's shared memory."""
 
 
-class GpuEngine(DeviceMemory):
+_FEW = 1 << 10
+"""Number of rows whose gains one thread adds up in the time in which another one wakes up."""
+
+
+def _add_up(
+    lo: int, hi: int, counts: Index, table: NDArray[np.float64], of_rows: Index,
+    out: NDArray[np.float64],
+) -> None:  # fmt: skip
+    """Add up the gains of some rows."""
+    out[lo:hi] = sum_gains(counts[lo:hi], table, of_rows[lo:hi])
+
+
+class GpuEngine(BlocksOfRows):
     """Computes on a CUDA device; draws the same bits as the CPU engine."""
 
     can_scan = False
@@ -66,21 +79,24 @@ class GpuEngine(DeviceMemory):
         if factor.n_components == 0 or n_rows == 0:
             return factor, (0, 0)
         lines, gained = VerticalUpdate(self, job).draw(factor)
-        tp, fp = (int(v) for v in self.device.to_host(gained).view(np.int64))
+        found = fetch_later(self.device, gained)
+        if job.mode:  # the last update of a matrix in a sweep
+            self.divide_ahead()
+        tp, fp = (int(v) for v in found().view(np.int64))
         return self.to_factor(lines, factor.n_rows), (tp, fp)
 
     def update_with_births(
         self, job: RowUpdate, factor: Factor, tables: BirthTables
     ) -> tuple[Factor, Births]:
         """Carry out a work order, then draw all single-row components of its rows anew."""
-        lines = self.lines(factor)
-        rows = self.block_of(job).rows
+        lines, block = self.lines(factor), self.block_of(job)
+        rows = block.rows
         if job.weights.has_classes:
             update = VerticalUpdate(self, job)
             numbers = BirthsByClass(update, job, tables)
             lines, _ = update.draw(factor, numbers.draw, numbers.counts.bits_per_row)
             births = self._with_codes(
-                job, lines, rows, numbers.n_new, None, numbers.totals, tables.code
+                job, lines, block, numbers.n_new, None, numbers.totals, tables.code
             )
             return self.to_factor(lines, factor.n_rows), births
         if factor.n_components and len(rows):
@@ -98,7 +114,7 @@ class GpuEngine(DeviceMemory):
              i64(len(tables.prior)), i64(tables.ceiling[0, 0]), u64(job.stream.key),
              u32(job.stream.sweep), u32(Site.BIRTH_COUNT), self.exp, n_new, totals],
         )  # fmt: skip
-        births = self._with_codes(job, lines, rows, n_new, None, totals, tables.code)
+        births = self._with_codes(job, lines, block, n_new, None, totals, tables.code)
         return self.to_factor(lines, factor.n_rows), births
 
     def birth_death(
@@ -109,7 +125,8 @@ class GpuEngine(DeviceMemory):
         tables: BirthDeathTables,
     ) -> BirthDeaths:
         """Try the birth or death of one single-row component in the rows of a work order."""
-        rows = self.block_of(job).rows
+        block = self.block_of(job)
+        rows = block.rows
         lines = self.lines(factor)
         n_new, density = (self.xp.zeros(len(rows), u32) for _ in range(2))
         has_died = self.xp.zeros(len(is_single), np.uint8)
@@ -128,70 +145,14 @@ class GpuEngine(DeviceMemory):
         self._launch_rows(
             "birth_death" + ending, len(rows), job.mode, job.codes.n_components,
             [*self._data(job.mode, job.codes), lines.words, lines.stride, rows, i64(len(rows)),
-             self._mask(is_single), i64(len(tables.prior)), self.xp.asarray(tables.odds),
+             self.mask(is_single), i64(len(tables.prior)), self.xp.asarray(tables.odds),
              u64(job.stream.key), u32(job.stream.sweep), u32(Site.BIRTH_DEATH), self.exp, n_new,
              density, has_died, totals, *(self.xp.asarray(table) for table in factors), *more],
             shared=4 + 8 * n_classes,
         )  # fmt: skip
-        births = self._with_codes(job, lines, rows, n_new, density, totals, tables.code)
+        births = self._with_codes(job, lines, block, n_new, density, totals, tables.code)
         born = self.device.to_host(density[n_new > 0]).astype(i64)
         return BirthDeaths(births, born, self.device.to_host(has_died).astype(np.bool_))
-
-    def partition(self, stream: Stream, n_blocks: int) -> list[RowBlock]:
-        """Divide the rows of the first mode at random; the rows of each block are increasing."""
-        n_rows = self.totals.shape[0]
-        keys = self.xp.empty(n_rows, u64)
-        self.device.launch(
-            "draw_keys", (self.blocks_of(n_rows, 256), 1), self.threads_of(256),
-            [u64(stream.key), u32(stream.sweep), u32(Site.BLOCKS), u32(0), i64(n_rows), keys],
-        )  # fmt: skip
-        order = self.xp.argsort(keys, kind="stable")
-        return [RowBlock(self.xp.sort(part)) for part in self.xp.array_split(order, n_blocks)]
-
-    def order_components(
-        self, stream: Stream, number: int, factors: tuple[Factor, ...], rows: RowBlock, *,
-        is_integrated: bool,
-    ) -> Block:  # fmt: skip
-        """Order the components at random and classify them with respect to a block of rows."""
-        users = factors[0]
-        lines = self.lines(users)
-        inside = self.xp.zeros(lines.n_words, u32)
-        self.device.launch(
-            "mark_rows", (self.blocks_of(len(rows), 256), 1), self.threads_of(256),
-            [rows.rows, i64(len(rows)), inside],
-        )  # fmt: skip
-        sizes, within = self.sizes(lines, inside).T
-        if self.rows_at_once(0, len(rows)) >= len(rows):
-            self.transposed(0, rows)  # the device does this while the host goes on
-        singles = self.xp.zeros(len(rows), u32)
-        is_single = (sizes == 1) & (within == 1)
-        bits = stream.bits(Site.ORDER, users.n_components, row=number)
-        order = np.argsort(bits, kind="stable")
-        if is_integrated and is_single.any():
-            own = np.flatnonzero(is_single)
-            self.device.launch(
-                "find_singles", (len(own), 1), self.threads_of(256),
-                [lines.words, lines.stride, i64(lines.n_words), self.xp.asarray(own), rows.rows,
-                 i64(len(rows)), singles],
-            )  # fmt: skip
-            order = order[~is_single[order]]
-        is_held = sizes == within
-        return Block(
-            order, self.reorder(factors, order), sizes[order], is_held[order], is_single[order],
-            singles,
-        )  # fmt: skip
-
-    def reorder(self, factors: tuple[Factor, ...], order: Index) -> tuple[Factor, ...]:
-        """Return the factors with their components in another order."""
-        index = self.xp.asarray(order)
-
-        def reordered(factor: Factor) -> Factor:
-            lines = self.lines(factor)
-            is_small = factor.has_words and factor.words.nbytes <= _SMALL
-            words = factor.words[order] if is_small else None
-            return Factor(words, factor.n_rows, lines._replace(words=lines.words[index]))
-
-        return tuple(reordered(factor) for factor in factors)
 
     def scan(self, *_: Any, **__: Any) -> Any:
         """Raise an error: with ``can_scan`` off, nobody updates one row after another here."""
@@ -231,12 +192,29 @@ class GpuEngine(DeviceMemory):
         self._launch_rows(
             name, n_rows, mode, cover.codes.n_components,
             [*self._data(mode, cover.codes), lines.words, lines.stride, i64(rows[0]), i64(n_rows),
-             self._mask(cover.is_counted), sets.words, sets.stride, u32(len(classes)), *more,
+             self.mask(cover.is_counted), sets.words, sets.stride, u32(len(classes)), *more,
              counts],
             parts, 4 + 8 * n_counts if more else 0,
         )  # fmt: skip
         found = self.device.to_host(counts)
         return found.astype(np.int64) if more else found.view(np.int64)
+
+    def count_columns(
+        self, n: int, factors: tuple[Factor, ...], table: Any, more: list[Any], shared: int
+    ) -> None:
+        """Start to count free entries of columns by class of rows (``row_sets.py``)."""
+        users, codes = factors
+        lines, width = self.lines(codes), self._unfoldings[1][0].n_words
+        parts = max(1, min(width // 1024, 8 * self.device.n_processors // n))
+        self.device.launch(
+            "count_columns", (n, parts), self.threads_of(256),
+            [*self._data(1, users), lines.words, lines.stride, table, *more],
+            self._mask_bytes(users.n_components) + 4 + shared,
+        )  # fmt: skip
+
+    def row_sets(self, factors: tuple[Factor, ...]) -> DeviceRowSets | None:
+        """Return sets of rows of a matrix on the device, with which moves look ahead."""
+        return DeviceRowSets(self, factors) if len(factors) == 2 else None
 
     def gains_by_class(
         self, mode: int, rows: tuple[int, int], cover: Cover, sets: Words, weights: Weights
@@ -246,7 +224,9 @@ class GpuEngine(DeviceMemory):
         counts = self.count_by_class(mode, rows, cover, sets, weights.columns)
         assert weights.rows is not None
         of_rows = weights.rows[rows[0] : rows[1]]
-        gains: NDArray[np.float64] = sum_gains(counts, weights.table[:, :, 0], of_rows)
+        table = weights.table[:, :, 0]
+        gains = np.empty((len(counts), len(sets)))
+        parallel_for(_add_up, len(counts), self.threads, counts, table, of_rows, gains, step=_FEW)
         return gains
 
     def lines_here(self, mode: int) -> tuple[int, int]:
@@ -292,11 +272,15 @@ class GpuEngine(DeviceMemory):
     # --- births -----------------------------------------------------------------------------
 
     def _with_codes(
-        self, job: RowUpdate, lines: Lines, rows: Any, n_new: Any, density: Any, totals: Any,
-        tables: CodeTables,
+        self, job: RowUpdate, lines: Lines, block: RowBlock, n_new: Any, density: Any,
+        totals: Any, tables: CodeTables,
     ) -> Births:  # fmt: skip
         """Draw the codes of the new components, and count what they cover."""
-        born, tp, fp = (int(v) for v in self.device.to_host(totals))
+        found = fetch_later(self.device, totals)
+        if block.following is not None:
+            self.begin(block.following, lines)
+        born, tp, fp = (int(v) for v in found())
+        rows = block.rows
         n_columns = self.totals.n_columns(job.mode)
         if born == 0:
             nothing = tuple(np.zeros((0, n_words(n)), u64) for n in self.totals.shape)
@@ -349,7 +333,8 @@ class GpuEngine(DeviceMemory):
             i64(self.totals.n_columns(mode)), lines.words, lines.stride, u32(lines.n_lines),
         ]  # fmt: skip
 
-    def _mask(self, bits: NDArray[np.bool_]) -> Any:
+    def mask(self, bits: NDArray[np.bool_]) -> Any:
+        """Return bits on the device, 32 in a word."""
         words = np.zeros(4 * -(-max(1, len(bits)) // 32), np.uint8)
         octets = np.packbits(bits, bitorder="little")
         words[: len(octets)] = octets

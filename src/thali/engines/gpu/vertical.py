@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -59,10 +60,10 @@ class VerticalUpdate:
         in_order = self.codes
         if self.classes is not None:
             in_order = self.classes.in_order(engine, self.codes)
+            _ = self.prior  # drawn while the device turns rows: it must be waited for here
             self.sizes = self.classes.sizes(engine, in_order)
             table = self.weights.table  # the same in all blocks of a sweep
             self.table = engine.kept("weights", table, lambda: self.xp.asarray(by_class(table)))
-            (self.prior,) = engine.sent(job.prior)
         elif job.codes.has_words and job.codes.words.nbytes <= _SMALL:
             self.sizes = count_ones(job.codes.words)[:, None]
         else:
@@ -71,14 +72,17 @@ class VerticalUpdate:
         if self.classes is not None:
             (starts,) = engine.sent(EIGHT * self.starts)
         else:
-            starts, self.table, self.prior = engine.sent(
-                EIGHT * self.starts, self.weights.of_one_class(), job.prior
-            )
+            starts, self.table = engine.sent(EIGHT * self.starts, self.weights.of_one_class())
         n_visits = EIGHT * int(self.starts[-1])
         self.n_others = n_visits / (32 * self.codes.n_words)
         self.visits = Visits(
             engine, in_order, self.codes, starts, n_visits, self.n_others, self.classes
         )
+
+    @cached_property
+    def prior(self) -> Any:
+        """The prior log odds on the device, asked for once it counts for the first component."""
+        return self.engine.sent(self.job.odds)[0]
 
     def draw(
         self,

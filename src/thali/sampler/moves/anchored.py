@@ -33,7 +33,7 @@ from thali.sampler.moves.proposal import (
     pick,
     three_uniforms,
 )
-from thali.sampler.moves.split_merge import one_or_both, one_or_two
+from thali.sampler.moves.split_merge import choose_ahead, draft_of, one_or_both, one_or_two
 from thali.sites import AnchoredIndex, Site
 from thali.streams import read_uniform, uniform
 
@@ -41,8 +41,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Index, Words
+    from thali.engines.base import RowSets
     from thali.engines.cpu.arrays import Data
-    from thali.sampler.moves.move import Attempt
+    from thali.sampler.moves.move import Attempt, Look
 
 _START = np.int64(0)  # a plain zero would be a type of its own
 _ONE = np.uint64(1)
@@ -100,6 +101,34 @@ class Anchored(SumOut):
         return _settled(
             *stream, number, words, target.shape[0], state.alpha, first, second, pair, log_how
         )
+
+    def look(self, attempt: Attempt, rows: RowSets) -> Look:
+        """Say whether the first decision rejects the try."""
+        stream, number, state, target = attempt
+        first, second = yield from choose_ahead(stream, _ANCHORED, number, rows)
+        if first < 0:
+            return True
+        pair = rows.users(first), rows.users(second)
+        if first == second:  # otherwise the anchors do not change what is proposed
+            users, codes = state.factors
+            n_words = min(_WORDS, codes.words.shape[1])
+            _, _, at, _, shown, _ = _choose(
+                *stream, number, users.words, codes.words.shape[1] - n_words + 1
+            )
+            if len(shown) == 0:
+                return True
+            is_other = np.ones(rows.n_components, np.bool_)
+            is_other[first] = False
+            window, weights = slice(at, at + n_words), state.noise.typical
+            seen = target.engine.free_in_window(shown, window, Cover(codes, users, is_other))
+            pair, unsure = rows.settled(
+                stream, Site.ANCHORED_ROWS, int(number), pair[0], window, _mark(*seen, *weights),
+                is_other, weights,
+            )  # fmt: skip
+            if np.any((yield unsure)):
+                return False
+        uniforms = three_uniforms(*stream, _ANCHORED, number, _DECISION)
+        return (yield from self.rejects(attempt, rows, draft_of(first, second, uniforms), pair))
 
 
 ANCHORED = Anchored()

@@ -25,8 +25,10 @@ from thali.sampler.moves.proposal import (
     NOTHING,
     Proposal,
     atoms,
+    draft,
     impossible,
     log_rate,
+    members_of,
     pick,
     size_of,
     size_of_both,
@@ -39,7 +41,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Index, Words
-    from thali.sampler.moves.move import Attempt
+    from thali.engines.base import RowSets
+    from thali.sampler.moves.move import Attempt, Look
 
 _START = np.int64(0)  # a plain zero would be a type of its own
 _COMPOUND = np.uint64(Site.COMPOUND)
@@ -88,6 +91,35 @@ class Compound(SumOut):
             *stream, number, users, n_rows, state.alpha, is_union, parts, gone, inside, compound
         )
 
+    def look(self, attempt: Attempt, rows: RowSets) -> Look:
+        """Say whether there is no such compound, or the first decision rejects the try."""
+        stream, number, *_ = attempt
+        n = rows.n_components
+        is_union, gone, parts, rates = _draw_parts(*stream, number, n)
+        is_birth = gone == n
+        if is_birth and len(parts) == 0:
+            return True
+        if is_birth:
+            inside = rows.combined([rows.users(part) for part in parts], is_union=is_union)
+            sets = inside, inside
+            compound = rows.joined(stream, Site.COMPOUND_ROWS, int(number), sets, rates)
+        else:
+            compound = rows.users(gone)
+        shared = yield rows.overlaps(compound)
+        found = np.empty(MOST_PARTS, np.int64)
+        n_parts = _list_parts(shared[:n], rows.sizes, shared[n], gone, is_union, found)
+        if not 0 < n_parts <= MOST_PARTS:
+            return True
+        if is_birth and not np.array_equal(found[:n_parts], parts):
+            return True
+        parts = found[:n_parts]
+        members, sets = members_of(n_parts + 1), (*(rows.users(i) for i in parts), compound)
+        uniforms = three_uniforms(*stream, _COMPOUND, number, _DECISION)
+        proposal = draft(np.append(parts, gone), members, members[:-1], uniforms)
+        if is_birth:
+            proposal = draft(parts, members[:-1], members, uniforms)
+        return (yield from self.rejects(attempt, rows, proposal, sets))
+
 
 COMPOUND = Compound()
 
@@ -131,6 +163,24 @@ def _some_parts(
         The rows inside the union or intersection.
     """
     n = users.shape[0]
+    is_union, gone, parts, rates = _draw_parts(key, sweep, number, n)
+    if gone < n:
+        parts = np.empty(MOST_PARTS, np.int64)
+        n_parts = _parts(users, gone, users[gone], is_union, parts)
+        parts = parts[: n_parts if n_parts <= MOST_PARTS else 0]
+    if parts.shape[0] == 0:
+        return is_union, n, parts, rates, np.zeros(users.shape[1], np.uint64)
+    return is_union, gone, parts, rates, _inside(users, parts, is_union)
+
+
+@jit
+def _draw_parts(
+    key: np.uint64, sweep: np.uint64, number: np.uint64, n: int
+) -> tuple[bool, int, Index, NDArray[np.float64]]:
+    """Draw the parts of a new compound, or a compound to delete; then there are no parts yet.
+
+    The results are those of :func:`_some_parts`.
+    """
     is_birth = read_uniform(key, sweep, _COMPOUND, number, _IS_BIRTH) < 0.5
     is_union = read_uniform(key, sweep, _COMPOUND, number, _IS_UNION) < 0.5
     inside = read_uniform(key, sweep, _COMPOUND, number, _INSIDE)
@@ -138,19 +188,12 @@ def _some_parts(
     rates = np.zeros(4)
     rates[0], rates[3] = outside, inside
     parts = np.empty(MOST_PARTS, np.int64)
-    rows = np.zeros(users.shape[1], np.uint64)
     u = read_uniform(key, sweep, _COMPOUND, number, _VICTIM)  # or the number of parts of a birth
     if not is_birth:
-        if n < 2:
-            return is_union, n, parts[:0], rates, rows
-        gone = pick(u, n)
-        n_parts = _parts(users, gone, users[gone], is_union, parts)
-        if n_parts == 0 or n_parts > MOST_PARTS:
-            return is_union, n, parts[:0], rates, rows
-        return is_union, gone, parts[:n_parts], rates, _inside(users, parts[:n_parts], is_union)
+        return is_union, n if n < 2 else pick(u, n), parts[:0], rates
     n_parts = 1 + pick(u, MOST_PARTS)
     if n_parts > n:
-        return is_union, n, parts[:0], rates, rows
+        return is_union, n, parts[:0], rates
     for i in range(n_parts):  # distinct, in increasing order
         v = read_uniform(key, sweep, _COMPOUND, number, _PARTS + np.uint64(i))
         part = pick(v, n - i)
@@ -161,7 +204,7 @@ def _some_parts(
             parts[j] = parts[j - 1]
             j -= 1
         parts[j] = part
-    return is_union, n, parts[:n_parts], rates, _inside(users, parts[:n_parts], is_union)
+    return is_union, n, parts[:n_parts], rates
 
 
 @inner
@@ -221,13 +264,26 @@ def _compound(
 @inner
 def _parts(users: Words, but: int, compound: Words, is_union: bool, parts: Index) -> int:
     """Write the parts of a compound to ``parts``, as far as they fit; return their number."""
+    n = users.shape[0]
+    shared, sizes = np.empty(n, np.int64), np.zeros(n, np.int64)
+    for component in range(n):
+        shared[component] = size_of_both(users[component], compound)
+        if is_union:
+            sizes[component] = size_of(users[component])
+    return _list_parts(shared, sizes, size_of(compound), but, is_union, parts)
+
+
+@jit
+def _list_parts(
+    shared: Index, sizes: Index, size: int, but: int, is_union: bool, parts: Index
+) -> int:
+    """Do the same, given how many users a compound shares with every component, and all sizes."""
     n_parts = 0
-    size = size_of(compound)
-    for component in range(users.shape[0]):
+    for component in range(shared.shape[0]):
         if component == but:
             continue
-        least = size_of(users[component]) if is_union else size
-        if size_of_both(users[component], compound) > _MOSTLY * least:
+        least = sizes[component] if is_union else size
+        if shared[component] > _MOSTLY * least:
             if n_parts < parts.shape[0]:
                 parts[n_parts] = component
             n_parts += 1

@@ -16,20 +16,31 @@ from thali.sampler.moves.proposal import (
     NOTHING,
     Proposal,
     atoms,
+    draft,
     impossible,
+    members_of,
     pick,
     size_of,
     three_uniforms,
 )
-from thali.sampler.moves.split_merge import chance_of, divide, divided, log_division, partner_of
+from thali.sampler.moves.split_merge import (
+    chance_of,
+    divide,
+    divided,
+    log_division,
+    partner_ahead,
+    partner_of,
+    shares_of,
+)
 from thali.sites import ExchangeIndex, Site
-from thali.streams import uniform
+from thali.streams import read_uniform
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from thali.bits import Words
-    from thali.sampler.moves.move import Attempt
+    from thali.bits import Index, Words
+    from thali.engines.base import RowSets
+    from thali.sampler.moves.move import Attempt, Look
 
 _START = np.int64(0)  # a plain zero would be a type of its own
 _SPLIT = np.uint64(Site.SPLIT)
@@ -62,6 +73,23 @@ class Exchange(SumOut):
         pair = divided(stream, number, users[third], target.engine)
         return _exchanged(*stream, number, users, rates, first, second, third, pair)
 
+    def look(self, attempt: Attempt, rows: RowSets) -> Look:
+        """Say whether the first decision rejects the try."""
+        stream, number, *_ = attempt
+        n = rows.n_components
+        if n < 3:
+            return True
+        first, u, v = _draw_first(*stream, number, n)
+        second = yield from partner_ahead(rows, first, u, v)
+        third = _draw_third(*stream, number, n, first, second)
+        shares = shares_of(*stream, number)
+        pair = rows.divided(stream, Site.SPLIT_ROWS, int(number), rows.users(third), shares)
+        before, after = _members(members_of(4))
+        uniforms = three_uniforms(*stream, _SPLIT, number, _DECISION)
+        proposal = draft(np.array([first, second, third]), before, after, uniforms)
+        sets = rows.users(first), rows.users(second), *pair
+        return (yield from self.rejects(attempt, rows, proposal, sets))
+
 
 EXCHANGE = Exchange()
 
@@ -85,15 +113,39 @@ def _three(
     key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words
 ) -> tuple[int, int, int]:
     """Draw two components to merge and one to split."""
-    n = users.shape[0]
-    first = pick(uniform(key, sweep, _SPLIT, number, _FIRST), n)
-    u = uniform(key, sweep, _SPLIT, number, _IS_ANY_PARTNER)
-    v = uniform(key, sweep, _SPLIT, number, _PARTNER)
+    first, u, v = _draw_first(key, sweep, number, users.shape[0])
     second = partner_of(users, first, u, v)
-    third = pick(uniform(key, sweep, _SPLIT, number, _THIRD), n - 2)
+    return first, second, _draw_third(key, sweep, number, users.shape[0], first, second)
+
+
+@jit
+def _draw_first(
+    key: np.uint64, sweep: np.uint64, number: np.uint64, n: int
+) -> tuple[int, float, float]:
+    """Draw the first of n components, and what decides about its partner."""
+    return (
+        pick(read_uniform(key, sweep, _SPLIT, number, _FIRST), n),
+        read_uniform(key, sweep, _SPLIT, number, _IS_ANY_PARTNER),
+        read_uniform(key, sweep, _SPLIT, number, _PARTNER),
+    )
+
+
+@jit
+def _draw_third(
+    key: np.uint64, sweep: np.uint64, number: np.uint64, n: int, first: int, second: int
+) -> int:
+    """Draw a third of n components."""
+    third = pick(read_uniform(key, sweep, _SPLIT, number, _THIRD), n - 2)
     third += third >= min(first, second)
-    third += third >= max(first, second)
-    return first, second, third
+    return third + (third >= max(first, second))
+
+
+@jit
+def _members(members: Index) -> tuple[Index, Index]:
+    """Return the classes that use each component before and after, given those of four sets."""
+    before = np.array([members[0], members[1], members[2] | members[3]])
+    after = np.array([members[0] | members[1], members[3], members[2]])
+    return before, after
 
 
 @jit
@@ -110,8 +162,7 @@ def _exchanged(
     copy_line(pair[1], sets[3])
     classes, members = atoms(sets)
     concerned = np.array([first, second, third])
-    before = np.array([members[0], members[1], members[2] | members[3]])
-    after = np.array([members[0] | members[1], members[3], members[2]])
+    before, after = _members(members)
     new_users = users.copy()
     for w in range(users.shape[1]):
         new_users[first, w] |= users[second, w]

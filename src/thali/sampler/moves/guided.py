@@ -16,6 +16,7 @@ from thali.sampler.moves.proposal import (
     NOTHING,
     STEP,
     Proposal,
+    draft,
     impossible,
     listed,
     log_rate,
@@ -30,9 +31,10 @@ from thali.streams import read_uniform, uniform
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from thali.bits import Words
+    from thali.bits import Index, Words
     from thali.engines import Engine
-    from thali.sampler.moves.move import Attempt
+    from thali.engines.base import RowSets
+    from thali.sampler.moves.move import Attempt, Look
     from thali.streams import Stream
 
 _START = np.int64(0)  # a plain zero would be a type of its own
@@ -69,6 +71,25 @@ class Guided(SumOut):
             sets = users[first], users[second]
             c = joined(stream, _GUIDED_ROWS, number, sets, rates, n_rows, target.engine)
         return _guided(*stream, number, users, n_rows, state.alpha, first, second, gone, c)
+
+    def look(self, attempt: Attempt, rows: RowSets) -> Look:
+        """Say whether the first decision rejects the try."""
+        stream, number, *_ = attempt
+        n = rows.n_components
+        first, second, gone, rates = _two_to_follow(*stream, number, n)
+        if first < 0:
+            return True
+        sets = rows.users(first), rows.users(second)
+        if gone < n:
+            c = rows.users(gone)
+        else:
+            c = rows.joined(stream, Site.GUIDED_ROWS, int(number), sets, rates)
+        old, members = _affected(first, second, gone)
+        uniforms = three_uniforms(*stream, _GUIDED, number, _DECISION)
+        proposal = draft(old, members, members[:-1], uniforms)
+        if gone == n:
+            proposal = draft(old[:-1], members[:-1], members, uniforms)
+        return (yield from self.rejects(attempt, rows, proposal, (*sets, c)))
 
 
 GUIDED = Guided()
@@ -149,6 +170,14 @@ def _two_to_follow(
 
 
 @jit
+def _affected(first: int, second: int, gone: int) -> tuple[Index, Index]:
+    """Return the components that a move concerns, and the classes that use each of them."""
+    if first == second:
+        return listed(first, gone, gone)[:2], listed(_IN_A, _IN_C, _IN_C)[:2]
+    return listed(first, second, gone), listed(_IN_A, _IN_B, _IN_C)
+
+
+@jit
 def _guided(
     key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int, alpha: float,
     first: int, second: int, gone: int, c: Words,
@@ -179,12 +208,7 @@ def _guided(
             if i > 0:
                 classes[i - 1, w] = quarters[i, w] & ~c[w]
     ratio = log(alpha) + log_rate(n_joined, n_rows) - log(n_small + 1) - log_guess
-    if first == second:
-        old = listed(first, gone, gone)[:2]
-        members = listed(_IN_A, _IN_C, _IN_C)[:2]
-    else:
-        old = listed(first, second, gone)[:3]
-        members = listed(_IN_A, _IN_B, _IN_C)[:3]
+    old, members = _affected(first, second, gone)
     n_old = old.shape[0] - 1
     after = np.empty((n_old + is_birth, width), np.uint64)
     for i in range(n_old):

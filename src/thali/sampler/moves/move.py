@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from functools import lru_cache
 from math import log
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -27,8 +27,11 @@ from thali.sampler.gains import gains_by_set
 from thali.sampler.moves.proposal import pick
 
 if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
     from numpy.typing import NDArray
 
+    from thali.engines.base import RowSets
     from thali.sampler.moves.proposal import Proposal
     from thali.sampler.state import State
     from thali.sampler.target import Target
@@ -39,6 +42,10 @@ _BLOCK = 128
 """Number of columns of a first decision, which may reject a move before all are examined."""
 
 _NO_RATES = np.zeros(0)
+
+
+Look: TypeAlias = "Generator[Any, NDArray[Any], bool]"
+"""Asks questions of sets of rows, and says whether a try is surely rejected."""
 
 
 class Attempt(NamedTuple):
@@ -62,6 +69,15 @@ class Move(ABC):
     @abstractmethod
     def decide(self, attempt: Attempt, proposal: Proposal) -> State | None:
         """Return the state after the move, or None if it is not accepted."""
+
+    def look(self, attempt: Attempt, rows: RowSets) -> Look:  # noqa: ARG002 - here nobody looks
+        """Say whether the try is surely rejected, by questions that need no rows on the host.
+
+        Every question is a ``yield``, so that those of many tries are answered together
+        (:mod:`thali.sampler.moves.ahead`). "No" may also mean that this is not known.
+        """
+        yield from ()
+        return False
 
     def __call__(self, attempt: Attempt) -> State | None:
         """Propose and decide; ``covered`` is not updated."""
@@ -118,6 +134,24 @@ class SumOut(Move):
             return state.put(proposal.concerned, lines)
         return state.take(is_rest).append(lines, new)
 
+    def rejects(
+        self, attempt: Attempt, rows: RowSets, proposal: Proposal, sets: Sequence[Any]
+    ) -> Look:
+        """Say whether the block of columns rejects a proposal, whose classes are those of sets."""
+        state = attempt.state
+        is_rest = np.ones(state.n_components, np.bool_)
+        is_rest[proposal.concerned] = False
+        weights = state.noise.rounded_weights()
+        to_block, by_block, _ = proposal.uniforms
+        _, codes = state.factors
+        start = pick(to_block, codes.n_rows - _BLOCK + 1)
+        gains = yield rows.gains_of_columns((start, start + _BLOCK), is_rest, sets, weights)
+        if gains.size == 0:  # it is not known
+            return False
+        old, new = self._densities(attempt, proposal)
+        after, before = Marginal(gains, proposal.after, new), Marginal(gains, proposal.before, old)
+        return not log(by_block) < after.gain(before)
+
     def _densities(
         self, attempt: Attempt, proposal: Proposal
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -139,6 +173,11 @@ class SumOut(Move):
         site, index = self.density
         uniform = stream.uniforms(site, index + 1, row=int(number))[index]
         return old, np.append(old, new_density(attempt, uniform))
+
+
+def can_look(target: Target) -> bool:
+    """Whether a block of columns decides first, so that it pays to look ahead."""
+    return len(target.shape) == 2 and target.shape[1] > 2 * _BLOCK
 
 
 def rates_of(state: State, target: Target) -> NDArray[np.float64]:

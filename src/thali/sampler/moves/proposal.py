@@ -112,19 +112,33 @@ def three_uniforms(
 
 
 @jit
+def members_of(n: int) -> Index:
+    """Return the classes of each of n sets, if rows in the same sets are a class (``atoms``)."""
+    members = np.zeros(n, np.int64)
+    for k in range((1 << n) - 1):
+        for i in range(n):
+            if ((k + 1) >> i) & 1:
+                members[i] |= 1 << k
+    return members
+
+
+def draft(
+    concerned: Index, before: Index, after: Index, uniforms: tuple[float, float, float]
+) -> Proposal:
+    """Return as much of a proposal as the first decision needs."""
+    return Proposal(True, concerned, (), 0.0, uniforms, _NO_LINES, before, after)
+
+
+@jit
 def atoms(sets: Words) -> tuple[Words, Index]:
     """Return the classes of rows that are in the same sets, and the classes of every set."""
     n, width = sets.shape
     n_classes = (1 << n) - 1
     classes = np.zeros((n_classes, width), np.uint64)
-    members = np.zeros(n, np.int64)
     for k in range(n_classes):
         for w in range(width):
             word = ~_ZERO
             for i in range(n):
                 word &= sets[i, w] if ((k + 1) >> i) & 1 else ~sets[i, w]
             classes[k, w] = word
-        for i in range(n):
-            if ((k + 1) >> i) & 1:
-                members[i] |= 1 << k
-    return classes, members
+    return classes, members_of(n)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from math import log
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from math import inf, log, log1p
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy.special import expit, log_expit
 
 from thali.bits.words import WORD, count_ones, pack
-from thali.engines.base import Cover
+from thali.engines.base import GAIN_SCALE, Cover
 from thali.sampler.gains import gains_by_set, gains_of
 from thali.sampler.moves.move import Move, new_density
 from thali.sampler.moves.proposal import CHUNK, NOTHING, STEP, Proposal, pick
 from thali.sampler.moves.residual_kernels import (
+    SURE,
     add_up,
     birth_ratio,
     component_score,
@@ -23,16 +25,27 @@ from thali.sampler.moves.residual_kernels import (
     residual_users,
 )
 from thali.sites import ReplacementIndex, ResidualIndex, Site
+from thali.streams import read_uniforms_at
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from numpy.typing import NDArray
 
     from thali.bits import Index, Words
-    from thali.sampler.moves.move import Attempt
+    from thali.engines.base import RowSets
+    from thali.sampler.moves.move import Attempt, Look
     from thali.sampler.state import State
 
 N_RESIDUAL, N_REPLACEMENT = len(ResidualIndex), len(ReplacementIndex)
 _NO_CLASSES, _NOBODY = np.zeros((0, 0), np.uint64), np.zeros(0, np.int64)
+
+_MOST_LIKELY = 256
+"""Number of rows that may join a code, up to which a try can be looked at."""
+_FAR = SURE + 1.0
+"""Log odds below minus which no row joins, however they are rounded."""
+_CLOSE = 1e-6
+"""What is closer than this part of all that was added up is left to the move itself."""
 
 
 class Residual(Move):
@@ -64,6 +77,26 @@ class Residual(Move):
         if is_birth:
             return _proposal(_NOBODY, lines, ratio, decision)
         return _proposal(np.array([gone]), (), -ratio, decision)
+
+    def look(self, attempt: Attempt, rows: RowSets) -> Look:
+        """Say whether even a bound of the ratio rejects the try."""
+        stream, number, state, target = attempt
+        uniforms = stream.uniforms(Site.RESIDUAL, N_RESIDUAL, row=int(number)).tolist()
+        n, n_rows = state.n_components, target.shape[0]
+        rate, log_u = min(0.5, 2.0 / n_rows), log(uniforms[ResidualIndex.DECISION])
+        if uniforms[ResidualIndex.IS_BIRTH] < 0.5:
+            density = new_density(attempt, uniforms[ResidualIndex.DENSITY])
+            rest = _Rest(attempt, np.ones(n, np.bool_), density, rate)
+            seed = pick(uniforms[ResidualIndex.SEED], n_rows)
+            n_users, score = yield from rest.most(rows, seed)
+            if n_users == 0 or score == inf:
+                return n_users == 0
+            return bool(log_u >= birth_ratio(state.alpha, n_users, n_rows, score, n + 1))
+        if n == 0:
+            return True
+        gone = pick(uniforms[ResidualIndex.VICTIM], n)
+        score = yield from _rest_without(attempt, gone, rate).least(rows, gone)
+        return bool(log_u >= -birth_ratio(state.alpha, int(rows.sizes[gone]), n_rows, score, n))
 
     def decide(self, attempt: Attempt, proposal: Proposal) -> State | None:
         """Accept or reject; append the new component, or drop the deleted one."""
@@ -103,6 +136,23 @@ class Replacement(Move):
         decision = uniforms[ReplacementIndex.DECISION], 0.0
         return _proposal(np.array([gone]), lines, ratio, decision)
 
+    def look(self, attempt: Attempt, rows: RowSets) -> Look:
+        """Say whether even a bound of the ratio rejects the try."""
+        stream, number, state, target = attempt
+        uniforms = stream.uniforms(Site.RESIDUAL, N_REPLACEMENT, row=int(number)).tolist()
+        n, n_rows = state.n_components, target.shape[0]
+        if n == 0:
+            return True
+        gone = pick(uniforms[ReplacementIndex.VICTIM], n)
+        rate = _one_of(state.densities[0], gone)
+        rest = _rest_without(attempt, gone, rate)
+        n_users, score = yield from rest.most(rows, pick(uniforms[ReplacementIndex.SEED], n_rows))
+        if score == inf:
+            return False
+        back = yield from rest.least(rows, gone)
+        bound = replacement_ratio(score, back, n_users - int(rows.sizes[gone]), rate)
+        return bool(log(uniforms[ReplacementIndex.DECISION]) >= bound)
+
     def decide(self, attempt: Attempt, proposal: Proposal) -> State | None:
         """Accept or reject; replace the old component by the new one."""
         if not log(proposal.uniforms[0]) < proposal.log_ratio:
@@ -116,12 +166,17 @@ REPLACEMENT = Replacement()
 
 def _without(attempt: Attempt, gone: int, rate: float) -> tuple[_Rest, tuple[Words, ...]]:
     """Return the entries that are uncovered without a component, and that component."""
+    lines = tuple(factor.words[gone] for factor in attempt.state.factors)
+    return _rest_without(attempt, gone, rate), lines
+
+
+def _rest_without(attempt: Attempt, gone: int, rate: float) -> _Rest:
+    """Return the entries that are uncovered without a component."""
     state = attempt.state
     is_rest = np.ones(state.n_components, np.bool_)
     is_rest[gone] = False
     (density,) = state.densities[1:]
-    lines = tuple(factor.words[gone] for factor in state.factors)
-    return _Rest(attempt, is_rest, _one_of(density, gone), rate), lines
+    return _Rest(attempt, is_rest, _one_of(density, gone), rate)
 
 
 def _one_of(density: NDArray[np.float64], component: int) -> float:
@@ -148,6 +203,12 @@ class _Rest(NamedTuple):
 
     def draw(self, seed: int) -> tuple[tuple[Words, ...], float]:
         """Draw a code like the uncovered entries of a row, and its users; compute their score."""
+        code, *_ = self._code_like(seed)
+        joins = np.zeros(self.attempt.state.factors[0].words.shape[1], np.uint64)
+        return (joins, code), self._weigh(joins, code, is_drawn=True)
+
+    def _code_like(self, seed: int) -> tuple[Words, Words, Words]:
+        """Draw a code like the uncovered entries of a row; return it, these, and the ones."""
         stream, number, state, target = self.attempt
         users, codes = state.factors
         cover = Cover(codes, users, self.is_rest)
@@ -157,8 +218,58 @@ class _Rest(NamedTuple):
             draw_code, codes.n_rows, *stream, number, free[0], ones[0], self._odds(), code,
             step=STEP, made=((code, WORD),),
         )  # fmt: skip
-        joins = np.zeros(users.words.shape[1], np.uint64)
-        return (joins, code), self._weigh(joins, code, is_drawn=True)
+        return code, free[0], ones[0]
+
+    def most(self, rows: RowSets, seed: int) -> Generator[Any, NDArray[Any], tuple[int, float]]:
+        """Return how many users :meth:`draw` draws, and a number that its score does not exceed.
+
+        Of all rows from which the code could have been proposed, only the one that it was proposed
+        from is looked at. The number is infinite if this is not known.
+        """
+        stream, number, state, _ = self.attempt
+        users, codes = state.factors
+        code, free, ones = self._code_like(seed)
+        cover, weights = Cover(codes, users, self.is_rest), state.noise.rounded_weights()
+        plain = log(self.rate) - log1p(-self.rate)
+        found = yield rows.gains_of_rows(code, cover, weights, None, -_FAR - plain, _MOST_LIKELY)
+        n = int(found[2])
+        if n > _MOST_LIKELY:
+            return -1, inf
+        gains = found[3 + _MOST_LIKELY :][:n].view(np.float64)
+        uniforms = read_uniforms_at(
+            *stream, np.uint64(Site.RESIDUAL_ROWS), number, np.ascontiguousarray(found[3 : 3 + n])
+        )
+        odds = plain + gains
+        joins = uniforms < expit(odds)
+        if np.any(np.abs(uniforms - expit(odds)) < _CLOSE):
+            return -1, inf
+        log_joins = float(log_expit(np.where(joins, odds, -odds)).sum())
+        everything = _everything(codes.n_rows)
+        kinds = np.stack([free & ones, free & ~ones, everything & ~free])
+        inside, outside = count_ones(kinds & code), count_ones(kinds & ~code)
+        of_code = self._odds()
+        log_code = float(inside @ log_expit(of_code) + outside @ log_expit(-of_code))
+        gain, sizes = float(gains[joins].sum()), np.array([inside.sum(), outside.sum()])
+        log_proposal = log_code - log(users.n_rows) + log_joins
+        score = float(component_score(gain, sizes, self.density, log_proposal))
+        scale = np.abs(gains).sum() + abs(score) + abs(log_proposal) + abs(gain)
+        return int(joins.sum()), score + _CLOSE * scale + 1.0
+
+    def least(self, rows: RowSets, component: int) -> Generator[Any, NDArray[Any], float]:
+        """Return a number that the score of a component exceeds.
+
+        The log probability of its proposal, which is below zero, is taken as zero.
+        """
+        users, codes = self.attempt.state.factors
+        code, weights = codes.words[component], self.attempt.state.noise.rounded_weights()
+        cover = Cover(codes, users, self.is_rest)
+        found = yield rows.gains_of_rows(code, cover, weights, rows.users(component), inf, 0)
+        gain, scale = float(found[0]) / GAIN_SCALE, float(found[1]) / GAIN_SCALE
+        size = int(count_ones(code[None])[0])
+        sizes = np.array([size, codes.n_rows - size])
+        score = float(component_score(gain, sizes, self.density, 0.0))
+        rounded = users.n_rows / GAIN_SCALE  # by which sums of rounded gains may be wrong
+        return score - _CLOSE * (scale + abs(score)) - rounded - 1.0
 
     def weigh(self, users: Words, code: Words) -> float:
         """Return the log likelihood gained plus log prior of the code minus log proposal."""

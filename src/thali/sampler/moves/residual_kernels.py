@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     # and typical gains.
     Rest: TypeAlias = tuple[NDArray[np.bool_], float, float, tuple[float, float]]
 
-_SURE = 45.0
+SURE = 45.0
 """Log odds beyond which no uniform random number matters: the smallest is 2^-53."""
 _NOTHING_LEFT = 746.0
 """The exponential of a number below minus this is zero in floating point."""
@@ -266,8 +266,8 @@ def residual_users(
             odds = log_rate_odds + row_gain
             w = row >> 6
             bit = _ONE << np.uint64(row & 63)
-            if is_drawn and odds > -_SURE:
-                if odds > _SURE:
+            if is_drawn and odds > -SURE:
+                if odds > SURE:
                     users[w] |= bit
                 else:
                     u = uniform(key, sweep, _RESIDUAL_ROWS, number, np.uint64(row))

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from math import lgamma, log
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from thali.sampler.moves.proposal import (
     NOTHING,
     STEP,
     Proposal,
+    draft,
     impossible,
     listed,
     log_rate,
@@ -29,11 +30,14 @@ from thali.sites import Site, SplitIndex
 from thali.streams import read_uniform, uniform
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from numpy.typing import NDArray
 
-    from thali.bits import Words
+    from thali.bits import Index, Words
     from thali.engines import Engine
-    from thali.sampler.moves.move import Attempt
+    from thali.engines.base import RowSets
+    from thali.sampler.moves.move import Attempt, Look
     from thali.streams import Stream
 
 # Classes of rows, as bits: only in the first part, only in the second, and in both.
@@ -49,6 +53,8 @@ _IS_ANY_PARTNER = np.uint64(SplitIndex.IS_ANY_PARTNER)
 _PARTNER = np.uint64(SplitIndex.PARTNER)
 _SHARES = np.uint64(SplitIndex.SHARES)
 _DECISION = np.uint64(SplitIndex.DECISION)
+_ANY_PARTNER = 0.5
+"""Probability that any component may be the partner in a merger, not only the most similar."""
 
 
 class SplitMerge(SumOut):
@@ -70,6 +76,19 @@ class SplitMerge(SumOut):
         else:
             pair = users[[first, second]]
         return _divided_or_united(*stream, number, users, n_rows, state.alpha, first, second, pair)
+
+    def look(self, attempt: Attempt, rows: RowSets) -> Look:
+        """Say whether the first decision rejects the try."""
+        stream, number, *_ = attempt
+        first, second = yield from choose_ahead(stream, _SPLIT, number, rows)
+        if first < 0:
+            return True
+        pair = rows.users(first), rows.users(second)
+        if first == second:
+            shares = shares_of(*stream, number)
+            pair = rows.divided(stream, Site.SPLIT_ROWS, int(number), pair[0], shares)
+        uniforms = three_uniforms(*stream, _SPLIT, number, _DECISION)
+        return (yield from self.rejects(attempt, rows, draft_of(first, second, uniforms), pair))
 
 
 SPLIT_MERGE = SplitMerge()
@@ -110,16 +129,52 @@ def one_or_both(
     key: np.uint64, sweep: np.uint64, site: np.uint64, number: np.uint64, users: Words
 ) -> tuple[int, int]:
     """Draw two components to merge, or one to split (returned twice); -1 if there are too few."""
-    n = users.shape[0]
+    is_split, first, u, v = draw_first(key, sweep, site, number, users.shape[0])
+    return first, first if is_split or first < 0 else partner_of(users, first, u, v)
+
+
+@jit
+def draw_first(
+    key: np.uint64, sweep: np.uint64, site: np.uint64, number: np.uint64, n: int
+) -> tuple[bool, int, float, float]:
+    """Draw whether one of n components is split, which one, and what decides about a partner."""
     is_split = read_uniform(key, sweep, site, number, _IS_SPLIT) < 0.5
-    if n < (1 if is_split else 2):
-        return -1, -1
-    first = pick(read_uniform(key, sweep, site, number, _FIRST), n)
-    if is_split:
-        return first, first
+    first = -1
+    if n >= (1 if is_split else 2):
+        first = pick(read_uniform(key, sweep, site, number, _FIRST), n)
     u = read_uniform(key, sweep, site, number, _IS_ANY_PARTNER)
     v = read_uniform(key, sweep, site, number, _PARTNER)
-    return first, partner_of(users, first, u, v)
+    return is_split, first, u, v
+
+
+def choose_ahead(
+    stream: Stream, site: np.uint64, number: np.uint64, rows: RowSets
+) -> Generator[Any, NDArray[Any], tuple[int, int]]:
+    """Return what :func:`one_or_both` does, by questions to sets of rows."""
+    is_split, first, u, v = draw_first(*stream, site, number, rows.n_components)
+    if is_split or first < 0:
+        return first, first
+    return first, (yield from partner_ahead(rows, first, u, v))
+
+
+def partner_ahead(
+    rows: RowSets, first: int, u: float, v: float
+) -> Generator[Any, NDArray[Any], int]:
+    """Return what :func:`partner_of` does, by questions to sets of rows."""
+    n = rows.n_components
+    shared = np.zeros(n + 1, np.int64)
+    if not u < _ANY_PARTNER:  # otherwise nobody asks who is similar
+        shared = yield rows.overlaps(rows.users(first))
+    union = rows.sizes + rows.sizes[first] - shared[:n]
+    return int(choose_partner(shared[:n], union, first, u, v))
+
+
+def draft_of(first: int, second: int, uniforms: tuple[float, float, float]) -> Proposal:
+    """Return as much of :func:`one_or_two` as the first decision needs."""
+    one, two = np.array([_ALL]), np.array([_IN_FIRST, _IN_SECOND])
+    if first == second:
+        return draft(np.array([first]), one, two, uniforms)
+    return draft(np.array([first, second]), two, one, uniforms)
 
 
 @jit
@@ -174,14 +229,21 @@ def one_or_two(
 
 
 @inner
-def _is_closer(a: Words, b: Words, c: Words) -> int:
-    """Return 1 if b has the larger Jaccard index with a, -1 if c has, and 0 if they are equal."""
-    b_both, b_any, c_both, c_any = _ZERO, _ZERO, _ZERO, _ZERO
+def _compare(a: Words, b: Words) -> tuple[int, int]:
+    """Return the sizes of the intersection and of the union of two sets."""
+    both, union = _ZERO, _ZERO
     for w in range(a.shape[0]):
-        b_both += popcount(a[w] & b[w])
-        b_any += popcount(a[w] | b[w])
-        c_both += popcount(a[w] & c[w])
-        c_any += popcount(a[w] | c[w])
+        both += popcount(a[w] & b[w])
+        union += popcount(a[w] | b[w])
+    return np.int64(both), np.int64(union)
+
+
+@inner
+def _is_closer(b_both: int, b_any: int, c_both: int, c_any: int) -> int:
+    """Return 1 if b has the larger Jaccard index, -1 if c has, and 0 if they are equal.
+
+    These are indices with the same set, each given by the sizes of intersection and union.
+    """
     left = b_both * c_any  # in integers, so that ties are exact
     right = c_both * b_any
     return 1 if left > right else (0 if left == right else -1)
@@ -191,7 +253,18 @@ def _is_closer(a: Words, b: Words, c: Words) -> int:
 def partner_of(users: Words, first: int, u: float, v: float) -> int:
     """Draw a partner to merge with: any component with probability 1/2, else the most similar."""
     n = users.shape[0]
-    if u < 0.5:
+    both, union = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    if not u < _ANY_PARTNER:
+        for component in range(n):
+            both[component], union[component] = _compare(users[first], users[component])
+    return choose_partner(both, union, first, u, v)
+
+
+@jit
+def choose_partner(both: Index, union: Index, first: int, u: float, v: float) -> int:
+    """Draw a partner, given the sizes of all intersections and unions with the first."""
+    n = both.shape[0]
+    if u < _ANY_PARTNER:
         second = pick(v, n - 1)
         return second + (second >= first)
     best = -1
@@ -201,7 +274,7 @@ def partner_of(users: Words, first: int, u: float, v: float) -> int:
             continue
         closer = 1
         if best >= 0:
-            closer = _is_closer(users[first], users[component], users[best])
+            closer = _is_closer(both[component], union[component], both[best], union[best])
         if closer > 0:
             best, n_best = component, 1
         elif closer == 0:
@@ -210,7 +283,7 @@ def partner_of(users: Words, first: int, u: float, v: float) -> int:
     for component in range(n):
         if component == first:
             continue
-        if _is_closer(users[first], users[component], users[best]) == 0:
+        if _is_closer(both[component], union[component], both[best], union[best]) == 0:
             if skip == 0:
                 return component
             skip -= 1
@@ -222,11 +295,13 @@ def chance_of(users: Words, is_other: NDArray[np.bool_], a: Words, b: Words) -> 
     """Return the probability that :func:`partner_of` draws b for a, among the others."""
     n_others = 0
     n_ties = 1
+    both, union = _compare(a, b)
     for component in range(users.shape[0]):
         if not is_other[component]:
             continue
         n_others += 1
-        closer = _is_closer(a, b, users[component])
+        c_both, c_union = _compare(a, users[component])
+        closer = _is_closer(both, union, c_both, c_union)
         if closer < 0:
             n_ties = 0
         elif closer == 0 and n_ties > 0:
@@ -248,10 +323,7 @@ def divide(
     pair: Words,
 ) -> None:  # fmt: skip
     """Divide the users in a range of rows."""
-    a = -log(read_uniform(key, sweep, _SPLIT, number, _SHARES))
-    b = -log(read_uniform(key, sweep, _SPLIT, number, _SHARES + _ONE))
-    c = -log(read_uniform(key, sweep, _SPLIT, number, _SHARES + _ONE + _ONE))
-    to_first, to_second = a / (a + b + c), (a + b) / (a + b + c)
+    to_first, to_second = shares_of(key, sweep, number)
     index = np.uint64(size_of(users[: lo >> 6]))
     for w in range(lo >> 6, hi >> 6):
         left = users[w]
@@ -264,6 +336,15 @@ def divide(
                 pair[0, w] |= bit
             if u >= to_first:
                 pair[1, w] |= bit
+
+
+@jit
+def shares_of(key: np.uint64, sweep: np.uint64, number: np.uint64) -> tuple[float, float]:
+    """Draw the rates at which users get the first part only, or one part only."""
+    a = -log(read_uniform(key, sweep, _SPLIT, number, _SHARES))
+    b = -log(read_uniform(key, sweep, _SPLIT, number, _SHARES + _ONE))
+    c = -log(read_uniform(key, sweep, _SPLIT, number, _SHARES + _ONE + _ONE))
+    return a / (a + b + c), (a + b) / (a + b + c)
 
 
 @jit

@@ -22,9 +22,11 @@ from thali.sampler.moves.move import SumOut, rates_of
 from thali.sampler.moves.proposal import (
     Proposal,
     atoms,
+    draft,
     impossible,
     listed,
     log_rate,
+    members_of,
     pick,
     size_of,
     three_uniforms,
@@ -36,7 +38,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Words
-    from thali.sampler.moves.move import Attempt
+    from thali.engines.base import RowSets
+    from thali.sampler.moves.move import Attempt, Look
 
 _TOGGLE = np.uint64(Site.TOGGLE)
 _FIRST = np.uint64(ToggleIndex.FIRST)
@@ -60,8 +63,28 @@ class Toggle(SumOut):
         users = state.factors[0].words
         return propose_toggle(*stream, number, users, target.shape[0], rates_of(state, target))
 
+    def look(self, attempt: Attempt, rows: RowSets) -> Look:
+        """Say whether the first decision rejects the try."""
+        stream, number, *_ = attempt
+        if rows.n_components < 2:
+            return True
+        first, second = _ordered_pair(*stream, number, rows.n_components)
+        members = np.array([_FIRST_AFTER, _SECOND_AFTER])
+        uniforms = three_uniforms(*stream, _TOGGLE, number, _DECISION)
+        proposal = draft(np.array([first, second]), members_of(2), members, uniforms)
+        sets = rows.users(first), rows.users(second)
+        return (yield from self.rejects(attempt, rows, proposal, sets))
+
 
 TOGGLE = Toggle()
+
+
+@jit
+def _ordered_pair(key: np.uint64, sweep: np.uint64, number: np.uint64, n: int) -> tuple[int, int]:
+    """Draw two of n components."""
+    first = pick(read_uniform(key, sweep, _TOGGLE, number, _FIRST), n)
+    second = pick(read_uniform(key, sweep, _TOGGLE, number, _SECOND), n - 1)
+    return first, second + (second >= first)
 
 
 @jit
@@ -77,9 +100,7 @@ def propose_toggle(
     n, width = users.shape
     if n < 2:
         return impossible(users)
-    first = pick(read_uniform(key, sweep, _TOGGLE, number, _FIRST), n)
-    second = pick(read_uniform(key, sweep, _TOGGLE, number, _SECOND), n - 1)
-    second += second >= first
+    first, second = _ordered_pair(key, sweep, number, n)
     before = np.empty((2, width), np.uint64)
     after = np.empty((2, width), np.uint64)
     for w in range(width):

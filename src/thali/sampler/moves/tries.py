@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thali.model.effects import Effects
+from thali.sampler.moves.ahead import Ahead
 from thali.sampler.moves.anchored import ANCHORED
 from thali.sampler.moves.at_once import AtOnce
 from thali.sampler.moves.boxes import BOX, OWN_BOX
@@ -80,7 +81,10 @@ def try_moves(
 ) -> tuple[State, Mapping[str, tuple[int, int]]]:
     """Try every move several times; return the state, and tries and acceptances by name."""
     planned, tried = _listed(_plan(stream, state, target))
-    at_once = AtOnce.on(stream, planned, state, target) if planned else None
+    at_once: AtOnce | Ahead | None = None
+    if planned:
+        at_once = AtOnce.on(stream, planned, state, target)
+        at_once = at_once or Ahead.on(stream, planned, state, target)
     accepted: dict[str, int] = {}
     done = 0
     while done < len(planned):

@@ -80,15 +80,18 @@ KERNEL gather_bits(
     if (lane_of() == 0) out[blockIdx.x * out_stride + w] = word;
 }
 
-// One thread per 32 x 32 bits: transpose rows, so that out[column] has a bit for each of them.
-KERNEL transpose_rows(
+// One thread per 32 x 32 bits: transpose rows, so that out[column] has a bit for each of them. Blocks
+// have MOST_WARPS warps; few registers let five of them share a processor. Lines of the stage are so
+// long that neither writing nor reading it makes two threads wait for each other.
+KERNEL BOUNDED(LANES * MOST_WARPS, 5) transpose_rows(
     const u32* source, i64 stride, const i64* rows, i64 first, i64 n, i64 n_words, u32* out,
     i64 out_stride
 ) {
-    SHARED u32 stage[32 * LANES * (MOST_WARPS + 1)];
+    const u32 height = MOST_WARPS + 1, line = LANES * height + MOST_WARPS;
+    SHARED u32 stage[32 * line];
     const u32 lane = lane_of(), warp = warp_of();
     const i64 w = (i64)blockIdx.x * LANES + lane;
-    const i64 group = (i64)blockIdx.y * n_warps() + warp;
+    const i64 group = (i64)blockIdx.y * MOST_WARPS + warp;
     u32 tile[32];
     UNROLL for (int r = 0; r < 32; r++) {
         i64 i = 32 * group + r;
@@ -104,15 +107,15 @@ KERNEL transpose_rows(
             tile[r + step] ^= swap;
         }
     }
-    UNROLL for (int c = 0; c < 32; c++) stage[(c * LANES + lane) * (MOST_WARPS + 1) + warp] = tile[c];
+    UNROLL for (int c = 0; c < 32; c++) stage[c * line + lane * height + warp] = tile[c];
     BARRIER();
-    for (u32 k = threadIdx.x; k < 32 * LANES * n_warps(); k += blockDim.x) {
-        u32 part = k % n_warps(), place = k / n_warps();  // neighbouring threads write neighbouring words
-        u32 c = place % 32, of = place / 32;
-        i64 column = 32 * ((i64)blockIdx.x * LANES + of) + c;
-        i64 to = (i64)blockIdx.y * n_warps() + part;
-        if (column < 32 * n_words && to < out_stride)
-            out[column * out_stride + to] = stage[(c * LANES + of) * (MOST_WARPS + 1) + part];
+    const u32 part = threadIdx.x % MOST_WARPS;  // neighbouring threads write neighbouring words
+    const i64 to = (i64)blockIdx.y * MOST_WARPS + part, first_column = 32 * (i64)blockIdx.x * LANES;
+    if (to >= out_stride) return;
+    for (u32 k = threadIdx.x / MOST_WARPS; k < 32 * LANES; k += LANES) {
+        const i64 column = first_column + k;
+        if (column < 32 * n_words)
+            out[column * out_stride + to] = stage[(k % 32) * line + (k / 32) * height + part];
     }
 }
 

@@ -8,8 +8,9 @@
 // Then the bits of all rows are drawn together. Kernels that need whole rows (births, counts) take
 // the horizontal form: one block per row.
 //
-// There is no floating point: scores and random numbers are the integers of decide.py and
-// streams.py, so every bit that is drawn equals that of the CPU engine.
+// Updates use no floating point: scores and random numbers are the integers of decide.py and
+// streams.py, so every bit that is drawn equals that of the CPU engine. (row_sets.cu says how real
+// numbers are used where moves look ahead.)
 //
 // A plain C++ compiler builds the same text with one thread per block, for tests without a GPU.
 
@@ -33,6 +34,7 @@ typedef long long i64;
 #define COUNT_WARPS 4
 #define STAGES 4  // half of the warps, which add what the other half hands over
 #else
+#include <cmath>
 #include <utility>
 #define KERNEL static void
 #define BOUNDED(threads, blocks)
@@ -69,6 +71,7 @@ DEVICE u32 or_lanes(u32 word) {
     for (int step = 16; step; step >>= 1) word |= __shfl_xor_sync(FULL, word, step);
     return word;
 }
+DEVICE u32 from_lane(u32 word, u32 lane) { return __shfl_sync(FULL, word, lane); }
 DEVICE i64 add_lanes(i64 value) {
     for (int step = 16; step; step >>= 1) value += __shfl_xor_sync(FULL, value, step);
     return value;
@@ -78,18 +81,21 @@ DEVICE void add_to(u32* total, u32 value) { atomicAdd(total, value); }
 DEVICE void or_to(u32* word, u32 bits) { atomicOr(word, bits); }
 DEVICE void flip(u32* word, u32 bits) { atomicXor(word, bits); }
 DEVICE u32 take(u32* next) { return atomicAdd(next, 1u); }
+DEVICE u64 take(u64* next) { return atomicAdd(next, 1ull); }
 DEVICE void warp_barrier() { __syncwarp(); }
 #else
 DEVICE u64 multiply_high(u64 a, u64 b) { return (u64)((unsigned __int128)a * b >> 64); }
 DEVICE u32 popcount(u32 word) { return __builtin_popcount(word); }
 DEVICE u32 lowest(u32 word) { return __builtin_ctz(word); }
 DEVICE u32 or_lanes(u32 word) { return word; }
+DEVICE u32 from_lane(u32 word, u32) { return word; }
 DEVICE i64 add_lanes(i64 value) { return value; }
 DEVICE void add_to(u64* total, u64 value) { *total += value; }
 DEVICE void add_to(u32* total, u32 value) { *total += value; }
 DEVICE void or_to(u32* word, u32 bits) { *word |= bits; }
 DEVICE void flip(u32* word, u32 bits) { *word ^= bits; }
 DEVICE u32 take(u32* next) { return (*next)++; }
+DEVICE u64 take(u64* next) { return (*next)++; }
 DEVICE void warp_barrier() {}
 #endif
 

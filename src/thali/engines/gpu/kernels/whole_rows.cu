@@ -38,7 +38,9 @@ DEVICE void read_row(
     BARRIER();
 }
 
-#define CHUNK 2  // vectors that a thread computes at once
+#ifndef CHUNK
+#define CHUNK 4  // vectors that a thread computes at once
+#endif
 
 // One thread: OR the codes of the active components at the vectors w, w + step, ... (CHUNK of them).
 // Lines are padded with zeros.
@@ -77,11 +79,14 @@ DEVICE Counts count_row(const Data& data, i64 row, const u32* active) {
             }
         }
     }
+    // Two sums over threads at once: a row has fewer than 2^31 columns.
+    const i64 covered = add_block((i64)all << 32 | tp);
+    const i64 of_row = add_block((i64)n_known << 32 | n_ones);
     Counts counts;
-    counts.tp = add_block(tp);
-    counts.fp = add_block(all) - counts.tp;
-    counts.n_ones = add_block(n_ones);
-    counts.n_zeros = (known ? add_block(n_known) : data.n_columns) - counts.n_ones;
+    counts.tp = (u32)covered;
+    counts.fp = (covered >> 32) - counts.tp;
+    counts.n_ones = (u32)of_row;
+    counts.n_zeros = (known ? of_row >> 32 : data.n_columns) - counts.n_ones;
     return counts;
 }
 
