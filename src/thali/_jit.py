@@ -60,6 +60,7 @@ KERNEL_FILES = (
     "sampler/level_windows.py",
     "sampler/small.py",
     "sampler/grow/values.py",
+    "sampler/moves/anchor_marks.py",
     "sampler/moves/anchored.py",
     "sampler/moves/at_once.py",
     "sampler/moves/compound.py",

@@ -9,6 +9,7 @@ from support.chains import NO_MOVES
 from support.mutants import mutate, step_by_step
 from thali.model import Beta, Model, PerComponent
 from thali.sampler import Schedule, Target, chain, small
+from thali.sampler.moves.at_once import Patience
 from thali.streams import chain_key
 
 DATA = thali.simulate((70, 75), 4, spurious=0.2, dropped=0.2, unknown=0.1, seed=3).tensor
@@ -19,6 +20,11 @@ MODELS = {
     "buffet": Model(),
     "buffet, fixed concentration": Model(alpha=3.0),
 }
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch):
+    monkeypatch.setattr(small, "PATIENCE", Patience(0))
 
 
 def states(model, data=DATA, n_sweeps=8, **schedule):
@@ -78,6 +84,6 @@ MISTAKES = {
 def test_mistakes_are_found(mistake, monkeypatch):
     """A mistake in doing so changes the chain."""
     expected = states(MODELS["buffet, fixed concentration"])
-    mutant = mutate("thali.sampler.small", [MISTAKES[mistake]])
+    mutant = mutate("thali.sampler.small", [MISTAKES[mistake]], PATIENCE=Patience(0))
     monkeypatch.setattr(module("thali.sampler.step"), "small", mutant)
     assert states(MODELS["buffet, fixed concentration"]) != expected

@@ -24,6 +24,7 @@ from thali.engines.cpu.visits import list_visits
 from thali.model import Beta, Noise, UnequalRates
 from thali.model.draws import draw_density, draw_truncated
 from thali.model.special import ADDRESSES
+from thali.sampler.moves.at_once import Patience
 from thali.sampler.state import State
 from thali.sites import Site, site_of
 from thali.streams import read_uniform, uniform64
@@ -52,6 +53,9 @@ _OF_USERS, _OF_CODES = (np.uint64(site_of(Site.DENSITY, mode)) for mode in range
 _ALPHA, _NOISE = np.uint64(Site.ALPHA), np.uint64(Site.NOISE)
 _NONE = 0.0, 0.0
 
+PATIENCE = Patience()
+"""How many sweeps are done step by step before the kernels of this file are compiled."""
+
 
 def at_hand(state: State, target: Target, mode: int) -> Whole | None:
     """Return the data of a mode if they are small, and noise and densities are of the default."""
@@ -63,7 +67,8 @@ def at_hand(state: State, target: Target, mode: int) -> Whole | None:
         or any(type(prior) is not Beta for prior in priors.densities if prior is not None)
     ):
         return None
-    return target.engine.whole(mode, state.factors[1 - mode].words)
+    whole = target.engine.whole(mode, state.factors[1 - mode].words)
+    return whole if whole is not None and PATIENCE.ends(1, _finish) else None
 
 
 def update_users(stream: Stream, state: State, target: Target) -> State | None:

@@ -209,9 +209,7 @@ class ClusterEngine:
         """Return None: no process has all the data."""
         return
 
-    def whole(self, *_: Any) -> None:
-        """Return None: no process has all the data."""
-        return
+    whole = near
 
     def row_sets(self, *_: Any) -> None:
         """Return None, for the same reason."""

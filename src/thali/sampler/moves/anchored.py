@@ -1,6 +1,6 @@
 # Compiled code: Numba checks the types, and has no keyword arguments; hence these settings.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
-# ruff: noqa: C901, FBT001
+# ruff: noqa: FBT001
 """Split a component with the help of two of its rows, or merge two components.
 
 If one component stands for two, a random division of its users is hopeless: it would have to guess
@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from thali._jit import inlined, inner, jit, lean
-from thali.bits.words import WORD, copy_line, list_bits, place_of, popcount
+from thali._jit import inner, jit
+from thali.bits.words import WORD, copy_line, list_bits, place_of
 from thali.engines.base import Cover
 from thali.engines.cpu.count_by_class import count_free_in_window, list_free_in_window
-from thali.engines.cpu.counters import TILE, add_eight, read_out_lanes
 from thali.model.rule import free_word, log_odds
+from thali.sampler.moves.anchor_marks import sharpen
 from thali.sampler.moves.move import SumOut
 from thali.sampler.moves.proposal import (
     CHUNK,
@@ -59,10 +59,6 @@ _WORDS = 8
 _ROWS = 256
 """Largest number of users that refine what the anchors show."""
 _ROUNDS = 2
-_GROUP = 8  # lines of rows that are counted together
-_SIDE = _GROUP + 16  # lines of a part: those, and its counters
-_SEVEN, _EIGHT, _T = np.uint64(7), np.uint64(8), np.uint64(TILE)
-_COUNTERS, _SECOND = np.uint64(_GROUP * TILE), np.uint64(_SIDE * TILE)
 
 
 class Anchored(SumOut):
@@ -245,7 +241,7 @@ def _mark(free: Words, ones: Words, w1: float, w0: float) -> Words:
         marks[0, w] = free_word(one_has & free[n_shown + 1, w], other_has)
         marks[1, w] = free_word(other_has & free[n_shown, w], one_has)
     for _ in range(_ROUNDS):
-        _sharpen(marks, free[:n_shown], has[:n_shown], w1, w0)
+        sharpen(marks, free[:n_shown], has[:n_shown], w1, w0)
     return marks
 
 
@@ -267,109 +263,6 @@ def _settle_rows(
         to_second = log_odds(0.0, w1, w0, counts[i, 1, 0], counts[i, 1, 1])
         log_how[row // CHUNK] += _settle(u, is_split, row, pair, to_first, to_second)
         i += 1
-
-
-@lean
-def _fits(marks: Words, free: Words, has: Words, w1: float, w0: float) -> tuple[float, float]:
-    """Return the log likelihood that a row gains by the marks of the first and of the second."""
-    gain_first, gain_second = 0.0, 0.0
-    for side in range(2):
-        n_free, n_ones = _ZERO, _ZERO
-        for w in range(marks.shape[1]):
-            n_free += popcount(free[w] & marks[side, w])
-            n_ones += popcount(has[w] & marks[side, w])
-        c1 = np.int64(n_ones)
-        gain = log_odds(0.0, w1, w0, c1, np.int64(n_free) - c1)
-        if side == 0:
-            gain_first = gain
-        else:
-            gain_second = gain
-    return gain_first, gain_second
-
-
-@inner
-def _sharpen(marks: Words, free: Words, has: Words, w1: float, w0: float) -> None:
-    """Refine the marks by the rows that clearly belong to one of the two parts."""
-    s = np.empty(2 * _SIDE * TILE, np.uint64)
-    n_planes = _count_parts(marks, free, has, w1, w0, s)
-    counts = s.view(np.uint8)
-    _mark_columns(marks, counts, n_planes, w1, w0)
-
-
-@lean
-def _count_parts(
-    marks: Words, free: Words, has: Words, w1: float, w0: float, s: Words
-) -> np.uint64:
-    """Count the ones and the free entries of the rows that clearly belong to either part.
-
-    Each of the parts has bit-sliced counters of columns (:mod:`thali.engines.cpu.counters`), of
-    ones in the first words of a line and of free entries in the others. Returns the number of
-    their planes.
-    """
-    n_words = np.uint64(marks.shape[1])
-    n_lanes = n_words + n_words
-    n_planes = np.uint64(3)
-    while (_ONE << n_planes) <= np.uint64(free.shape[0]):
-        n_planes += _ONE
-    for k in range(np.uint64(s.shape[0])):
-        s[k] = _ZERO
-    n_first, n_second = _ZERO, _ZERO
-    for i in range(free.shape[0]):
-        to_first, to_second = _fits(marks, free[i], has[i], w1, w0)
-        if to_first > 0.0 and to_second > 0.0:
-            continue
-        is_first = to_first >= to_second
-        line = (n_first & _SEVEN) * _T if is_first else _SECOND + (n_second & _SEVEN) * _T
-        for w in range(n_words):
-            s[line + w] = has[i, w]
-            s[line + n_words + w] = free[i, w]
-        if is_first:
-            n_first += _ONE
-            if n_first & _SEVEN == _ZERO:
-                add_eight(s, _ZERO, _COUNTERS, n_lanes, n_planes)
-        else:
-            n_second += _ONE
-            if n_second & _SEVEN == _ZERO:
-                add_eight(s, _SECOND, _SECOND + _COUNTERS, n_lanes, n_planes)
-    for side in range(2):
-        group = _SECOND if side else _ZERO
-        n_left = (n_second if side else n_first) & _SEVEN
-        if n_left > _ZERO:
-            for k in range(group + n_left * _T, group + _COUNTERS):
-                s[k] = _ZERO
-            add_eight(s, group, group + _COUNTERS, n_lanes, n_planes)
-        read_out_lanes(s, group + _COUNTERS, n_lanes, n_planes)
-    return n_planes
-
-
-@lean
-def _mark_columns(
-    marks: Words, counts: NDArray[np.uint8], n_planes: np.uint64, w1: float, w0: float
-) -> None:
-    """Mark the columns that would gain by one part and not by the other."""
-    for w in range(marks.shape[1]):
-        first, second = _ZERO, _ZERO
-        for i in range(WORD):
-            at = 8 * (_GROUP * TILE + (i & 7) * TILE + w) + (i >> 3)  # byte of the column
-            bit = _ONE << np.uint64(i)
-            first |= bit if _gain(counts, at, marks.shape[1], n_planes, w1, w0) > 0.0 else _ZERO
-            at += 8 * _SIDE * TILE
-            second |= bit if _gain(counts, at, marks.shape[1], n_planes, w1, w0) > 0.0 else _ZERO
-        marks[0, w] = free_word(first, second)
-        marks[1, w] = free_word(second, first)
-
-
-@inlined
-def _gain(
-    counts: NDArray[np.uint8], at: int, n_words: int, n_planes: np.uint64, w1: float, w0: float
-) -> float:
-    """Return the log likelihood that the counted rows gain by a column."""
-    c1, n_free = np.int64(counts[at]), np.int64(counts[at + 8 * n_words])
-    if n_planes > _EIGHT:
-        at += 8 * 8 * TILE
-        c1 += np.int64(counts[at]) << 8
-        n_free += np.int64(counts[at + 8 * n_words]) << 8
-    return log_odds(0.0, w1, w0, c1, n_free - c1)
 
 
 @inner

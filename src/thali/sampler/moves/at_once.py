@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from thali._jit import Kernel
     from thali.bits import Index, Words
     from thali.engines.base import Nearby
     from thali.engines.cpu.arrays import Near
@@ -71,21 +72,21 @@ _START = np.int64(0)  # a plain zero would be a type of its own
 
 
 class Patience:
-    """Has tries done one by one until they have taken as long as it takes to compile them.
+    """Has work done in small steps until they have taken as long as it takes to compile a kernel.
 
-    A first short run then ends sooner. Once they are compiled, no process waits any more.
+    A first short run then ends sooner. Once the kernel is compiled, no process waits any more.
     """
 
-    def __init__(self, n_tries: int = 100_000) -> None:
-        self._left = n_tries
+    def __init__(self, n: int = 100_000) -> None:
+        self._left = n
         self._has_looked = False
 
-    def ends(self, n_tries: int) -> bool:
-        """Return whether so many tries should be done at once."""
-        if not self._has_looked and is_at_hand(in_parts(_examine)):
+    def ends(self, n: int, kernel: Kernel | None = None) -> bool:
+        """Return whether so many steps should be done by a kernel; by default, these are tries."""
+        if not self._has_looked and is_at_hand(kernel or in_parts(_examine)):
             self._left = 0
         self._has_looked = True
-        self._left = max(0, self._left - n_tries)
+        self._left = max(0, self._left - n)
         return self._left == 0
 
 
