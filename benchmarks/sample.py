@@ -1,14 +1,15 @@
-"""What ``thali.sample`` costs beyond its kernels: ``./dev python benchmarks/sample.py``.
+"""How long whole calls take: ``./dev python benchmarks/sample.py``.
 
-The paper's size: 301 x 21,000, 10 components, 10% of the entries flipped, one chain, 200 sweeps in
-all. Kernel time is the wall time during which compiled code of rows, columns and moves runs (on
-both threads where two are used); all else is overhead: packing, host draws, bookkeeping, hand-offs
-between threads, storage, diagnostics.
+Each case is ``thali.sample`` on simulated data with 10% flips, from nothing to the posterior,
+after a short call that loads or compiles the kernels: the paper's size with one chain of 200
+sweeps in all, with row and column effects (the default) and without, in memory and in a run on
+disk; and the default call, four chains, on a table of 15 million entries.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import platform
 import tempfile
 import warnings
@@ -16,82 +17,44 @@ from pathlib import Path
 from time import perf_counter
 
 import thali
-from thali.engines.cpu import draw_rows
-from thali.engines.cpu import engine as cpu
-from thali.engines.host import HostRows
 from thali.errors import NotConverged
-from thali.model import marginals
-from thali.sampler.moves import own_component, residual, tries
-from thali.sampler.moves.move import SumOut
+from thali.sampler.moves import at_once
 
-SHAPE, N_COMPONENTS, FLIPS = (301, 21_000), 10, 0.1
-
-
-COMPILED = {
-    HostRows: ["share_work", "free_in_window", "over_rows"],
-    draw_rows: ["list_visits"],
-    marginals: ["_gain", "_draw"],
-    cpu: ["order_components"],
-    residual: ["code_like"],
-    own_component: ["choose_row", "weigh_entries", "draw_codes"],
+ONE = {"chains": 1, "warmup": 100, "draws": 100}
+CASES = {
+    "301 x 21,000, 200 sweeps": ((301, 21_000), 10, ONE),
+    "301 x 21,000, 200 sweeps, two rates": ((301, 21_000), 10, {**ONE, "noise": "unequal"}),
+    "3,000 x 5,000, default call": ((3000, 5000), 15, {}),
 }
-"""What the sampler calls, by where it looks it up."""
 
 
-class Clock:
-    """Adds up the time spent in a function."""
-
-    def __init__(self, function):
-        self.function = function
-        self.seconds = 0.0
-
-    def __get__(self, instance, owner):
-        return lambda *args, **kwargs: self(instance, *args, **kwargs)
-
-    def __call__(self, *args, **kwargs):
-        start = perf_counter()
-        try:
-            return self.function(*args, **kwargs)
-        finally:
-            self.seconds += perf_counter() - start
+def seconds(data, **settings):
+    """Return how long a call takes, and the most probable number of components."""
+    began = perf_counter()
+    posterior = thali.sample(data, progress=False, **settings)
+    return perf_counter() - began, posterior.n_components_table().idxmax()
 
 
 def main():
-    """Measure, and print ratios."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--cases", type=int, nargs="+", default=range(len(CASES)))
     options = parser.parse_args()
     warnings.simplefilter("ignore", NotConverged)
-    data = thali.simulate(SHAPE, N_COMPONENTS, spurious=FLIPS, seed=0).tensor
-    settings = {"chains": 1, "warmup": 100, "draws": 100, "threads": options.threads}
-    thali.sample(data[:, :3000], **settings, seed=0)  # compile
-    clocks = []
-    for module, names in COMPILED.items():
-        for name in names:
-            clocks.append(Clock(getattr(module, name)))
-            setattr(module, name, clocks[-1])
-    for move in tries.BUFFET.values():
-        if isinstance(move, SumOut):
-            clocks.append(Clock(type(move).propose))
-            type(move).propose = clocks[-1]
-    print(f"{platform.machine()}, {options.threads} threads, {SHAPE}, 200 sweeps")
-    for seed in range(options.rounds):
-        for clock in clocks:
-            clock.seconds = 0.0
-        start = perf_counter()
-        posterior = thali.sample(data, **settings, seed=seed)
-        wall = perf_counter() - start
-        inside = sum(clock.seconds for clock in clocks)
-        with tempfile.TemporaryDirectory() as folder:
-            start = perf_counter()
-            thali.sample(data, **settings, seed=seed, out=Path(folder) / "run")
-            stored = perf_counter() - start
-        print(
-            f"wall {wall:.2f} s, kernels {inside:.2f} s, wall / kernels {wall / inside:.2f}; "
-            f"stored on disk {stored:.2f} s; "
-            f"{posterior.n_components_table().idxmax()} components"
-        )
+    at_once.PATIENCE = at_once.Patience(0)  # as in a process that has compiled everything
+    load = os.getloadavg()[0]
+    print(f"{platform.machine()}, {options.threads} threads, load {load:.1f}", flush=True)
+    for number in options.cases:
+        name, (shape, n_components, settings) = list(CASES.items())[number]
+        data = thali.simulate(shape, n_components, spurious=0.1, dropped=0.1, seed=0).tensor
+        settings = {**settings, "threads": options.threads}
+        seconds(data[:, : shape[1] // 7], **{**settings, **ONE, "seed": 9})
+        for seed in range(options.rounds):
+            wall, n = seconds(data, seed=seed, **settings)
+            with tempfile.TemporaryDirectory() as folder:
+                stored, _ = seconds(data, seed=seed, out=Path(folder) / "run", **settings)
+            print(f"{name}: {wall:.2f} s, on disk {stored:.2f} s; {n} components", flush=True)
 
 
 if __name__ == "__main__":

@@ -39,8 +39,9 @@ _SETS = 8
 """Components whose work is that of a few sets of columns, in which entries are counted."""
 
 MOST_NEAR = 1 << 24
-"""Words of work of a question about all data, beyond which compiled code does not ask it: nobody
-could interrupt it, and there is nothing to gain."""
+"""Words of work of a question about all data, beyond which one thread does not ask it in the
+middle of compiled code: nobody could interrupt it. With many threads, questions are shared earlier,
+so that the others do not wait for one."""
 
 _MOST_VISITS = 1 << 23
 """Words of memory that the vertical form may use for its list of visits."""
@@ -126,7 +127,7 @@ class RowDraws(HostRows):
         if len(self.totals.shape) > 2:
             return None
         work = self._data[1][0].size * (n_components + _SETS)
-        is_large = work > MOST_NEAR or not self.is_one_range(work)
+        is_large = work * self.threads > MOST_NEAR
         if weights.has_classes:
             sides = self._side(0, weights), self._side(1, weights)
         else:  # the usual case, in a third of the time
