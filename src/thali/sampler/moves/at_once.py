@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import log
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from thali._jit import Kernel
     from thali.bits import Index, Words
     from thali.engines.base import Nearby
     from thali.engines.cpu.arrays import Near
@@ -81,7 +80,7 @@ class Patience:
         self._left = n
         self._has_looked = False
 
-    def ends(self, n: int, kernel: Kernel | None = None) -> bool:
+    def ends(self, n: int, kernel: Any = None) -> bool:
         """Return whether so many steps should be done by a kernel; by default, these are tries."""
         if not self._has_looked and is_at_hand(kernel or in_parts(_examine)):
             self._left = 0
