@@ -40,8 +40,8 @@ _SETS = 8
 
 MOST_NEAR = 1 << 24
 """Words of work of a question about all data, beyond which one thread does not ask it in the
-middle of compiled code: nobody could interrupt it. With many threads, questions are shared earlier,
-so that the others do not wait for one."""
+middle of compiled code: nobody could interrupt it. With many threads, questions are shared
+earlier, so that the others do not wait for one."""
 
 _MOST_VISITS = 1 << 23
 """Words of memory that the vertical form may use for its list of visits."""
