@@ -53,6 +53,32 @@ def test_edit_that_keeps_time_and_size_is_noticed(tmp_path):
     assert run(tmp_path, **cache) == 7
 
 
+PLAIN = """
+import numpy as np
+from thali.model import Model
+from thali.sampler import Schedule, Target, chain
+from thali.streams import chain_key
+data = (np.random.default_rng(0).random((9, 7)) < 0.5).astype(np.uint8)
+for model in (Model(alpha=5.0), Model(2), Model(noise="effects", alpha=5.0)):
+    target = Target.prepare(data, model, Schedule(starts=0), threads=2)
+    *_, (state, _) = chain(chain_key(1), target, 4)
+    print([factor.words.tolist() for factor in state.factors])
+"""
+
+
+def test_functions_that_are_not_compiled_do_the_same():
+    """With NUMBA_DISABLE_JIT=1, Python runs all of them, so that one can look into them."""
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", PLAIN], env=os.environ | more, capture_output=True, text=True,
+            check=True,
+        ).stdout
+        for more in ({}, {"NUMBA_DISABLE_JIT": "1"})
+    ]  # fmt: skip
+    assert found[0] == found[1]
+    assert found[0].count("[[") >= 4
+
+
 def test_unwritable_cache_is_no_obstacle(tmp_path):
     """With nowhere to keep compiled code, kernels still run."""
     copy_package(tmp_path)

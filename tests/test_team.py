@@ -11,7 +11,7 @@ import pytest
 
 from support.mutants import mutate
 from thali import team
-from thali._jit import jit
+from thali._jit import inner, jit
 from thali.team_kernels import set_bits
 
 LARGEST = 0xFFFF_FFFF_FFFF_FFFF
@@ -86,6 +86,43 @@ def test_a_part_that_fails_is_told():
         team.share(fail, 1000, 3, 777)
     team.share(fail, 1000, 3, -1)
     assert is_divided_well(1000, 3)  # the team goes on
+
+
+_fail_in_parts = team.kernels.in_parts(fail, inner)
+
+
+@jit
+def fail_early(memory, results, at):
+    """Do two functions in parts one after another, of which the first may fail."""
+    _fail_in_parts(memory, 0, 100, 4, 1, results, at)
+    _fail_in_parts(memory, 0, 100, 4, 1, results, -1)
+
+
+@pytest.mark.parametrize("at", [-1, 50])
+def test_a_failure_is_told_after_later_work(at):
+    """Blocks of rows are several works within one call."""
+    has_failed = False
+    try:
+        with team.memory_of(3, 3) as memory:
+            fail_early(memory, np.zeros((4, team.kernels.N_RESULTS), np.int64), at)
+    except MemoryError:
+        has_failed = True
+    assert has_failed == (at >= 0)
+
+
+def test_an_interrupted_team_is_not_used_again(monkeypatch):
+    """Its memory may say that members look for work who sleep."""
+    assert is_divided_well(1000, 3)
+    before = team._resting[2][-1]
+    monkeypatch.setattr(before, "wake", interrupt)
+    with pytest.raises(KeyboardInterrupt), team.memory_of(3, 3):
+        pass
+    assert before not in team._resting[2]
+    assert is_divided_well(1000, 3)
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
 
 
 def test_no_bit_is_lost():

@@ -29,9 +29,6 @@ the thread that asks would wait, so members should sleep only when a chain has e
 PARTS_PER_THREAD = 4
 """So that threads that are disturbed leave parts to the others."""
 
-N_RESULTS = 4
-"""Most integers that a compiled function returns for its rows."""
-
 
 def share(
     kernel: Kernel, n_rows: int, threads: int, *arguments: Any, first: int = 0, step: int = 1,
@@ -45,12 +42,12 @@ def share(
     """
     wanted = threads if wanted is None else wanted
     n_parts = min(-(-n_rows // step), wanted * parts, kernels.MOST_PARTS)
-    sums = np.zeros(N_RESULTS, np.int64)
+    sums = np.zeros(kernels.N_RESULTS, np.int64)
     if not isinstance(kernel, CPUDispatcher) or (threads == 1 and not is_inner(kernel)):
         found = kernel(first, first + n_rows, *arguments)
         sums[: len(found or ())] = found or ()
         return sums
-    results = np.zeros((n_parts, N_RESULTS), np.int64)
+    results = np.zeros((n_parts, kernels.N_RESULTS), np.int64)
     with memory_of(threads, min(wanted, n_parts)) as memory:
         in_parts(kernel)(memory, first, n_rows, n_parts, step, results, *arguments)
     return results.sum(axis=0, out=sums)
@@ -60,8 +57,9 @@ def share(
 def memory_of(threads: int, wanted: int) -> Iterator[NDArray[np.uint64]]:
     """Lend the memory of a team of threads, this one included, of whom some are woken."""
     members = _idle(threads - 1)
+    memory = members.wake(wanted - 1)  # if this is interrupted, nobody uses the team any more
     try:
-        yield members.wake(wanted - 1)
+        yield memory
         members.check()
     finally:
         _resting[members.n].append(members)
@@ -79,15 +77,17 @@ class _Team:
 
     def wake(self, n: int) -> NDArray[np.uint64]:
         """Have at least so many members look for work; return the memory where they look."""
+        self._memory[kernels.FAILED] = 0
         if n > 0:
             for _ in range(kernels.invite(self._memory, n)):
                 self._woken.put(None)
         return self._memory
 
     def check(self) -> None:
-        """Raise an error if a part has failed."""
+        """Raise an error if a part has failed; which error it was is not known."""
         if self._memory[kernels.FAILED]:
-            raise MemoryError
+            msg = "A compiled function failed on one of its threads, probably for lack of memory."
+            raise MemoryError(msg)
 
     def _serve(self) -> None:
         while True:

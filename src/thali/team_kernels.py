@@ -1,7 +1,7 @@
 # Compiled by Numba, which checks types itself: mypy's checks that do not apply are switched off.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, call-arg, var-annotated"
-# ruff: noqa: ANN001, ANN201, ANN202, ARG001
+# ruff: noqa: ANN001, ANN202, ARG001
 """Compiled functions done in parts by several threads, none of which waits for the interpreter.
 
 A thread that calls a compiled function from Python needs the interpreter's lock for some 25
@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
+from numba.core.errors import TypingError
 from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic, overload
 
@@ -45,7 +46,10 @@ N_WORDS = 32
 AWAKE, FAILED = 24, 18
 """Where a team's memory says how many members look for work, and whether a part has failed."""
 
-_WORK, _DONE, _ENTRY, _JOB = 0, 8, 16, 17  # eight words are a line of the processor's cache
+_WORK, _DONE, _ENTRY, _JOB = 0, 8, 16, 17  # what changes is a line of the processor's cache apart
+
+N_RESULTS = 4
+"""Most integers that a compiled function returns for its rows."""
 
 MOST_PARTS = (1 << 20) - 1
 _PARTS, _TO_LIMIT, _TO_NUMBER = np.uint64(MOST_PARTS), np.uint64(20), np.uint64(40)
@@ -110,10 +114,18 @@ def _replace(typing, memory, index, old, new):
     return types.boolean(memory, types.int64, types.uint64, types.uint64), generate
 
 
-@intrinsic
-def set_bits(typing, words, line, at, value):
+def set_bits(words: Words, line: int, at: int, value: np.uint64) -> None:
     """Set bits of a word of a table, in which other threads may set other bits."""
+    words[line, at] |= value
 
+
+@overload(set_bits, inline="always")
+def _set_bits_typed(words, line, at, value):
+    return lambda words, line, at, value: _set_bits(words, line, at, value)  # noqa: PLW0108
+
+
+@intrinsic
+def _set_bits(typing, words, line, at, value):
     def generate(context, builder, signature, arguments):
         table, line, at, value = arguments
         array = context.make_array(signature.args[0])(context, builder, table)
@@ -190,14 +202,9 @@ def _call(typing, entry, job, part, memory, failed):
     return types.void(types.uint64, types.uint64, types.int64, memory, types.int64), generate
 
 
-if sys.platform == "win32":  # nothing of this name there: waiting threads do not step aside
-
-    @inner
-    def _step_aside() -> None:
-        pass
-
-else:
-    _step_aside = types.ExternalFunction("sched_yield", types.int32())
+_step_aside = types.ExternalFunction(
+    "SwitchToThread" if sys.platform == "win32" else "sched_yield", types.int32()
+)
 
 
 # --- work of a team ------------------------------------------------------------------------
@@ -246,7 +253,6 @@ def _publish(memory: Words, n_parts: int, entry: np.uint64, job: np.uint64) -> N
     number = (_load(memory, _WORK) >> _TO_NUMBER) + _1
     memory[_ENTRY] = entry
     memory[_JOB] = job
-    memory[FAILED] = _0
     _store(memory, _DONE, _0)
     n = np.uint64(n_parts)
     _store(memory, _WORK, (number << _TO_NUMBER) | (n << _TO_LIMIT))
@@ -291,13 +297,14 @@ def in_parts(kernel: Any, declare: Callable[[Any], Kernel] = jit) -> Kernel:
     that compiled functions call are declared as inner ones.
     """
     if not isinstance(kernel, CPUDispatcher):  # nothing is compiled
-        return kernel
+        one_part = _copy(_one_part, kernel, "part", _kernel=kernel)
+        return _copy(_one_by_one, kernel, "in_parts", _one_part=one_part)
     one_part = inner(_copy(_one_part, kernel, "part", _kernel=kernel))
     return declare(_copy(_in_parts, kernel, "in_parts", _one_part=one_part))
 
 
 def _copy(function: Any, kernel: Any, name: str, **names: Any) -> FunctionType:
-    code = kernel.py_func.__code__
+    code = getattr(kernel, "py_func", kernel).__code__
     full = f"{code.co_name}_{name}"
     return FunctionType(
         function.__code__.replace(
@@ -308,14 +315,29 @@ def _copy(function: Any, kernel: Any, name: str, **names: Any) -> FunctionType:
     )  # fmt: skip
 
 
+def _one_by_one(
+    _memory: Words, first: int, n_rows: int, n_parts: int, step: int, results: Any,
+    *arguments: Any,
+) -> None:  # fmt: skip
+    """Do the same where nothing is compiled."""
+    for part in range(n_parts):
+        _one_part(part, (first, n_rows, n_parts, step, results, arguments))
+
+
 def _keep(results: Any, part: int, found: Any) -> None:
     """Keep the integers that a part has returned."""
+    if found is not None:
+        results[part, : len(found)] = found
 
 
 @overload(_keep)
 def _keep_typed(results, part, found):
     if isinstance(found, types.NoneType):
         return lambda results, part, found: None  # noqa: ARG005
+
+    if len(found) > N_RESULTS:
+        msg = f"A function in parts returns at most {N_RESULTS} integers."
+        raise TypingError(msg)
 
     def keep(results, part, found):
         for i in range(len(found)):

@@ -22,7 +22,8 @@ from thali.model.priors import odds_of_sticks, stick_tails
 from thali.model.special import ADDRESSES, invert_all
 from thali.sites import Site
 from thali.streams import read_uniforms
-from thali.team import N_RESULTS, PARTS_PER_THREAD
+from thali.team import PARTS_PER_THREAD
+from thali.team_kernels import N_RESULTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -43,8 +43,8 @@ _BYTES = np.uint64(8 * _WORDS)
 _ONES = 8 * _WORDS  # bytes from the count of free entries to that of the ones among them
 _HIGH = 8 * 8 * TILE  # bytes from the low byte of a count to the high byte
 
-_MOST_ROWS = 1 << _MOST_PLANES
-"""Counters can count less than so many rows."""
+MOST_ROWS = (1 << _MOST_PLANES) - 1
+"""Counters can count so many rows."""
 
 
 @inner

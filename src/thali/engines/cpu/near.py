@@ -10,7 +10,7 @@ import numpy as np
 
 from thali._jit import inner
 from thali.bits.words import gather_bits
-from thali.engines.cpu.column_gains import gains_of_columns
+from thali.engines.cpu.column_gains import MOST_ROWS, gains_of_columns
 from thali.engines.cpu.count_by_class import count_free_rows, fill_free_rows
 from thali.engines.cpu.gain_by_class import gain_rows, list_parts, list_relevant
 from thali.model.gains import plain_gains
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from thali.engines.cpu.arrays import Near, Side
 
 _START = np.int64(0)  # a plain zero would be a type of its own
-_MANY, _FEW_ROWS = 64, 512
+_MANY, _FEW_ROWS = 64, min(512, MOST_ROWS)
 """Numbers of columns from which on, and of rows up to which, it is faster to find gains row by
 row. With 20,000 rows, that takes 2.6 times as long."""
 

@@ -97,7 +97,7 @@ def try_moves(
                 accepted[move.name] = accepted.get(move.name, 0) + 1
         done += 1
     if not accepted:
-        return state, tried
+        return state, dict(tried)
     both = {name: (n, accepted.get(name, 0)) for name, (n, _) in tried.items()}
     return target.recount(state), both
 
