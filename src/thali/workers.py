@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from thali.compiling import COMPILED, kernels
 from thali.engines.cpu.engine import CpuEngine
+from thali.model.effects import Effects
 from thali.processes import Process
 from thali.running import RunningChain
 
@@ -26,8 +27,9 @@ on two cores: side by side took 0.85 times as long as one after the other with 6
 1.4 times as long with 0.1 million."""
 
 MANY_SWEEPS = 2000
-"""Number of sweeps of all chains from which on further processes pay. A process takes about three
-seconds to begin; these sweeps take 5 to 15 seconds."""
+"""Number of sweeps of all chains from which on further processes pay, with row and column effects.
+A process takes about three seconds to begin; these sweeps take 5 to 10 seconds. Without effects,
+sweeps take a quarter of the time, and four times as many must be left."""
 
 
 class _Workers:
@@ -175,7 +177,8 @@ def _processes(
     engine = target.engine
     if prod(target.shape) >= LARGE or not isinstance(engine, CpuEngine):
         return []
-    if sum(chain.n_left for chain in chains) < MANY_SWEEPS:
+    has_effects = isinstance(target.priors.noise, Effects)
+    if sum(chain.n_left for chain in chains) < (1 if has_effects else 4) * MANY_SWEEPS:
         return []
     n = engine.serve_chains(max(1, sum(chain.n_left > 0 for chain in chains)))
     return [

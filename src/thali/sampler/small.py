@@ -54,7 +54,7 @@ _ALPHA, _NOISE = np.uint64(Site.ALPHA), np.uint64(Site.NOISE)
 _NONE = 0.0, 0.0
 
 PATIENCE = Patience()
-"""How many sweeps are done step by step before the kernels of this file are compiled."""
+"""How many updates are done step by step before the kernels of this file are compiled."""
 
 
 def at_hand(state: State, target: Target, mode: int) -> Whole | None:

@@ -73,7 +73,7 @@ _START = np.int64(0)  # a plain zero would be a type of its own
 class Patience:
     """Has work done in small steps until they have taken as long as it takes to compile a kernel.
 
-    A first short run then ends sooner. Once the kernel is compiled, no process waits any more.
+    A first short run then ends sooner. Once the kernel is compiled, no new process waits any more.
     """
 
     def __init__(self, n: int = 100_000) -> None:
