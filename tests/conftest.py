@@ -35,13 +35,15 @@ def _brief(request):
     """Spare tests of something else what starts and processes cost.
 
     Starts are short, and no further process runs chains: there is a worker for every core already.
-    What tests start as a process of their own is as always.
+    So threads that wait for work sleep soon, too. What tests start as a process of their own is as
+    always.
     """
-    from thali import workers
+    from thali import team, workers
 
     where = request.path.relative_to(Path(__file__).parent).parts
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(workers, "MANY_SWEEPS", sys.maxsize)
+        patch.setattr(team, "_PATIENCE", 200)
         if not set(where) & set(LONG_STARTS):
             _shorten(patch)
         yield

@@ -304,8 +304,10 @@ def in_parts(kernel: Any, declare: Callable[[Any], Kernel] = jit) -> Kernel:
 
 
 def _copy(function: Any, kernel: Any, name: str, **names: Any) -> FunctionType:
-    code = getattr(kernel, "py_func", kernel).__code__
-    full = f"{code.co_name}_{name}"
+    python = getattr(kernel, "py_func", kernel)
+    code = python.__code__
+    # Compiled functions of one name could be taken for each other if they come from the cache.
+    full = f"{python.__module__}.{python.__qualname__}_{name}".replace(".", "_")
     return FunctionType(
         function.__code__.replace(
             co_name=full, co_qualname=full, co_filename=code.co_filename,

@@ -11,6 +11,7 @@ import inspect
 import re
 import types
 from importlib import import_module as module
+from itertools import count
 
 from numba.core.dispatcher import Dispatcher
 
@@ -33,7 +34,10 @@ def mutate(name, edits, **replaced):
     mutant = types.ModuleType(name)
     # Declared as always: otherwise Numba compiles what it needs itself once more. Without a file,
     # nothing is cached.
-    mutant.__dict__.update(jit=jit, inner=inner, lean=lean, inlined=inlined)
+    number = next(_NUMBERS)
+    mutant.__dict__.update(
+        {declare.__name__: _renamed(declare, number) for declare in (jit, inner, lean, inlined)}
+    )
     mutant.__dict__.update(__file__=original.__file__)
     n_kernels = len(KERNELS)
     for name_, value in replaced.items():  # before and after: definitions may use them at once
@@ -45,6 +49,23 @@ def mutate(name, edits, **replaced):
         if isinstance(getattr(original, same, None), Dispatcher):
             mutant.__dict__[same] = getattr(original, same)
     return mutant
+
+
+_NUMBERS = count()
+
+
+def _renamed(declare, number):
+    """Declare functions under another name than those of the original.
+
+    A compiled function is known by its name and a number that begins anew in every process. So a
+    mutant could otherwise be taken for an original that another process has compiled and cached.
+    """
+
+    def declared(function):
+        function.__qualname__ += f"_{number}"
+        return declare(function)
+
+    return declared
 
 
 def _unconcerned(before, after, concerned):
