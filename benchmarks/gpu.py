@@ -455,8 +455,8 @@ def inference(shape, n_true, n_sweeps, seconds, schedule):
     return lambda: step(KEY, state, target)
 
 
-def by_kernel(engine, job, rounds=3):
-    """Print what a job's kernels take, each between two events."""
+def kernel_events(engine, job, rounds):
+    """Do a job some times; return its kernels, each with the events before and after it."""
     place, plain, events = engine.device, engine.device.launch, []
 
     def launch(name, *arguments, **named):
@@ -471,8 +471,13 @@ def by_kernel(engine, job, rounds=3):
         job()
     cp.cuda.Device().synchronize()
     del place.launch
+    return events
+
+
+def by_kernel(engine, job, rounds=3):
+    """Print what a job's kernels take, each between two events."""
     times = {}
-    for name, begin, end in events:
+    for name, begin, end in kernel_events(engine, job, rounds):
         n, total = times.get(name, (0, 0.0))
         times[name] = (n + 1, total + cp.cuda.get_elapsed_time(begin, end))
     for name, (n, total) in sorted(times.items(), key=lambda item: -item[1][1]):

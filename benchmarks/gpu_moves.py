@@ -20,7 +20,16 @@ from time import perf_counter
 
 import cupy as cp
 import numpy as np
-from gpu import KEY, QUIET, by_kernel, levels_of, made_on_device, start_of, target_of
+from gpu import (
+    KEY,
+    QUIET,
+    by_kernel,
+    kernel_events,
+    levels_of,
+    made_on_device,
+    start_of,
+    target_of,
+)
 
 from thali.model import Model
 from thali.sampler import Schedule, step
@@ -61,22 +70,8 @@ class Clock:
 
 def gaps(engine, job, rounds=3):
     """Print how long the device does none of the kernels, by the kernels before and after."""
-    place, plain, events = engine.device, engine.device.launch, []
-
-    def launch(name, *arguments, **named):
-        start, end = cp.cuda.Event(), cp.cuda.Event()
-        start.record()
-        plain(name, *arguments, **named)
-        end.record()
-        events.append((name, start, end))
-
-    place.launch = launch
-    for _ in range(rounds):
-        job()
-    cp.cuda.Device().synchronize()
-    del place.launch
     found = defaultdict(list)
-    for (before, _, end), (after, start, _) in pairwise(events):
+    for (before, _, end), (after, start, _) in pairwise(kernel_events(engine, job, rounds)):
         found[before, after].append(cp.cuda.get_elapsed_time(end, start))
     total = sum(sum(times) for times in found.values()) / rounds
     print(f"  between kernels: {total:.2f} ms a sweep")

@@ -32,9 +32,9 @@ def prepare(
     """Load the data on an engine; return the target and how many chains run at a time.
 
     Threads are used better by chains side by side than by rows side by side, so that only the
-    threads that the chains leave over share the rows. On small data a sweep is mostly Python,
-    which threads cannot run in parallel; there, one thread takes turns with all chains of a
-    process, and long runs have several processes (:mod:`thali.workers`).
+    threads that the chains leave over share the rows. On small data much of a sweep is Python,
+    which threads cannot run in parallel; there, the chains of a process take turns, and long runs
+    have several processes (:mod:`thali.workers`).
     """
     tensor = tensor.with_first(settings.mode)
     target = Target.prepare(tensor, settings.model, settings.schedule, engine, threads)

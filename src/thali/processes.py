@@ -1,9 +1,9 @@
 """Chains in processes of their own, for small data.
 
-On small data a sweep is mostly Python, which threads cannot run in parallel. A chain is a function
-of data, settings and its number alone, so that it does not matter which process runs it. A process
-gets the data and some chains through its standard input, and sends new draws of a chain after
-every slice of time. It stops when its standard input is closed, also because we have died.
+On small data much of a sweep is Python, which threads cannot run in parallel. A chain is a
+function of data, settings and its number alone, so that it does not matter which process runs it.
+A process gets the data and some chains through its standard input, and sends new draws of a chain
+after every slice of time. It stops when its standard input is closed, also because we have died.
 """
 
 from __future__ import annotations

@@ -122,15 +122,11 @@ class Replacement(Move):
 
     def propose(self, attempt: Attempt) -> Proposal:
         """Draw the component to replace, and the one that replaces it."""
-        stream, number, state, target = attempt
-        uniforms = stream.uniforms(Site.RESIDUAL, N_REPLACEMENT, row=int(number)).tolist()
-        n, n_rows = state.n_components, target.shape[0]
-        if n == 0:
+        if attempt.state.n_components == 0:
             return NOTHING
-        gone = pick(uniforms[ReplacementIndex.VICTIM], n)
-        rate = _one_of(state.densities[0], gone)
+        uniforms, gone, rate, seed = self._choose(attempt)
         rest, old = _without(attempt, gone, rate)
-        lines, score = rest.draw(pick(uniforms[ReplacementIndex.SEED], n_rows))
+        lines, score = rest.draw(seed)
         gained = int(count_ones(lines[0][None])[0]) - int(count_ones(old[0][None])[0])
         ratio = replacement_ratio(score, rest.weigh(*old), gained, rate)
         decision = uniforms[ReplacementIndex.DECISION], 0.0
@@ -138,15 +134,11 @@ class Replacement(Move):
 
     def look(self, attempt: Attempt, rows: RowSets) -> Look:
         """Say whether even a bound of the ratio rejects the try."""
-        stream, number, state, target = attempt
-        uniforms = stream.uniforms(Site.RESIDUAL, N_REPLACEMENT, row=int(number)).tolist()
-        n, n_rows = state.n_components, target.shape[0]
-        if n == 0:
+        if attempt.state.n_components == 0:
             return True
-        gone = pick(uniforms[ReplacementIndex.VICTIM], n)
-        rate = _one_of(state.densities[0], gone)
+        uniforms, gone, rate, seed = self._choose(attempt)
         rest = _rest_without(attempt, gone, rate)
-        n_users, score = yield from rest.most(rows, pick(uniforms[ReplacementIndex.SEED], n_rows))
+        n_users, score = yield from rest.most(rows, seed)
         if score == inf:
             return False
         back = yield from rest.least(rows, gone)
@@ -158,6 +150,15 @@ class Replacement(Move):
         if not log(proposal.uniforms[0]) < proposal.log_ratio:
             return None
         return attempt.state.put(proposal.concerned, proposal.lines)
+
+    @staticmethod
+    def _choose(attempt: Attempt) -> tuple[list[float], int, float, int]:
+        """Return the random numbers of a try, the component that goes, its rate, and the row."""
+        stream, number, state, target = attempt
+        uniforms = stream.uniforms(Site.RESIDUAL, N_REPLACEMENT, row=int(number)).tolist()
+        gone = pick(uniforms[ReplacementIndex.VICTIM], state.n_components)
+        seed = pick(uniforms[ReplacementIndex.SEED], target.shape[0])
+        return uniforms, gone, _one_of(state.densities[0], gone), seed
 
 
 RESIDUAL = Residual()
