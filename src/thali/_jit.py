@@ -24,6 +24,7 @@ KERNEL_FILES = (
     "streams.py",
     "decide.py",
     "team_kernels.py",
+    "bits/counting.py",
     "bits/words.py",
     "bits/codes.py",
     "bits/refold.py",

@@ -14,11 +14,12 @@ start, so they never enter a count.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from thali._jit import jit, lean
+from thali.bits.counting import IN_BYTES, count_in_bytes
 from thali.bits.words import popcount
 from thali.decide import gibbs_bit
 from thali.model.rule import free_word, log_odds
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
+_HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
+_LONG = 24
+"""Words from which on counting in bytes is faster, which takes some time to begin and to end."""
 
 
 @lean
@@ -64,7 +68,12 @@ def count_free(code: Words, covered: Words, ones: Words) -> tuple[np.uint64, np.
     """Return the number of uncovered columns of a component, and of the ones among them."""
     n_free = _ZERO
     n_ones = _ZERO
-    for w in range(code.shape[0]):
+    done = 0
+    if IN_BYTES and code.shape[0] >= _LONG:
+        both: Any = count_in_bytes(code, covered, ones)  # type: ignore[call-arg]
+        n_free, n_ones = both & _LOW, both >> _HALF
+        done = code.shape[0] & ~1
+    for w in range(done, code.shape[0]):
         free = free_word(code[w], covered[w])
         n_free += popcount(free)
         n_ones += popcount(free & ones[w])
