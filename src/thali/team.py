@@ -26,7 +26,7 @@ _PATIENCE = 20_000
 steps aside for whoever needs its core. A member that wakes needs the interpreter's lock, for which
 the thread that asks would wait, so members should sleep only when a chain has ended."""
 
-PARTS_PER_THREAD = 4
+PARTS_PER_THREAD = 8
 """So that threads that are disturbed leave parts to the others."""
 
 

@@ -9,7 +9,7 @@ import thali
 from support.chains import NO_MOVES
 from support.mutants import mutate
 from thali.bits import Totals
-from thali.engines.cpu.engine import CpuEngine, _divided
+from thali.engines.cpu.engine import CpuEngine, divided
 from thali.model import Model
 from thali.sampler import Schedule, Target, chain
 from thali.streams import Stream, chain_key
@@ -73,14 +73,21 @@ def test_mistakes_are_found(mistake, monkeypatch):
 
 
 @pytest.mark.parametrize("n_blocks", [2, 4, 7])
-@pytest.mark.parametrize("n_rows", [8192, 9001])
-def test_many_rows_are_divided_as_sorting_divides_them(n_rows, n_blocks, monkeypatch):
+@pytest.mark.parametrize("n_rows", [7, 64, 9001])
+def test_rows_are_divided_as_sorting_divides_them(n_rows, n_blocks, monkeypatch):
     """Without sorting, the same blocks; equal keys are left to sorting."""
-    stream = Stream(np.uint64(3), np.uint64(5))
     engine = CpuEngine(1)
     engine.totals = Totals((n_rows, 2), 2 * n_rows, 0, 0)
-    quick = engine.partition(stream, n_blocks)
-    monkeypatch.setattr("thali.engines.cpu.engine._MANY_ROWS", n_rows + 1)
-    for block, expected in zip(quick, engine.partition(stream, n_blocks), strict=True):
-        assert block.tolist() == expected.tolist()
-    assert _divided(np.array([5, 1, 1, 1], np.uint64), [0, 2, 4]) == []
+    streams = [Stream(np.uint64(3), np.uint64(sweep)) for sweep in range(5)]
+    quick = [engine.partition(stream, n_blocks) for stream in streams]
+    monkeypatch.setattr("thali.engines.cpu.engine.divided", lambda *_: [])
+    for stream, blocks in zip(streams, quick, strict=True):
+        for block, expected in zip(blocks, engine.partition(stream, n_blocks), strict=True):
+            assert block.tolist() == expected.tolist()
+
+
+def test_equal_keys_are_left_to_sorting():
+    """Nothing is divided if it is not clear which row belongs where."""
+    assert divided(np.array([5, 1, 1, 1], np.uint64), [0, 2, 4]) == []
+    blocks = divided(np.array([5, 1, 1, 1], np.uint64), [0, 3, 4])
+    assert [block.tolist() for block in blocks] == [[1, 2, 3], [0]]

@@ -142,7 +142,7 @@ def test_a_wrong_engine_is_found_out(monkeypatch):
 def test_processes_that_disagree_stop(monkeypatch):
     """A process that has come to another state is named, by all."""
     numbers = iter(range(100))
-    monkeypatch.setattr("thali.engines.cluster.engine._digest", lambda _: next(numbers))
+    monkeypatch.setattr("thali.engines.cluster.put_together._digest", lambda _: next(numbers))
     with pytest.raises(EngineUnavailable, match="have come to another state than process 0"):
         together(2, "finite", 0.0)
 

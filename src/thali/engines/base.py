@@ -90,8 +90,9 @@ class Nearby(NamedTuple):
     """The data of a matrix as compiled code takes them, for many questions in one call."""
 
     data: Near  # see :mod:`thali.engines.cpu.arrays`
-    is_large: bool  # whether threads share the work of a question about all data
-    threads: int  # how many of them there are
+    is_large: bool  # whether a question about all data is for all threads and processes together
+    threads: int  # how many threads this process has
+    here: tuple[int, int, int, int]  # first row, end of rows, the same for columns: what is near
 
 
 class Engine(Protocol):
@@ -124,6 +125,9 @@ class Engine(Protocol):
         What depends on the clock or on a signal must be asked here, because all processes that
         share the data have to go the same way.
         """
+
+    def found_by_any(self, found: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return what any process that shares the data has found; all get the same answer."""
 
     # --- updates of a factor ----------------------------------------------------------------
 
@@ -231,7 +235,7 @@ class Engine(Protocol):
     def whole(self, mode: int, codes: Words) -> Whole | None:
         """Return the data of a mode of a matrix as one call takes them that updates all rows.
 
-        None if the data are elsewhere, or so large that threads share the work.
+        None if the data are elsewhere, or so large that nobody could interrupt the call.
         """
 
     def row_sets(self, factors: tuple[Factor, ...]) -> RowSets | None:

@@ -16,6 +16,8 @@ from thali.threads import n_threads
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from numpy.typing import NDArray
+
     from thali.bits import Factor, Index, PackedTensor, Totals, Words
     from thali.engines.base import Cover, Made, Nearby, RowSets
     from thali.engines.cpu.arrays import Whole
@@ -57,6 +59,10 @@ class HostRows:
     def agree(self, wish: bool) -> bool:  # noqa: FBT001 - the only argument
         """Return the wish of this process, which has the data alone."""
         return wish
+
+    def found_by_any(self, found: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return what this process has found, which has the data alone."""
+        return found
 
     def unfolding(self, mode: int) -> tuple[Words, Words]:
         """Return the ones and the known entries of a mode's unfolding on the host."""

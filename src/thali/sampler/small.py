@@ -1,24 +1,27 @@
 # Compiled code: Numba checks the types, and has no keyword arguments; hence these settings.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
 # ruff: noqa: FBT001
-"""The parts of a sweep in one call each, on matrices so small that calls cost more than work.
+"""The parts of a sweep in one call each, on matrices so small that calls cost much of the time.
 
-They do what :mod:`thali.sampler.step` does, with the same functions, for the default priors: two
-error rates, and a density per factor.
+Threads share the rows within a call (:mod:`thali.team_kernels`). These functions do what
+:mod:`thali.sampler.step` does, with the same functions, for the default priors: two error rates,
+and a density per factor.
 """
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import logit
 
+from thali import team_kernels
 from thali._jit import inner, jit
 from thali.bits import Factor
 from thali.bits.words import popcount, take_lines
 from thali.decide import units
-from thali.engines.cpu import horizontal, vertical
+from thali.engines.cpu import horizontal, in_parts, vertical
 from thali.engines.cpu.order_components import sort_keys
 from thali.engines.cpu.visits import list_visits
 from thali.model import Beta, Noise, UnequalRates
@@ -28,14 +31,17 @@ from thali.sampler.moves.at_once import Patience
 from thali.sampler.state import State
 from thali.sites import Site, site_of
 from thali.streams import read_uniform, uniform64
+from thali.team import memory_of
+from thali.team_kernels import N_RESULTS
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from typing import TypeAlias
 
     from numpy.typing import NDArray
 
     from thali.bits import Index, Words
-    from thali.engines.cpu.arrays import Whole
+    from thali.engines.cpu.arrays import Data, Order, Whole
     from thali.model.special import Addresses
     from thali.sampler.target import Target
     from thali.streams import Stream
@@ -52,6 +58,7 @@ _ORDER = np.uint64(site_of(Site.ORDER, 1))
 _OF_USERS, _OF_CODES = (np.uint64(site_of(Site.DENSITY, mode)) for mode in range(2))
 _ALPHA, _NOISE = np.uint64(Site.ALPHA), np.uint64(Site.NOISE)
 _NONE = 0.0, 0.0
+_ALONE = nullcontext(np.zeros(0, np.uint64))
 
 PATIENCE = Patience()
 """How many updates are done step by step before the kernels of this file are compiled."""
@@ -78,10 +85,11 @@ def update_users(stream: Stream, state: State, target: Target) -> State | None:
         return None
     users, codes = state.factors
     density, _ = state.densities
-    words, *gained = _update(
-        *stream, _ROWS, users.words, codes.words, whole, state.noise.fixed_weights().table,
-        units(float(logit(density))),
-    )  # fmt: skip
+    with _memory(whole) as memory:
+        words, *gained = _update(
+            memory, *stream, _ROWS, users.words, codes.words, whole,
+            state.noise.fixed_weights().table, units(float(logit(density))),
+        )  # fmt: skip
     return state.with_factor(0, Factor(words, users.n_rows), (gained[0], gained[1]))
 
 
@@ -100,11 +108,12 @@ def finish(stream: Stream, state: State, target: Target) -> State | None:
     first, second = ((float(p.a), float(p.b)) if isinstance(p, Beta) else _NONE for p in densities)
     (a0, b0), (a1, b1) = noise.spurious, noise.dropped
     numbers = first, second, (float(a0), float(b0)), (float(a1), float(b1))
-    new_users, new_codes, tp, fp, q0, q1, to_alpha, spurious, dropped = _finish(
-        *stream, buffet is not None, users.words, codes.words, n_rows, whole,
-        state.noise.fixed_weights().table, units(float(logit(of_codes))), *state.covered, n_known,
-        n_ones, ADDRESSES, numbers, state.noise.dropped,
-    )  # fmt: skip
+    with _memory(whole) as memory:
+        new_users, new_codes, tp, fp, q0, q1, to_alpha, spurious, dropped = _finish(
+            memory, *stream, buffet is not None, users.words, codes.words, n_rows, whole,
+            state.noise.fixed_weights().table, units(float(logit(of_codes))), *state.covered,
+            n_known, n_ones, ADDRESSES, numbers, state.noise.dropped,
+        )  # fmt: skip
     return State(
         (Factor(new_users, n_rows), Factor(new_codes, codes.n_rows)),
         Noise(spurious, dropped),
@@ -115,32 +124,67 @@ def finish(stream: Stream, state: State, target: Target) -> State | None:
     )
 
 
+def _memory(whole: Whole) -> AbstractContextManager[Words]:
+    """Return the memory of a team that shares the rows; one thread alone needs none."""
+    *_, threads, n_parts = whole
+    return _ALONE if n_parts == 1 else memory_of(threads, min(threads, n_parts))
+
+
 @jit
 def _update(
-    key: np.uint64, sweep: np.uint64, site: np.uint64, own: Words, codes: Words, whole: Whole,
-    weights: NDArray[np.int64], prior: int,
+    memory: Words, key: np.uint64, sweep: np.uint64, site: np.uint64, own: Words, codes: Words,
+    whole: Whole, weights: NDArray[np.int64], prior: int,
 ) -> tuple[Words, int, int]:  # fmt: skip
     """Draw all entries of a factor; return them, and the ones and zeros newly covered."""
-    data, across, rows, singles, is_vertical = whole
+    data, across, rows, singles, is_vertical, _, n_parts = whole
     n, n_rows = codes.shape[0], rows.shape[0]
     is_held, priors = np.zeros(n, np.bool_), np.full(n, prior)
     order = rows, codes, is_held, weights, singles, priors, key, sweep, site
     after = np.zeros(own.shape, np.uint64)
+    visits, starts = np.empty(0, np.uint64), np.empty((0, 2), np.uint64)
+    step = np.int64(1)
     if is_vertical:
         visits, starts = list_visits(codes, is_held, singles[:0])
-        tp, fp = vertical.update_columns(
-            _START, n_rows, data, across, order, own, after, visits, starts
+        step = np.int64(64)
+    if n_parts == 1:
+        tp, fp = _draw(
+            _START, n_rows, data, across, order, own, after, visits, starts, is_vertical, True
         )
-    else:
-        tp, fp = horizontal.update_rows(_START, n_rows, data, order, own, after)
+        return after, tp, fp
+    n_parts = min(n_parts, (n_rows + step - 1) // step)
+    results = np.zeros((n_parts, N_RESULTS), np.int64)
+    _draw_in_parts(
+        memory, _START, n_rows, n_parts, step, results, data, across, order, own, after, visits,
+        starts, is_vertical, False,
+    )  # fmt: skip
+    tp, fp = 0, 0
+    for part in range(n_parts):
+        tp += results[part, 0]
+        fp += results[part, 1]
     return after, tp, fp
+
+
+@inner
+def _draw(
+    lo: int, hi: int, data: Data, across: Data, order: Order, own: Words, after: Words,
+    visits: Words, starts: Words, is_vertical: bool, is_alone: bool,
+) -> tuple[int, int]:  # fmt: skip
+    """Draw some rows in the form that is faster; return the ones and zeros newly covered."""
+    if is_vertical:
+        return vertical.update_columns(lo, hi, data, across, order, own, after, visits, starts)
+    if is_alone:
+        return horizontal.update_rows(lo, hi, data, order, own, after)
+    return in_parts.plain(lo, hi, data, order, own, after)
+
+
+_draw_in_parts = team_kernels.in_parts(_draw, inner)
 
 
 @jit
 def _finish(
-    key: np.uint64, sweep: np.uint64, is_buffet: bool, users: Words, codes: Words, n_rows: int,
-    whole: Whole, weights: NDArray[np.int64], prior: int, tp: int, fp: int, n_known: int,
-    n_ones: int, addresses: Addresses, numbers: Numbers, dropped: float,
+    memory: Words, key: np.uint64, sweep: np.uint64, is_buffet: bool, users: Words, codes: Words,
+    n_rows: int, whole: Whole, weights: NDArray[np.int64], prior: int, tp: int, fp: int,
+    n_known: int, n_ones: int, addresses: Addresses, numbers: Numbers, dropped: float,
 ) -> tuple[Words, Words, int, int, float, float, float, float, float]:  # fmt: skip
     """Do the work of :func:`finish`.
 
@@ -152,7 +196,9 @@ def _finish(
     if is_buffet:
         order = _random_order(key, sweep, n)
         users, codes = take_lines(users, order), take_lines(codes, order)
-    codes, more_tp, more_fp = _update(key, sweep, _COLUMNS, codes, users, whole, weights, prior)
+    codes, more_tp, more_fp = _update(
+        memory, key, sweep, _COLUMNS, codes, users, whole, weights, prior
+    )
     tp, fp = tp + more_tp, fp + more_fp
     q0 = 0.0
     if of_users[0] > 0.0:

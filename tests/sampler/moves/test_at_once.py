@@ -51,7 +51,7 @@ def compare(model, n_tries=60, module=at_once):
         stream = Stream(KEY, np.uint64(1_000 + state.sweep))
         together = module.AtOnce.on(stream, planned, state, target)
         for number, (move, i) in enumerate(planned):
-            is_last = together._replace(tries=together.tries[: number + 1])
+            is_last = module.AtOnce(stream, together.tries[: number + 1], together.near)
             after = move(Attempt(stream, np.uint64(i), state, target))
             differ += (is_last.skip(number, state, target) == number) != (after is not None)
             tried[move.name] = tried.get(move.name, 0) + 1

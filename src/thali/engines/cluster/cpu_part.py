@@ -13,6 +13,7 @@ from thali.engines.base import LineCounts
 from thali.engines.cluster.parts import as_numbered
 from thali.engines.cpu.by_class import Sorted
 from thali.engines.cpu.count_by_class import count_cover
+from thali.engines.cpu.draw_rows import plain_sides
 from thali.engines.cpu.engine import CpuEngine
 from thali.engines.host import NOTHING, list_columns
 
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from thali.bits import Factor, Index, Totals
+    from thali.engines.base import Nearby
     from thali.engines.cluster.parts import Part
+    from thali.model.weights import Weights
 
 
 class CpuPart(CpuEngine):
@@ -42,6 +45,16 @@ class CpuPart(CpuEngine):
         self._no_singles = np.zeros(max(shape), np.int64)
         self._no_births = tuple(np.zeros((0, n_words(n)), np.uint64) for n in shape)
         self._sorted = {}
+        self._plain_sides = plain_sides(self._data)
+
+    def near(self, weights: Weights, n_components: int) -> Nearby | None:
+        """Return the rows and columns of a matrix that are here, as compiled code takes them."""
+        found = super().near(weights, n_components)
+        if found is None:
+            return None
+        rows, columns = ((lo, hi) for lo, hi, _, _ in self.parts)
+        here = *rows, *columns
+        return found._replace(here=here, is_large=found.is_large or here != found.here)
 
     def sorted_by(self, mode: int, classes: Index) -> Sorted:
         """Return the rows of a mode with their columns sorted by class."""

@@ -12,7 +12,6 @@ import logging
 from math import prod
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
-from zlib import crc32
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from thali.engines.cluster.cpu_part import CpuPart
 from thali.engines.cluster.devices import own_device
 from thali.engines.cluster.gpu_part import GpuPart
 from thali.engines.cluster.parts import identity, own_rows, share
+from thali.engines.cluster.put_together import only_bits, put_together
 from thali.engines.cluster.rows import share_rows
 from thali.engines.cluster.windows import Classes, count_in_columns
 from thali.engines.cpu.engine import CpuEngine
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits import Index, Words
-    from thali.engines.base import Block, Cover, Made, RowUpdate
+    from thali.engines.base import Block, Cover, Made, Nearby, RowUpdate
     from thali.engines.cluster.parts import Part, Ranges
     from thali.engines.cluster.ranks import Ranks
     from thali.model.births import BirthDeathTables, BirthTables
@@ -148,6 +148,10 @@ class ClusterEngine:
         """Return whether any process wishes so; all get the same answer."""
         return bool(self.ranks.largest(int(wish)))
 
+    def found_by_any(self, found: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return what any process has found; all get the same answer."""
+        return self.ranks.add(found.astype(np.int32)) > 0
+
     # --- updates of a factor ----------------------------------------------------------------
 
     def update(self, job: RowUpdate, factor: Factor) -> tuple[Factor, tuple[int, int]]:
@@ -155,7 +159,7 @@ class ClusterEngine:
         if factor.n_components == 0:
             return factor, (0, 0)
         here, gained = self._inner.update(self._own(job), factor)
-        after, (tp, fp) = self._put_together(job, here, gained)
+        after, (tp, fp) = put_together(self.ranks, self._ranges[job.mode], job, here, gained)
         return after, (tp, fp)
 
     def update_with_births(
@@ -163,7 +167,9 @@ class ClusterEngine:
     ) -> tuple[Factor, Births]:
         """Carry out a work order, then draw all single-row components of its rows anew."""
         here, born = self._inner.update_with_births(self._own(job), factor, tables)
-        users, numbers = self._put_together(job, here, (*born.covered, len(born.lines[0])))
+        users, numbers = put_together(
+            self.ranks, self._ranges[0], job, here, (*born.covered, len(born.lines[0]))
+        )
         births = self._all_births(born, numbers)
         return users, births
 
@@ -205,15 +211,18 @@ class ClusterEngine:
         """Return None: blocks of rows are updated one by one."""
         return
 
-    def near(self, *_: Any) -> None:
+    def near(self, weights: Weights, n_components: int) -> Nearby | None:
+        """Return what this process has; None if it is on a GPU, here or in another process."""
+        if not self._are_windows_shared:
+            return None
+        assert isinstance(self._inner, CpuPart)
+        return self._inner.near(weights, n_components)
+
+    def whole(self, *_: Any) -> None:
         """Return None: no process has all the data."""
         return
 
-    whole = near
-
-    def row_sets(self, *_: Any) -> None:
-        """Return None, for the same reason."""
-        return
+    row_sets = whole
 
     def scan(self, *_: Any, **__: Any) -> Any:
         """Raise an error: with ``can_scan`` off, nobody updates one row after another here."""
@@ -344,57 +353,12 @@ class ClusterEngine:
         sizes = ((end - first) * prod(found.shape[1:])).tolist()
         return self.ranks.gather(found, sizes).reshape(rows[1] - rows[0], *found.shape[1:])
 
-    def _put_together(
-        self, job: RowUpdate, here: Factor, numbers: tuple[int, ...]
-    ) -> tuple[Factor, tuple[int, ...]]:
-        """Return a factor whose rows come from the processes that hold them, and sums of numbers.
-
-        Every message begins with the numbers and with a digest of what the work order depends on:
-        if processes have gone different ways, as different processors may round differently, a
-        chain must not go on.
-        """
-        ranges, n = self._ranges[job.mode], here.n_components
-        own = here.words[:, ranges.words(self.ranks.number)]
-        head = np.array([_digest(job), *numbers], np.int64).view(np.uint64)
-        sizes = [len(head) + n * length for length in ranges.lengths]
-        together = self.ranks.gather(np.concatenate([head, own.reshape(-1)]), sizes)
-        begins = np.cumsum([0, *sizes[:-1]])
-        heads = together[begins[:, None] + np.arange(len(head))].view(np.int64)
-        if (heads[:, 0] != heads[0, 0]).any():
-            odd = ", ".join(map(str, np.flatnonzero(heads[:, 0] != heads[0, 0]).tolist()))
-            msg = (
-                f"processes {odd} have come to another state than process 0, as different "
-                "processors or libraries can make them; run on machines of one kind."
-            )
-            raise EngineUnavailable(msg)
-        words = np.empty_like(here.words)
-        for number, (begin, size) in enumerate(zip(begins.tolist(), sizes, strict=True)):
-            lines = together[begin + len(head) : begin + size]
-            words[:, ranges.words(number)] = lines.reshape(n, ranges.lengths[number])
-        return Factor(words, here.n_rows), tuple(heads[:, 1:].sum(axis=0).tolist())
-
     def _all_births(self, born: Births, numbers: tuple[int, ...]) -> Births:
         """Return the new components of all processes, in the order of their rows."""
         tp, fp, n_born = numbers
         if n_born == 0:
             return Births(born.lines, (tp, fp))
         users, codes = born.lines
-        owners = self.ranks.gather(_only_bits(users))
+        owners = self.ranks.gather(only_bits(users))
         words = self.ranks.gather(codes).reshape(n_born, codes.shape[1])
         return Births(lines_of_births(owners, words, self.totals.shape[0]), (tp, fp))
-
-
-def _only_bits(lines: Words) -> Index:
-    """Return the place of the only bit of every line."""
-    at = (lines != 0).argmax(axis=1) if len(lines) else np.zeros(0, np.int64)
-    words = lines[np.arange(len(lines)), at]
-    places: Index = at * 64 + np.bitwise_count(words - np.uint64(1)).astype(np.int64)
-    return places
-
-
-def _digest(job: RowUpdate) -> int:
-    """Return a number for what all processes must have alike before a work order."""
-    value = crc32(job.odds.tobytes(), job.mode)
-    value = crc32(job.weights.table.tobytes(), value)
-    value = crc32(np.array(job.stream, np.uint64).tobytes(), value)
-    return crc32(np.array(job.codes.words.shape, np.int64).tobytes(), value)

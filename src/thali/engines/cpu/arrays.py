@@ -34,9 +34,9 @@ renamed. Kernels unpack the tuples under the names given here.
 ``Near``
     ``data, rows, columns``: the data of a matrix as they are, and the sides of both modes.
 ``Whole``
-    ``data, across, rows, singles, is_vertical``: the unfoldings of a mode of a matrix and of the
-    other mode, the numbers of all rows, zeros for all rows, and whether the vertical form of the
-    row kernel is faster.
+    ``data, across, rows, singles, is_vertical, threads, n_parts``: the unfoldings of a mode of a
+    matrix and of the other mode, the numbers of all rows, zeros for all rows, whether the vertical
+    form of the row kernel is faster, and how many threads share the rows in how many parts.
 ``Born``
     ``n_new, density, covered``: results per row, which are the number of its new components, the
     number of their density in the table, and the ones and zeros that the row covers.
@@ -63,5 +63,5 @@ if TYPE_CHECKING:
     Opened: TypeAlias = tuple[Words, Words, Index, NDArray[np.bool_], Index]
     Side: TypeAlias = tuple[Words, Words, Index, Segments, Index, NDArray[np.float64]]
     Near: TypeAlias = tuple[Data, Side, Side]
-    Whole: TypeAlias = tuple[Data, Data, Index, Index, bool]
+    Whole: TypeAlias = tuple[Data, Data, Index, Index, bool, int, int]
     Born: TypeAlias = tuple[Index, Index, Index]

@@ -14,16 +14,16 @@ import numpy as np
 
 from thali import team_kernels
 from thali._jit import inner, jit
-from thali.bits.words import copy_line, gather_bits, scatter_bits, take_lines
+from thali.bits.words import copy_line, gather_bits, take_lines
 from thali.decide import to_units
-from thali.engines.cpu import births, in_parts
+from thali.engines.cpu import births, by_class, horizontal, in_parts
 from thali.engines.cpu.order_components import order_components
 from thali.model.priors import odds_of_sticks, stick_tails
 from thali.model.special import ADDRESSES, invert_all
 from thali.sites import Site
 from thali.streams import read_uniforms
 from thali.team import PARTS_PER_THREAD
-from thali.team_kernels import N_RESULTS
+from thali.team_kernels import N_RESULTS, set_bits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from thali.model.special import Addresses
     from thali.streams import Stream
 
-_ONE = np.uint64(1)
+_ZERO, _ONE = np.uint64(0), np.uint64(1)
 # Plain numbers would be types of their own, and functions compiled twice.
 _FIRST, _STEP = np.int64(0), np.int64(1)
 _STICKS = np.uint64(Site.STICKS)
@@ -64,13 +64,13 @@ def scan_all(
     tp = fp = number = 0
     while number < len(rows):
         stop = len(rows) if is_quick else number + 1
-        users, codes, after, number, n_born, *covered = scan(
+        users, codes, number, n_born, *covered = scan(
             memory, n_parts, *stream, number, stop, users, codes, *rest
         )
         tp, fp = tp + covered[0], fp + covered[1]
         if n_born:
             users, codes, *covered = append_births(
-                memory, n_parts, *stream, rows[number - 1], users, codes, after, plain, of_rows,
+                memory, n_parts, *stream, rows[number - 1], users, codes, plain, of_rows,
                 of_columns, *tables.code, born,
             )  # fmt: skip
             tp, fp = tp + covered[0], fp + covered[1]
@@ -83,7 +83,7 @@ def scan(
     users: Words, codes: Words, rows: Index, edges: Index, n_rows: int, addresses: Addresses,
     data: Data, places: Index, segments: Segments, of_rows: Index, weights: NDArray[np.int64],
     prior: NDArray[np.int64], factors: NDArray[np.int64], ceiling: NDArray[np.int64], born: Born,
-) -> tuple[Words, Words, Words, int, int, int, int]:  # fmt: skip
+) -> tuple[Words, Words, int, int, int, int]:  # fmt: skip
     """Update blocks ``number … stop-1``, up to the first that has new components.
 
     Parameters
@@ -104,30 +104,29 @@ def scan(
     -------
     users, codes
         All components.
-    after, number, n_born
-        Users among the rows of the last block, the number of the block after it, and how many new
-        components it has. These are appended by :func:`append_births`.
+    number, n_born
+        The number of the block after the last, and how many new components that has. These are
+        appended by :func:`append_births`.
     covered
         Ones and zeros that the rows of all these blocks cover, without those of a block with new
         components.
     """
     tp = 0
     fp = 0
-    after = users
     while number < stop:
         block = rows[edges[number] : edges[number + 1]]
         opened, odds = _open_block(key, sweep, number, users, codes, block, n_rows, addresses)
-        users, after, n_born, tp_of_block, fp_of_block = _close_block(
+        users, n_born, tp_of_block, fp_of_block = _close_block(
             memory, n_parts, key, sweep, block, opened, odds, data, places, segments, of_rows,
             weights, prior, factors, ceiling, born,
         )  # fmt: skip
         codes = opened[1]
         number += 1
         if n_born > 0:
-            return users, codes, after, number, n_born, tp, fp
+            return users, codes, number, n_born, tp, fp
         tp += tp_of_block
         fp += fp_of_block
-    return users, codes, after, number, 0, tp, fp
+    return users, codes, number, 0, tp, fp
 
 
 @inner
@@ -154,11 +153,11 @@ def _close_block(
     odds: NDArray[np.float64], data: Data, places: Index, segments: Segments, of_rows: Index,
     weights: NDArray[np.int64], prior: NDArray[np.int64], factors: NDArray[np.int64],
     ceiling: NDArray[np.int64], born: Born,
-) -> tuple[Words, Words, int, int, int]:  # fmt: skip
+) -> tuple[Words, int, int, int]:  # fmt: skip
     """Draw the entries of a block, and the number of single-row components of each of its rows.
 
-    Returns the users of all components, those among the rows of the block, and the sums over its
-    rows: new components, covered ones and covered zeros.
+    Returns the users of all components, and the sums over the rows of the block: new components,
+    covered ones and covered zeros.
     """
     users, codes, sizes, is_held, singles = opened
     scores = np.empty(sizes.shape[0], np.int64)
@@ -169,12 +168,11 @@ def _close_block(
         codes = gather_bits(codes, places)
         classes = _classes_of(rows, of_rows)
     order = rows, codes, is_held, weights, singles, scores, key, sweep, _ROW_BITS
-    before = gather_bits(users, rows)
-    after = np.zeros(before.shape, np.uint64)
+    after = _without(users, rows)
     results = np.zeros((min(n_parts, rows.shape[0]), N_RESULTS), np.int64)
     _draw_in_parts(
         memory, _FIRST, rows.shape[0], results.shape[0], _STEP, results, data, segments, classes,
-        order, before, after, prior, factors, ceiling, born,
+        order, users, after, prior, factors, ceiling, born,
     )  # fmt: skip
     n_born = 0
     tp = 0
@@ -183,23 +181,59 @@ def _close_block(
         n_born += results[part, 0]
         tp += results[part, 1]
         fp += results[part, 2]
-    return scatter_bits(users, rows, after), after, n_born, tp, fp
+    return after, n_born, tp, fp
+
+
+@inner
+def _without(users: Words, rows: Index) -> Words:
+    """Return the users that are not among some rows."""
+    others = np.full(users.shape[1], ~_ZERO)
+    for row in rows:
+        others[row >> 6] ^= _ONE << np.uint64(row & 63)
+    out = np.empty(users.shape, np.uint64)
+    for component in range(users.shape[0]):
+        for w in range(users.shape[1]):
+            out[component, w] = users[component, w] & others[w]
+    return out
 
 
 @inner
 def _draw(
-    lo: int, hi: int, data: Data, segments: Segments, classes: Index, order: Order, before: Words,
-    after: Words, prior: NDArray[np.int64], factors: NDArray[np.int64],
+    lo: int, hi: int, data: Data, segments: Segments, all_classes: Index, all_rows: Order,
+    users: Words, after: Words, prior: NDArray[np.int64], factors: NDArray[np.int64],
     ceiling: NDArray[np.int64], born: Born,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Draw the entries of some rows of a block, and the number of their single-row components."""
+    """Draw the entries of some rows of a block, and the number of their single-row components.
+
+    ``after`` has no users among the rows of the block; other threads set other bits of it.
+    """
+    n, order, classes = hi - lo, in_parts.some_of(all_rows, lo, hi), all_classes[lo:hi]
+    before = gather_bits(users, order[0])
+    drawn = np.zeros(before.shape, np.uint64)
     if classes.shape[0]:
-        in_parts.by_class(lo, hi, data, segments, classes, order, before, after)
+        by_class.update_rows(_FIRST, n, data, segments, classes, order, before, drawn)
     else:
-        in_parts.plain(lo, hi, data, order, before, after)
+        horizontal.update_rows(_FIRST, n, data, order, before, drawn)
+    _join(drawn, order[0], after)
+    n_new, density, covered = born
+    own = n_new[lo:hi], density[lo:hi], covered[lo:hi]
     return births.draw_births(
-        lo, hi, data, order, after, classes, segments, prior, factors, ceiling, born
+        _FIRST, n, data, order, drawn, classes, segments, prior, factors, ceiling, own
     )
+
+
+@inner
+def _join(drawn: Words, rows: Index, after: Words) -> None:
+    """Set the bits that were drawn for some rows, which are increasing, in the factor of all."""
+    for component in range(drawn.shape[0]):
+        word = _ZERO
+        for i in range(rows.shape[0]):
+            bit = (drawn[component, i >> 6] >> np.uint64(i & 63)) & _ONE
+            word |= bit << np.uint64(rows[i] & 63)
+            if i + 1 == rows.shape[0] or rows[i + 1] >> 6 != rows[i] >> 6:
+                if word != _ZERO:
+                    set_bits(after, component, rows[i] >> 6, word)
+                word = _ZERO
 
 
 _draw_in_parts = team_kernels.in_parts(_draw, inner)
@@ -220,8 +254,8 @@ def _classes_of(rows: Index, of_rows: Index) -> Index:
 @jit
 def append_births(
     memory: Words, n_parts: int, key: np.uint64, sweep: np.uint64, rows: Index, users: Words,
-    codes: Words, after: Words, data: Data, of_rows: Index, of_columns: Index, cover: Words,
-    first: Words, plain: Words, born: Born,
+    codes: Words, data: Data, of_rows: Index, of_columns: Index, cover: Words, first: Words,
+    plain: Words, born: Born,
 ) -> tuple[Words, Words, int, int]:  # fmt: skip
     """Draw the codes of a block's new components, and put these behind all others.
 
@@ -244,8 +278,9 @@ def append_births(
     classes = _classes_of(rows, of_rows) if of_rows.shape[0] else of_rows
     results = np.empty((min(n_parts, n), N_RESULTS), np.int64)
     _codes_in_parts(
-        memory, _FIRST, n, results.shape[0], _STEP, results, data, rows, codes, key, sweep, after,
-        classes, of_columns, cover, first, plain, born, offsets, all_codes[n_old:],
+        memory, _FIRST, n, results.shape[0], _STEP, results, data, rows, codes, key, sweep,
+        gather_bits(users, rows), classes, of_columns, cover, first, plain, born, offsets,
+        all_codes[n_old:],
     )  # fmt: skip
     tp = 0
     fp = 0

@@ -16,14 +16,18 @@ from thali.engines.cpu import by_class, horizontal, in_parts, vertical, vertical
 from thali.engines.cpu.by_class import Sorted
 from thali.engines.cpu.visits import list_visits
 from thali.engines.host import NOTHING, HostRows, list_columns
+from thali.team import PARTS_PER_THREAD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TypeAlias
 
     from thali.bits import Index, PackedTensor, Words
     from thali.engines.base import RowUpdate
     from thali.engines.cpu.arrays import Data, Order, Segments, Side, Whole
     from thali.model.weights import Weights
+
+    PlainSide: TypeAlias = tuple[Words, Words, Index, Segments, Index]
 
 _VERTICAL_ROWS = 256
 _HAS_COUNT = machine().lower() in {"x86_64", "amd64"}
@@ -78,7 +82,7 @@ class RowDraws(HostRows):
     _data: list[Data]
     _all_rows: list[Index]
     _no_singles: Index
-    _plain_sides: list[tuple[Words, Words, Index, Segments, Index]]
+    _plain_sides: list[PlainSide]
     _sorted: dict[tuple[int, int], tuple[Index, Sorted]]
 
     def __init__(self, threads: int | None = None, form: str = "auto") -> None:
@@ -103,9 +107,7 @@ class RowDraws(HostRows):
         self._all_rows = [np.arange(n, dtype=np.int64) for n in tensor.shape]
         self._no_singles = np.zeros(max(tensor.shape), np.int64)
         self._sorted = {}
-        self._plain_sides = [
-            (ones, known, NO_CLASSES, NO_SEGMENTS, NO_CLASSES) for ones, known, _ in self._data
-        ]
+        self._plain_sides = plain_sides(self._data)
 
     def sorted_by(self, mode: int, classes: Index) -> Sorted:
         """Return the unfolding of a mode with its columns sorted by class."""
@@ -134,17 +136,22 @@ class RowDraws(HostRows):
             table = weights.table[:, :, 0]
             rows, columns = self._plain_sides
             sides = (*rows, table), (*columns, table)
-        return Nearby((self._data[0], *sides), is_large, self.threads)
+        n_rows, n_columns = self.totals.shape
+        here = 0, n_rows, 0, n_columns
+        return Nearby((self._data[0], *sides), is_large, self.threads, here)
 
     def whole(self, mode: int, codes: Words) -> Whole | None:
         """Return the data of a mode of a matrix as one call takes them that updates all rows."""
         n_rows = self.totals.shape[mode]
         work = n_rows * max(1, len(codes)) * codes.shape[1]
-        if len(self.totals.shape) > 2 or work > MOST_NEAR or not self.is_one_range(work):
+        n_threads = self.n_wanted(work)
+        if len(self.totals.shape) > 2 or work > n_threads * MOST_NEAR:
             return None
+        is_vertical = self.is_vertical(n_rows, codes, has_classes=False)
+        n_parts = n_threads if n_threads == 1 or is_vertical else PARTS_PER_THREAD * n_threads
         return (
             self._data[mode], self._data[1 - mode], self._all_rows[mode],
-            self._no_singles[:n_rows], self.is_vertical(n_rows, codes, has_classes=False),
+            self._no_singles[:n_rows], is_vertical, self.threads, n_parts,
         )  # fmt: skip
 
     def _side(self, mode: int, weights: Weights) -> Side:
@@ -236,6 +243,11 @@ class RowDraws(HostRows):
         if WORD * codes.size * n_components <= _MOST_VISITS:  # whatever the codes are
             return True
         return int(count_ones(codes).sum()) * int(n_components) <= _MOST_VISITS
+
+
+def plain_sides(data: Sequence[Data]) -> list[PlainSide]:
+    """Return the sides of all modes if there is one class of rows and columns, but for weights."""
+    return [(ones, known, NO_CLASSES, NO_SEGMENTS, NO_CLASSES) for ones, known, _ in data]
 
 
 def put_back(job: RowUpdate, factor: Factor, after: Words) -> Factor:

@@ -43,10 +43,6 @@ if TYPE_CHECKING:
     from thali.streams import Stream
 
 
-_MANY_ROWS = 1 << 13
-"""Number of rows from which on it is faster to find the borders of blocks than to sort."""
-
-
 class CpuEngine(RowDraws):
     """Computes on the threads of this machine."""
 
@@ -156,7 +152,7 @@ class CpuEngine(RowDraws):
         n_rows = self.totals.shape[0]
         n_each, n_longer = divmod(n_rows, n_blocks)  # the first blocks have one row more
         edges = [n_each * i + min(i, n_longer) for i in range(n_blocks + 1)]
-        if n_rows >= _MANY_ROWS and (found := _divided(stream.bits(Site.BLOCKS, n_rows), edges)):
+        if found := divided(stream.bits(Site.BLOCKS, n_rows), edges):
             return found
         order = stream.permutation(Site.BLOCKS, n_rows)
         blocks = [order[lo:hi] for lo, hi in pairwise(edges)]
@@ -370,13 +366,13 @@ class CpuEngine(RowDraws):
         return Births(lines, (int(tp), int(fp)))
 
 
-def _divided(keys: Words, edges: list[int]) -> list[Index]:
+def divided(keys: Words, edges: list[int]) -> list[Index]:
     """Divide rows as the order of their keys does, without sorting; nothing if keys are equal."""
-    inside, sizes = edges[1:-1], np.diff(edges)
-    rows, counts = divide_rows(keys, np.partition(keys, inside)[inside], int(sizes.max()))
-    if (counts != sizes).any():
+    rows, counts = divide_rows(keys, np.array(edges))
+    sizes = counts.tolist()
+    if sizes != [hi - lo for lo, hi in pairwise(edges)]:
         return []
-    return [rows[i, :size] for i, size in enumerate(sizes.tolist())]
+    return [rows[i, :size] for i, size in enumerate(sizes)]
 
 
 def _with_room(words: Words, n_components: int) -> Words:

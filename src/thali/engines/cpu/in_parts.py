@@ -31,7 +31,7 @@ def plain(
     own = _cut(before, lo, hi)
     drawn = np.zeros(own.shape, np.uint64)
     gained = horizontal.update_rows(
-        lo - start, hi - start, data, _from(order, start, hi), own, drawn
+        lo - start, hi - start, data, some_of(order, start, hi), own, drawn
     )
     _join(drawn, lo, after)
     return gained
@@ -47,7 +47,7 @@ def by_class(
     own = _cut(before, lo, hi)
     drawn = np.zeros(own.shape, np.uint64)
     gained = of_classes.update_rows(
-        lo - start, hi - start, data, segments, classes[start:hi], _from(order, start, hi), own,
+        lo - start, hi - start, data, segments, classes[start:hi], some_of(order, start, hi), own,
         drawn,
     )  # fmt: skip
     _join(drawn, lo, after)
@@ -55,8 +55,8 @@ def by_class(
 
 
 @inner
-def _from(order: Order, start: int, stop: int) -> Order:
-    """Return the work order of some rows, which begin at a multiple of 64."""
+def some_of(order: Order, start: int, stop: int) -> Order:
+    """Return the work order of some of its rows."""
     rows, codes, is_held, weights, singles, prior, key, sweep, site = order
     return (
         rows[start:stop], codes, is_held, weights, singles[start:stop], prior, key, sweep, site,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
 _ORDER = np.uint64(Site.ORDER)
+_N_BINS, _TO_BIN = 1 << 11, np.uint64(64 - 11)
 
 
 @inner
@@ -49,22 +50,66 @@ def sort_keys(keys: NDArray[np.uint64]) -> Index:
 
 
 @jit
-def divide_rows(keys: Words, borders: Words, most: int) -> tuple[Index, Index]:
-    """Divide rows by the borders between which their keys are.
+def divide_rows(keys: Words, edges: Index) -> tuple[Index, Index]:
+    """Divide rows as the order of their keys does, whose upper bits must be spread evenly.
 
+    ``edges`` says where every block begins in that order, with the number of rows at the end.
     Returns the rows of every block, ``(n_blocks, most)``, and how many there are. Rows beyond
-    ``most`` are counted but not listed.
+    ``most`` are counted but not listed; there are some if keys are equal.
     """
-    rows = np.empty((borders.shape[0] + 1, most), np.int64)
-    sizes = np.zeros(rows.shape[0], np.int64)
+    last = edges.shape[0] - 2
+    borders, firsts = _find_borders(keys, edges)
+    most = 0
+    for block in range(last + 1):
+        most = max(most, edges[block + 1] - edges[block])
+    rows = np.empty((last + 1, most), np.int64)
+    sizes = np.zeros(last + 1, np.int64)
     for row in range(keys.shape[0]):
-        block = 0
-        for border in borders:
-            block += np.int64(keys[row] >= border)
+        block = firsts[np.int64(keys[row] >> _TO_BIN)]
+        while block < last and keys[row] >= borders[block]:
+            block += 1
         if sizes[block] < most:
             rows[block, sizes[block]] = row
         sizes[block] += 1
     return rows, sizes
+
+
+@inner
+def _find_borders(keys: Words, edges: Index) -> tuple[Words, Index]:
+    """Return the smallest key of every block but the first, and the first block of every bin.
+
+    Keys are counted by their upper bits first. Only those in a bin with a border are sorted.
+    """
+    n_borders = edges.shape[0] - 2
+    counts = np.zeros(_N_BINS, np.int64)
+    for key in keys:
+        counts[np.int64(key >> _TO_BIN)] += 1
+    firsts = np.empty(_N_BINS, np.int64)
+    is_sorted = np.zeros(_N_BINS, np.bool_)
+    places = np.empty(n_borders, np.int64)  # of the borders, among the keys that are sorted
+    block = 0
+    before = 0  # keys in earlier bins, and how many of them are sorted
+    n_sorted = 0
+    for b in range(_N_BINS):
+        firsts[b] = block
+        while block < n_borders and edges[block + 1] < before + counts[b]:
+            places[block] = n_sorted + edges[block + 1] - before
+            is_sorted[b] = True
+            block += 1
+        before += counts[b]
+        if is_sorted[b]:
+            n_sorted += counts[b]
+    some = np.empty(n_sorted, np.uint64)
+    n = 0
+    for key in keys:
+        if is_sorted[np.int64(key >> _TO_BIN)]:
+            some[n] = key
+            n += 1
+    order = sort_keys(some)
+    borders = np.empty(n_borders, np.uint64)
+    for i in range(n_borders):
+        borders[i] = some[order[places[i]]]
+    return borders, firsts
 
 
 @jit

@@ -33,7 +33,13 @@ from thali.sampler.moves.proposal import (
     pick,
     three_uniforms,
 )
-from thali.sampler.moves.split_merge import choose_ahead, draft_of, one_or_both, one_or_two
+from thali.sampler.moves.split_merge import (
+    choose_ahead,
+    draft_of,
+    draw_first,
+    one_or_both,
+    one_or_two,
+)
 from thali.sites import AnchoredIndex, Site
 from thali.streams import read_uniform, uniform
 
@@ -162,6 +168,29 @@ def propose_anchored(
         _START, n_bits, key, sweep, number, rows, counts, first == second, w1, w0, pair, log_how
     )
     return _settled(key, sweep, number, users, n_rows, alpha, first, second, pair, log_how)
+
+
+@inner
+def is_split(key: np.uint64, sweep: np.uint64, number: np.uint64) -> bool:
+    """Return whether a try wants to split a component, for which rows are examined."""
+    wants, _, _, _ = draw_first(key, sweep, _ANCHORED, number, 0)
+    return wants
+
+
+@inner
+def draft_merger(
+    key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int, alpha: float
+) -> Proposal:
+    """Return as much of a merger as its first decision needs, for which no row is examined."""
+    first, second = one_or_both(key, sweep, _ANCHORED, number, users)
+    if first < 0:
+        return impossible(users)
+    pair = np.empty((2, users.shape[1]), np.uint64)
+    copy_line(users[first], pair[0])
+    copy_line(users[second], pair[1])
+    return _settled(
+        key, sweep, number, users, n_rows, alpha, first, second, pair, np.empty(0, np.float64)
+    )
 
 
 @jit

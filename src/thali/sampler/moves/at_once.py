@@ -1,19 +1,20 @@
 # Compiled code: Numba checks the types, and has no keyword arguments; hence these settings.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
-# ruff: noqa: C901, FBT001
+# ruff: noqa: FBT001, PLR0911
 """Many tries of moves in one call, because calls cost more than most of what they do.
 
 A try that is rejected changes nothing. So a compiled function finds the first of many tries that
 is accepted, and threads examine several at a time. The move itself then does that try once more,
 and changes the state. If the data are large, a try that is not rejected by a few columns is left
-to the move, whose questions threads share.
+to the move, whose questions threads share. Processes that share the data decide about the tries
+whose few columns they hold, and then tell each other.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 from math import log
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from thali.engines.cpu.near import gains_near, goes_by_rows
 from thali.model.bounds import may_exceed
 from thali.model.marginals import excess
 from thali.sampler.moves import move as one_move
-from thali.sampler.moves.anchored import ANCHORED, propose_anchored
+from thali.sampler.moves.anchored import ANCHORED, draft_merger, is_split, propose_anchored
 from thali.sampler.moves.compound import COMPOUND, propose_compound
 from thali.sampler.moves.exchange import EXCHANGE, propose_exchange
 from thali.sampler.moves.guided import GUIDED, propose_guided
@@ -36,10 +37,22 @@ from thali.sampler.moves.residual_kernels import propose_replacement, propose_re
 from thali.sampler.moves.seeded import SEEDED, propose_seeded
 from thali.sampler.moves.split_merge import SPLIT_MERGE, propose_split_or_merge
 from thali.sampler.moves.toggle import TOGGLE, propose_toggle
+from thali.sites import (
+    AnchoredIndex,
+    CompoundIndex,
+    ExchangeIndex,
+    GuidedIndex,
+    SeededIndex,
+    Site,
+    SplitIndex,
+    ToggleIndex,
+)
+from thali.streams import read_uniform
 from thali.team import in_parts, share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TypeAlias
 
     from numpy.typing import NDArray
 
@@ -51,6 +64,8 @@ if TYPE_CHECKING:
     from thali.sampler.state import State
     from thali.sampler.target import Target
     from thali.streams import Stream
+
+    Here: TypeAlias = tuple[int, int, int, int]
 
 KINDS: dict[Move, int] = {
     move: number
@@ -67,6 +82,18 @@ out."""
     _EXCHANGE,
 ) = KINDS.values()  # fmt: skip
 _OTHER = -1
+_HERE, _ELSEWHERE, _NOBODY = 0, 1, 2
+_WINDOWS = np.array(
+    [
+        *[(0, 0)] * _SPLIT_MERGE, (Site.SPLIT, SplitIndex.DECISION),
+        (Site.ANCHORED, AnchoredIndex.DECISION), (Site.GUIDED, GuidedIndex.DECISION),
+        (Site.COMPOUND, CompoundIndex.DECISION), (Site.TOGGLE, ToggleIndex.DECISION),
+        (Site.SEEDED, SeededIndex.DECISION), (Site.SPLIT, ExchangeIndex.DECISION),
+    ],
+    np.uint64,
+)  # fmt: skip
+"""Where every kind of move reads which columns decide first: site and index."""
+
 _START = np.int64(0)  # a plain zero would be a type of its own
 
 
@@ -92,12 +119,15 @@ class Patience:
 PATIENCE = Patience()
 
 
-class AtOnce(NamedTuple):
-    """The tries of a sweep, done together as far as they are rejected."""
+class AtOnce:
+    """The tries of a sweep, and which of them are surely rejected in the present state."""
 
-    stream: Stream
-    tries: Index  # (n_tries, 2): kind of the move, and number of the try among those of the move
-    near: Nearby
+    def __init__(self, stream: Stream, tries: Index, near: Nearby) -> None:
+        """Take tries: ``(n_tries, 2)``, the kind of the move, and the number of the try of it."""
+        self.stream, self.tries, self.near = stream, tries, near
+        self._state: State | None = None
+        self._is_kept = np.zeros(0, np.bool_)
+        self._end = -1  # nothing is known about tries beyond this one
 
     @classmethod
     def on(
@@ -107,7 +137,7 @@ class AtOnce(NamedTuple):
         if target.priors.buffet is not None and state.densities[-1].ndim:
             return None  # a new component then has a density of its own
         near = target.engine.near(state.noise.rounded_weights(), state.n_components)
-        if near is None or not PATIENCE.ends(len(planned)):
+        if near is None or not target.engine.agree(PATIENCE.ends(len(planned))):
             return None
         return cls(stream, _numbered(tuple(planned), id(KINDS)), near)
 
@@ -117,11 +147,17 @@ class AtOnce(NamedTuple):
         It is also that of a try of which this is not known, and the number of all tries if none
         is accepted.
         """
+        if state is not self._state or done > self._end:
+            self._look(done, state, target)
+        return done + int(self._is_kept[done:].argmax())
+
+    def _look(self, done: int, state: State, target: Target) -> None:
+        """Examine the tries from ``done`` on, at least until one of them is accepted."""
         users, codes = state.factors
         (density,) = state.densities[1:]
         if density.ndim == 0:
             density = one_move.repeated(float(density), state.n_components + 1)
-        near, is_large, threads = self.near
+        near, is_large, threads, here = self.near
         places, n = near[2][2], len(self.tries) - done
         by_row = gather_bits(users.words, places) if len(places) else users.words
         first = np.array([len(self.tries)])
@@ -130,10 +166,11 @@ class AtOnce(NamedTuple):
         share(
             _examine, n, threads, self.tries, one_move._BLOCK,  # noqa: SLF001 - tests make it smaller
             *self.stream, users.words, by_row, codes.words, users.n_rows, state.alpha,
-            rates_of(state, target), density, state.noise.typical, near, is_large, first, is_kept,
-            first=done, parts=n,
+            rates_of(state, target), density, state.noise.typical, near, here, is_large, first,
+            is_kept, first=done, parts=n,
         )  # fmt: skip
-        return done + int(is_kept[done:].argmax())
+        self._state, self._is_kept = state, target.engine.found_by_any(is_kept)
+        self._end = len(self.tries) if is_large else done + int(is_kept[done:].argmax())
 
 
 @lru_cache(maxsize=64)
@@ -146,10 +183,12 @@ def _numbered(planned: tuple[tuple[Move, int], ...], _which: int) -> Index:
 def _examine(
     lo: int, hi: int, tries: Index, block: int, key: np.uint64, sweep: np.uint64, users: Words,
     by_row: Words, codes: Words, n_rows: int, alpha: float, rates: NDArray[np.float64],
-    densities: NDArray[np.float64], typical: tuple[float, float], near: Near, is_large: bool,
-    first: Index, is_kept: NDArray[np.bool_],
+    densities: NDArray[np.float64], typical: tuple[float, float], near: Near, here: Here,
+    is_large: bool, first: Index, is_kept: NDArray[np.bool_],
 ) -> None:  # fmt: skip
-    """Find the first try of a range that is accepted, or of which that is not known.
+    """Find the tries of a range that are accepted, or of which that is not known.
+
+    If the data are not large, all is known, and the first that is accepted ends the search.
 
     Parameters
     ----------
@@ -160,6 +199,8 @@ def _examine(
     rates, densities
         Prior probabilities that rows use each component (none if their number is inferred), and
         that its code has a column. The last of them is that of a new component, if all are equal.
+    here
+        The rows and columns that are near, of which other processes have the others.
     first, is_kept
         A try that some thread has found, beyond which nobody need look, and all that were found.
     """
@@ -168,27 +209,40 @@ def _examine(
             return
         if _is_kept(
             tries[i, 0], np.uint64(tries[i, 1]), block, key, sweep, users, by_row, codes, n_rows,
-            alpha, rates, densities, typical, near, is_large,
+            alpha, rates, densities, typical, near, here, is_large,
         ):  # fmt: skip
             is_kept[i] = True
-            first[0] = min(first[0], i)  # others may overwrite it by a later one: no harm is done
-            return
+            if not is_large:
+                first[0] = min(first[0], i)  # others may overwrite it by a later one: no harm
+                return
 
 
 @inner
 def _is_kept(
     kind: int, number: np.uint64, block: int, key: np.uint64, sweep: np.uint64, users: Words,
     by_row: Words, codes: Words, n_rows: int, alpha: float, rates: NDArray[np.float64],
-    densities: NDArray[np.float64], typical: tuple[float, float], near: Near, is_large: bool,
+    densities: NDArray[np.float64], typical: tuple[float, float], near: Near, here: Here,
+    is_large: bool,
 ) -> bool:  # fmt: skip
-    """Return whether a try is accepted, or that is not known."""
-    data, _, _ = near
+    """Return whether a try is accepted, or that is not known.
+
+    A try about which another process decides counts as rejected.
+    """
+    _, _, columns = near
     new = densities[densities.shape[0] - 1]
     if kind == _OTHER or (is_large and (kind in (_RESIDUAL, _REPLACEMENT, _SEEDED))):
         return True
+    n_columns = columns[0].shape[0]
+    is_whole = here[0] == 0 and here[1] == n_rows and here[2] == 0 and here[3] == n_columns
+    if kind >= _SPLIT_MERGE and not is_whole:
+        whose = _decides(kind, number, block, key, sweep, n_columns, here)
+        if whose != _HERE:
+            return whose == _NOBODY
     if kind < _SPLIT_MERGE:
         if kind == _OWN:
-            u, ratio = propose_own(key, sweep, number, users, n_rows, alpha, new, near, codes)
+            u, ratio = propose_own(
+                key, sweep, number, users, n_rows, alpha, new, near, here, codes
+            )
         elif kind == _RESIDUAL:
             u, ratio = propose_residual(
                 key, sweep, number, users, n_rows, alpha, new, near, codes, typical
@@ -198,29 +252,57 @@ def _is_kept(
                 key, sweep, number, users, n_rows, rates, densities, near, codes, typical
             )
         return u > 0.0 and log(u) < ratio
-    if kind == _SPLIT_MERGE:
-        proposal = propose_split_or_merge(key, sweep, number, users, n_rows, alpha)
-    elif kind == _ANCHORED:
-        proposal = propose_anchored(key, sweep, number, users, n_rows, alpha, codes, data, typical)
-    elif kind == _GUIDED:
-        proposal = propose_guided(key, sweep, number, users, n_rows, alpha)
-    elif kind == _COMPOUND:
-        proposal = propose_compound(key, sweep, number, users, n_rows, alpha)
-    elif kind == _TOGGLE:
-        proposal = propose_toggle(key, sweep, number, users, n_rows, rates)
-    elif kind == _SEEDED:
-        proposal = propose_seeded(key, sweep, number, users, n_rows, alpha, new, near, codes)
-    else:
-        proposal = propose_exchange(key, sweep, number, users, rates)
-    return proposal.is_possible and _is_accepted(
-        proposal, block, by_row, users, codes, densities, near, is_large
+    proposal = _propose(
+        kind, number, key, sweep, users, codes, n_rows, alpha, rates, new, typical, near, is_whole
     )
+    return proposal.is_possible and _is_accepted(
+        proposal, block, by_row, users, codes, densities, near, is_whole, is_large
+    )
+
+
+@inner
+def _propose(
+    kind: int, number: np.uint64, key: np.uint64, sweep: np.uint64, users: Words, codes: Words,
+    n_rows: int, alpha: float, rates: NDArray[np.float64], new: float,
+    typical: tuple[float, float], near: Near, is_whole: bool,
+) -> Proposal:  # fmt: skip
+    """Return what a move proposes that sums codes out."""
+    if kind == _SPLIT_MERGE:
+        return propose_split_or_merge(key, sweep, number, users, n_rows, alpha)
+    if kind == _ANCHORED:
+        if not is_whole:
+            return draft_merger(key, sweep, number, users, n_rows, alpha)
+        return propose_anchored(key, sweep, number, users, n_rows, alpha, codes, near[0], typical)
+    if kind == _GUIDED:
+        return propose_guided(key, sweep, number, users, n_rows, alpha)
+    if kind == _COMPOUND:
+        return propose_compound(key, sweep, number, users, n_rows, alpha)
+    if kind == _TOGGLE:
+        return propose_toggle(key, sweep, number, users, n_rows, rates)
+    if kind == _SEEDED:
+        return propose_seeded(key, sweep, number, users, n_rows, alpha, new, near, codes)
+    return propose_exchange(key, sweep, number, users, rates)
+
+
+@inner
+def _decides(
+    kind: int, number: np.uint64, block: int, key: np.uint64, sweep: np.uint64, n_columns: int,
+    here: Here,
+) -> int:  # fmt: skip
+    """Return who has the data for the first decision of a try: this process, another, or none."""
+    if n_columns <= 2 * block or (kind == _ANCHORED and is_split(key, sweep, number)):
+        return _NOBODY
+    u = read_uniform(key, sweep, _WINDOWS[kind, 0], number, _WINDOWS[kind, 1])
+    start = pick(u, n_columns - block + 1)
+    if start + block <= here[2] or here[3] <= start:
+        return _ELSEWHERE
+    return _HERE if here[2] <= start and start + block <= here[3] else _NOBODY
 
 
 @inner
 def _is_accepted(
     proposal: Proposal, block: int, by_row: Words, users: Words, codes: Words,
-    densities: NDArray[np.float64], near: Near, is_large: bool,
+    densities: NDArray[np.float64], near: Near, is_whole: bool, is_large: bool,
 ) -> bool:  # fmt: skip
     """Decide as :meth:`thali.sampler.moves.move.SumOut.decide`.
 
@@ -242,8 +324,8 @@ def _is_accepted(
     if n_columns > 2 * block:
         start = pick(to_block, n_columns - block + 1)
         part = _excess(
-            start, block, near, by_row, users, codes, is_rest, proposal.classes, after, new,
-            before, old, log(by_block),
+            start, block, near, is_whole, by_row, users, codes, is_rest, proposal.classes, after,
+            new, before, old, log(by_block),
         )  # fmt: skip
         if not log(by_block) < part:
             return False
@@ -251,21 +333,21 @@ def _is_accepted(
         return True
     least = log(by_all) - proposal.log_ratio + part
     found = _excess(
-        _START, n_columns, near, by_row, users, codes, is_rest, proposal.classes, after, new,
-        before, old, least,
+        _START, n_columns, near, is_whole, by_row, users, codes, is_rest, proposal.classes, after,
+        new, before, old, least,
     )  # fmt: skip
     return log(by_all) < proposal.log_ratio + found - part
 
 
 @inner
 def _excess(
-    start: int, n: int, near: Near, by_row: Words, users: Words, codes: Words,
+    start: int, n: int, near: Near, is_whole: bool, by_row: Words, users: Words, codes: Words,
     is_rest: NDArray[np.bool_], classes: Words, after: Index, new: NDArray[np.float64],
     before: Index, old: NDArray[np.float64], least: float,
 ) -> float:  # fmt: skip
     """Return the excess in some columns, or minus infinity if it is surely below a number."""
     data, _, columns = near
-    if goes_by_rows(n, near):
+    if is_whole and goes_by_rows(n, near):
         one, zero = columns[5][0, 0, 0], columns[5][0, 0, 1]
         most = max(abs(one), abs(zero)) * data[0].shape[0]
         gains, counts, has_rows = look_at_columns(

@@ -200,15 +200,18 @@ def choose_row(
 @inner
 def propose_own(
     key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int, alpha: float,
-    density: float, near: Near, codes: Words,
+    density: float, near: Near, here: tuple[int, int, int, int], codes: Words,
 ) -> tuple[float, float]:  # fmt: skip
-    """Return what decides the move, in one call: the uniform random number and the log ratio."""
+    """Return what decides the move, in one call: the uniform random number and the log ratio.
+
+    If the row is not here, another process decides, and here the move is rejected.
+    """
     proposal = choose_row(key, sweep, number, users, n_rows, alpha)
     decision, to_birth, _ = proposal.uniforms
-    if not proposal.is_possible:
+    row = first_bit(proposal.classes[0]) if proposal.is_possible else -1
+    if row < here[0] or here[1] <= row:
         return decision, -np.inf
     (all_ones, known, n_columns), rows, columns = near
-    row = first_bit(proposal.classes[0])
     is_rest = np.ones(users.shape[0], np.bool_)
     for component in proposal.concerned:
         is_rest[component] = False
