@@ -183,6 +183,7 @@ BY_TEAMS = {  # Python hands these functions to teams, or makes such as call the
     "thali.engines.cpu.in_parts.plain",
     "thali.engines.cpu.in_parts.by_class",
     "thali.sampler.moves.at_once._examine",
+    "thali.sampler.small._draw",
     "thali.team_kernels._publish",
 }
 

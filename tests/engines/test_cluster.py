@@ -27,6 +27,7 @@ from thali.engines.together import Alone
 from thali.errors import EngineUnavailable, InvalidValue
 from thali.sampler import Target
 from thali.sampler.info import Info, _weigh
+from thali.sampler.moves import at_once
 
 _LOCK = Lock()
 
@@ -81,6 +82,36 @@ def test_the_chain_of_one_process(name, n):
 @pytest.mark.parametrize("name", ["buffet", "effects", "windows", "windows with effects"])
 def test_work_that_many_processes_share(name, n):
     assert together(n, name, 0.1) == alone(name, 0.1)
+
+
+@pytest.fixture
+def _impatient(monkeypatch):
+    """Let tries of moves be examined together from the first sweep on."""
+    monkeypatch.setattr(at_once, "PATIENCE", at_once.Patience(0))
+
+
+@pytest.mark.usefixtures("_impatient")
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+@pytest.mark.parametrize("name", ["windows", "windows with effects", "finite", "buffet"])
+def test_processes_decide_about_tries_whose_columns_they_hold(name, n, monkeypatch):
+    """They tell each other, and the chain is that of one process."""
+    tell, decided = ClusterEngine.found_by_any, []
+
+    def counted(engine, found):
+        decided.append(int((~found).sum()))
+        return tell(engine, found)
+
+    monkeypatch.setattr(ClusterEngine, "found_by_any", counted)
+    assert together(n, name, 0.1) == alone(name, 0.1)
+    assert any(decided)
+
+
+@pytest.mark.usefixtures("_impatient")
+def test_tries_that_nobody_keeps_are_missed(monkeypatch):
+    """Negative control: if what processes keep got lost, the chain would be another."""
+    lost = lambda _, found: found & (np.arange(len(found)) == len(found) - 1)  # noqa: E731
+    monkeypatch.setattr(ClusterEngine, "found_by_any", lost)
+    assert together(3, "windows", 0.1) != alone("windows", 0.1)
 
 
 @pytest.mark.usefixtures("_much_shared")
