@@ -70,20 +70,29 @@ def by_threads(shape, options, numbers):
         ), flush=True)  # fmt: skip
 
 
-def side_by_side(n_chains):
-    """Show the rate of chains of a small table side by side, as times that of one."""
+def side_by_side(n_chains, lengths=(3000, 9000)):
+    """Show the rate of chains of a small table side by side, as times that of one on one thread.
+
+    Rates are differences of a long run and a short one, so that starts do not count.
+    """
     data = thali.simulate((200, 500), 5, spurious=0.1, dropped=0.1, seed=0).tensor
-    settings = {"warmup": 50, "draws": 1000, "seed": 0, "progress": False, "noise": "unequal"}
-    seconds = {1: [], n_chains: []}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotConverged)
-        for _ in range(3):
-            for n, taken in seconds.items():
-                began = perf_counter()
-                thali.sample(data, chains=n, **settings)
-                taken.append(perf_counter() - began)
-    one, all_of_them = (min(taken) for taken in seconds.values())
-    print(f"200 x 500: {n_chains} chains have {n_chains * one / all_of_them:.2f} times one's rate")
+    settings = {"warmup": 50, "seed": 0, "progress": False, "noise": "unequal"}
+    kinds = {"one chain, one thread": (1, 1), "one chain": (1, None),
+             f"{n_chains} chains": (n_chains, None)}  # fmt: skip
+    first = None
+    for name, (n, threads) in kinds.items():
+        taken = {}
+        for length in (100, *lengths):  # the first compiles
+            began = perf_counter()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", NotConverged)
+                thali.sample(data, chains=n, threads=threads, draws=length, **settings)
+            taken[length] = perf_counter() - began
+        short, long = lengths
+        rate = n * (long - short) / (taken[long] - taken[short])
+        first = first or rate
+        whole = ", ".join(f"{length:,} draws in {taken[length]:.1f} s" for length in lengths)
+        print(f"200 x 500, {name}: {rate:,.0f} sweeps/s ({rate / first:.2f} times one); {whole}")
 
 
 def main():

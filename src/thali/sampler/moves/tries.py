@@ -12,6 +12,7 @@ from thali.sampler.moves.ahead import Ahead
 from thali.sampler.moves.anchored import ANCHORED
 from thali.sampler.moves.at_once import AtOnce
 from thali.sampler.moves.boxes import BOX, OWN_BOX
+from thali.sampler.moves.by_rows import is_surely_rejected
 from thali.sampler.moves.compound import COMPOUND
 from thali.sampler.moves.exchange import EXCHANGE
 from thali.sampler.moves.guided import GUIDED
@@ -85,13 +86,15 @@ def try_moves(
     if planned:
         at_once = AtOnce.on(stream, planned, state, target)
         at_once = at_once or Ahead.on(stream, planned, state, target)
+    is_large = isinstance(at_once, AtOnce) and at_once.near.is_large
     accepted: dict[str, int] = {}
     done = 0
     while done < len(planned):
         if at_once is not None:
             done = at_once.skip(done, state, target)
         for move, number in planned[done : done + 1]:
-            after = move(Attempt(stream, np.uint64(number), state, target))
+            attempt = Attempt(stream, np.uint64(number), state, target)
+            after = None if is_large and is_surely_rejected(move, attempt) else move(attempt)
             if after is not None:
                 state = after
                 accepted[move.name] = accepted.get(move.name, 0) + 1
