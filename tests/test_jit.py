@@ -182,6 +182,7 @@ BY_TEAMS = {  # Python hands these functions to teams, or makes such as call the
     "thali.engines.cpu.blocks._draw",
     "thali.engines.cpu.in_parts.plain",
     "thali.engines.cpu.in_parts.by_class",
+    "thali.model.special.invert_some",
     "thali.sampler.moves.at_once._examine",
     "thali.sampler.small._draw",
     "thali.team_kernels._publish",

@@ -12,7 +12,6 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
@@ -21,6 +20,7 @@ from scipy.special import betainc, betaincinv, cython_special
 from thali._jit import inner
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     Addresses: TypeAlias = tuple[int, int]
@@ -78,9 +78,9 @@ def _compiled_below_beta(addresses, a, b, x):  # type: ignore[no-untyped-def]  #
 
 
 @inner
-def invert_all(addresses: Addresses, tails: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return what ``betaincinv(*tails)`` does, given an array with its three arguments."""
-    found = np.empty(tails.shape[1])
-    for i in range(found.shape[0]):
+def invert_some(
+    lo: int, hi: int, addresses: Addresses, tails: NDArray[np.float64], found: NDArray[np.float64]
+) -> None:
+    """Do what ``betaincinv(*tails)`` does, for some columns of an array with its arguments."""
+    for i in range(lo, hi):
         found[i] = inverse_beta(addresses, tails[0, i], tails[1, i], tails[2, i])
-    return found

@@ -19,7 +19,7 @@ from thali.decide import to_units
 from thali.engines.cpu import births, by_class, horizontal, in_parts
 from thali.engines.cpu.order_components import order_components
 from thali.model.priors import odds_of_sticks, stick_tails
-from thali.model.special import ADDRESSES, invert_all
+from thali.model.special import ADDRESSES, invert_some
 from thali.sites import Site
 from thali.streams import read_uniforms
 from thali.team import PARTS_PER_THREAD
@@ -115,7 +115,9 @@ def scan(
     fp = 0
     while number < stop:
         block = rows[edges[number] : edges[number + 1]]
-        opened, odds = _open_block(key, sweep, number, users, codes, block, n_rows, addresses)
+        opened, odds = _open_block(
+            memory, n_parts, key, sweep, number, users, codes, block, n_rows, addresses
+        )
         users, n_born, tp_of_block, fp_of_block = _close_block(
             memory, n_parts, key, sweep, block, opened, odds, data, places, segments, of_rows,
             weights, prior, factors, ceiling, born,
@@ -131,8 +133,8 @@ def scan(
 
 @inner
 def _open_block(
-    key: np.uint64, sweep: np.uint64, number: int, users: Words, codes: Words, rows: Index,
-    n_rows: int, addresses: Addresses,
+    memory: Words, n_parts: int, key: np.uint64, sweep: np.uint64, number: int, users: Words,
+    codes: Words, rows: Index, n_rows: int, addresses: Addresses,
 ) -> tuple[Opened, NDArray[np.float64]]:  # fmt: skip
     """Order the components, leave out those of single rows, and draw the weights of the others.
 
@@ -144,7 +146,15 @@ def _open_block(
     uniforms = read_uniforms(key, sweep, _STICKS, block, sizes.shape[0])
     opened = take_lines(users, order), take_lines(codes, order), sizes, is_held, singles
     tails = stick_tails(sizes, n_rows, uniforms)
-    return opened, odds_of_sticks(sizes, n_rows, invert_all(addresses, tails))
+    found = np.empty(sizes.shape[0])
+    results = np.empty((min(n_parts, sizes.shape[0]), N_RESULTS), np.int64)
+    _invert_in_parts(
+        memory, _FIRST, sizes.shape[0], results.shape[0], _STEP, results, addresses, tails, found
+    )
+    return opened, odds_of_sticks(sizes, n_rows, found)
+
+
+_invert_in_parts = team_kernels.in_parts(invert_some, inner)
 
 
 @inner

@@ -94,6 +94,11 @@ _WINDOWS = np.array(
 )  # fmt: skip
 """Where every kind of move reads which columns decide first: site and index."""
 
+_LONGEST = (_SEEDED, _RESIDUAL, _REPLACEMENT, _ANCHORED, _GUIDED, _COMPOUND, _SPLIT_MERGE,
+            _EXCHANGE, _TOGGLE, _OWN, _OTHER)  # fmt: skip
+_PLACES = np.array([_LONGEST.index(kind) for kind in (*KINDS.values(), _OTHER)])
+"""Place of every kind if those whose tries take longest come first."""
+
 _START = np.int64(0)  # a plain zero would be a type of its own
 
 
@@ -158,16 +163,19 @@ class AtOnce:
         if density.ndim == 0:
             density = one_move.repeated(float(density), state.n_components + 1)
         near, is_large, threads, here = self.near
-        places, n = near[2][2], len(self.tries) - done
+        places, order = near[2][2], np.arange(done, len(self.tries))
+        if threads > 1:  # whoever begins with the longest is not waited for
+            order = order[np.argsort(_PLACES[self.tries[done:, 0]], kind="stable")]
         by_row = gather_bits(users.words, places) if len(places) else users.words
         first = np.array([len(self.tries)])
         is_kept = np.zeros(len(self.tries) + 1, np.bool_)
         is_kept[-1] = True
         share(
-            _examine, n, threads, self.tries, one_move._BLOCK,  # noqa: SLF001 - tests make it smaller
+            _examine, len(order), threads, order, self.tries,
+            one_move._BLOCK,  # noqa: SLF001 - tests make it smaller
             *self.stream, users.words, by_row, codes.words, users.n_rows, state.alpha,
             rates_of(state, target), density, state.noise.typical, near, here, is_large, first,
-            is_kept, first=done, parts=n,
+            is_kept, parts=len(order),
         )  # fmt: skip
         self._state, self._is_kept = state, target.engine.found_by_any(is_kept)
         self._end = len(self.tries) if is_large else done + int(is_kept[done:].argmax())
@@ -181,12 +189,12 @@ def _numbered(planned: tuple[tuple[Move, int], ...], _which: int) -> Index:
 
 @inner
 def _examine(
-    lo: int, hi: int, tries: Index, block: int, key: np.uint64, sweep: np.uint64, users: Words,
-    by_row: Words, codes: Words, n_rows: int, alpha: float, rates: NDArray[np.float64],
-    densities: NDArray[np.float64], typical: tuple[float, float], near: Near, here: Here,
-    is_large: bool, first: Index, is_kept: NDArray[np.bool_],
+    lo: int, hi: int, order: Index, tries: Index, block: int, key: np.uint64, sweep: np.uint64,
+    users: Words, by_row: Words, codes: Words, n_rows: int, alpha: float,
+    rates: NDArray[np.float64], densities: NDArray[np.float64], typical: tuple[float, float],
+    near: Near, here: Here, is_large: bool, first: Index, is_kept: NDArray[np.bool_],
 ) -> None:  # fmt: skip
-    """Find the tries of a range that are accepted, or of which that is not known.
+    """Find the tries of a range of an order that are accepted, or of which that is not known.
 
     If the data are not large, all is known, and the first that is accepted ends the search.
 
@@ -204,9 +212,9 @@ def _examine(
     first, is_kept
         A try that some thread has found, beyond which nobody need look, and all that were found.
     """
-    for i in range(lo, hi):
+    for i in order[lo:hi]:
         if first[0] < i:
-            return
+            continue
         if _is_kept(
             tries[i, 0], np.uint64(tries[i, 1]), block, key, sweep, users, by_row, codes, n_rows,
             alpha, rates, densities, typical, near, here, is_large,
@@ -214,7 +222,6 @@ def _examine(
             is_kept[i] = True
             if not is_large:
                 first[0] = min(first[0], i)  # others may overwrite it by a later one: no harm
-                return
 
 
 @inner
@@ -253,7 +260,7 @@ def _is_kept(
             )
         return u > 0.0 and log(u) < ratio
     proposal = _propose(
-        kind, number, key, sweep, users, codes, n_rows, alpha, rates, new, typical, near, is_whole
+        kind, number, key, sweep, users, codes, n_rows, alpha, rates, new, typical, near, is_large
     )
     return proposal.is_possible and _is_accepted(
         proposal, block, by_row, users, codes, densities, near, is_whole, is_large
@@ -264,13 +271,16 @@ def _is_kept(
 def _propose(
     kind: int, number: np.uint64, key: np.uint64, sweep: np.uint64, users: Words, codes: Words,
     n_rows: int, alpha: float, rates: NDArray[np.float64], new: float,
-    typical: tuple[float, float], near: Near, is_whole: bool,
+    typical: tuple[float, float], near: Near, is_large: bool,
 ) -> Proposal:  # fmt: skip
-    """Return what a move proposes that sums codes out."""
+    """Return what a move proposes that sums codes out.
+
+    If the data are large, it is as much as the first decision needs.
+    """
     if kind == _SPLIT_MERGE:
         return propose_split_or_merge(key, sweep, number, users, n_rows, alpha)
     if kind == _ANCHORED:
-        if not is_whole:
+        if is_large and not is_split(key, sweep, number):
             return draft_merger(key, sweep, number, users, n_rows, alpha)
         return propose_anchored(key, sweep, number, users, n_rows, alpha, codes, near[0], typical)
     if kind == _GUIDED:
