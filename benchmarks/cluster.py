@@ -4,11 +4,13 @@
     python benchmarks/cluster.py --ranks 1,2,4,8,16
     python benchmarks/cluster.py --ranks 1,2 --kind gpu # processes that share GPUs
     python benchmarks/cluster.py --noise effects --ranks 1,2,4,8,16
+    python benchmarks/cluster.py --ranks 1,16 --mpiexec "mpiexec --bind-to core" --rounds 3
     python benchmarks/cluster.py --memory --ranks 1,2,4 --shape 40000,40000
     python benchmarks/cluster.py --memory --ranks 1,2,4 --shape 40000,40000 --form npy
 
 A row of the table is a job of its own, started with mpiexec; before them, one process samples
-without MPI. Times are medians over sweeps of the slowest process; the processor's time is that of
+without MPI. On a machine whose cores are disturbed, jobs should take turns for some rounds; a row
+is then the job whose sweeps are in the middle. Times are medians over sweeps of the slowest process; the processor's time is that of
 its main thread without messages, which other programs on the machine disturb less. ``bytes`` is
 what a process receives per sweep, and ``predicted`` what the docs ("Beyond one machine") say.
 Digests of the last state must be equal in all rows.
@@ -20,7 +22,7 @@ sweeps, less that of the same job with tiny data: Python, libraries and compiled
 import argparse
 import json
 import os
-import shutil
+import shlex
 import subprocess
 import sys
 from hashlib import sha256
@@ -157,6 +159,8 @@ def main():
     parser.add_argument("--kind", default="cpu", choices=["cpu", "gpu", "auto"])
     parser.add_argument("--warmup", type=int, default=3)
     parser.add_argument("--sweeps", type=int, default=10)
+    parser.add_argument("--mpiexec", default=usual_mpiexec(), help="with its options")
+    parser.add_argument("--rounds", type=int, default=1, help="how often every job is started")
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--form", default="packed", choices=["packed", "npy"])
     parser.add_argument("--plain", action="store_true", help=argparse.SUPPRESS)
@@ -176,12 +180,18 @@ def main():
 def show_times(options, shape, numbers, folder):
     """Show how long a sweep takes without MPI, and with so many processes."""
     write(folder, shape, options)
-    plain = job(1, folder, "--plain")
+    kinds = {(1, "--plain"): []} | {(n,): [] for n in numbers}
+    for _ in range(options.rounds):
+        for (n, *more), found in kinds.items():
+            found.append(job(options.mpiexec, n, folder, *more))
+    middle = {
+        kind: sorted(found, key=lambda one: one["sweep"])[len(found) // 2]
+        for kind, found in kinds.items()
+    }
+    plain, first = middle[1, "--plain"], middle[numbers[0],]
     print(f"    without MPI: {plain['sweep'] * 1e3:9.1f} ms per sweep, {plain['digest']}")
-    first = None
     for n in numbers:
-        found = job(n, folder)
-        first = first or found
+        found = middle[n,]
         expected = predicted(shape, found["components"], n)
         print(
             f"{n:4d} processes: {found['sweep'] * 1e3:9.1f} ms per sweep, "
@@ -203,7 +213,7 @@ def show_memory(options, shape, numbers, folder):
         place.mkdir()
         write(place, size, options)
     for n in numbers:
-        tiny, found = (job(n, place) for place in folders)
+        tiny, found = (job(options.mpiexec, n, place) for place in folders)
         megabytes = {name: (found[name] - tiny[name]) / 1e6 for name in found}
         print(
             f"{n:4d} processes: one holds {megabytes['held']:.0f} MB of data; its memory grows "
@@ -229,11 +239,17 @@ def write(folder, shape, options):
     np.savez(folder / "factors.npz", users=users, codes=codes)
 
 
-def job(n, folder, *more):
-    """Start this program in n processes; return what the first of them tells."""
+def usual_mpiexec():
+    """Return the program that starts processes: the one beside Python, or another."""
     beside = Path(sys.executable).with_name("mpiexec")
-    mpiexec = str(beside) if beside.exists() else shutil.which("mpiexec")
-    command = [mpiexec, "-n", str(n), sys.executable, *sys.argv, "--work", str(folder), *more]
+    return str(beside) if beside.exists() else "mpiexec"
+
+
+def job(mpiexec, n, folder, *more):
+    """Start this program in n processes; return what the first of them tells."""
+    command = [
+        *shlex.split(mpiexec), "-n", str(n), sys.executable, *sys.argv, "--work", str(folder), *more
+    ]  # fmt: skip
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:

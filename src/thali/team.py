@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from thali._jit import Kernel
 
-_PATIENCE = 20_000
-"""How often a member of a team looks for work before it sleeps: some milliseconds, in which it
-steps aside for whoever needs its core. A member that wakes needs the interpreter's lock, for which
-the thread that asks would wait, so members should sleep only when a chain has ended."""
+_PATIENCE = 10_000
+"""How often a member of a team steps aside for whoever needs its core before it sleeps, which are
+some milliseconds. A member that wakes needs the interpreter's lock, for which the thread that asks
+would wait, so members should sleep only when a chain has ended."""
 
 PARTS_PER_THREAD = 8
 """So that threads that are disturbed leave parts to the others."""

@@ -20,6 +20,7 @@ work: they stay as they are until all parts are done.
 from __future__ import annotations
 
 import sys
+from platform import machine
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,9 @@ AWAKE, FAILED = 24, 18
 """Where a team's memory says how many members look for work, and whether a part has failed."""
 
 _WORK, _DONE, _ENTRY, _JOB = 0, 8, 16, 17  # what changes is a line of the processor's cache apart
+
+_PAUSES = 16
+"""How often a thread that waits looks again before it steps aside, which takes longer."""
 
 N_RESULTS = 4
 """Most integers that a compiled function returns for its rows."""
@@ -207,6 +211,24 @@ _step_aside = types.ExternalFunction(
 )
 
 
+@intrinsic
+def _pause(typing):
+    """Do nothing for a moment, in which another thread of the same core has all of it."""
+    kind = machine().lower()
+
+    def generate(context, builder, signature, arguments):
+        if kind in {"x86_64", "amd64"}:
+            name, given = "llvm.x86.sse2.pause", []
+        elif kind in {"aarch64", "arm64"}:  # its instruction for this purpose does not wait at all
+            name, given = "llvm.aarch64.isb", [ir.Constant(ir.IntType(32), 15)]
+        else:
+            return
+        kinds = ir.FunctionType(ir.VoidType(), [value.type for value in given])
+        builder.call(cgutils.get_or_insert_function(builder.module, kinds, name), given)
+
+    return types.void(), generate
+
+
 # --- work of a team ------------------------------------------------------------------------
 
 
@@ -223,16 +245,27 @@ def _do_one(memory: Words) -> bool:
     return True
 
 
+@inner
+def _rest(n_pauses: int) -> int:
+    """Pause, or step aside for whoever needs this core after a few pauses; return their number."""
+    if n_pauses < _PAUSES:
+        _pause()
+        return n_pauses + 1
+    _step_aside()
+    return 0
+
+
 @jit
 def serve(memory: Words, patience: int) -> None:
-    """Take parts of work, until there has been none for so many looks."""
+    """Take parts of work, until there has been none while this has stepped aside so often."""
     left = patience
+    n_pauses = 0
     while left > 0:
         if _do_one(memory):
             left = patience
         else:
-            _step_aside()
-            left -= 1
+            n_pauses = _rest(n_pauses)
+            left -= n_pauses == 0
     _add(memory, AWAKE, _MINUS_ONE)
 
 
@@ -258,8 +291,9 @@ def _publish(memory: Words, n_parts: int, entry: np.uint64, job: np.uint64) -> N
     _store(memory, _WORK, (number << _TO_NUMBER) | (n << _TO_LIMIT))
     while _do_one(memory):
         pass
+    n_pauses = 0
     while _load(memory, _DONE) < n:
-        _step_aside()
+        n_pauses = _rest(n_pauses)
 
 
 # --- functions in parts --------------------------------------------------------------------
