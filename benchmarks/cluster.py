@@ -10,9 +10,10 @@
 
 A row of the table is a job of its own, started with mpiexec; before them, one process samples
 without MPI. On a machine whose cores are disturbed, jobs should take turns for some rounds; a row
-is then the job whose sweeps are in the middle. Times are medians over sweeps of the slowest process; the processor's time is that of
-its main thread without messages, which other programs on the machine disturb less. ``bytes`` is
-what a process receives per sweep, and ``predicted`` what the docs ("Beyond one machine") say.
+is then the job whose sweeps are in the middle. Times are medians over sweeps of the slowest
+process; the processor's time is that of its main thread without messages, which other programs on
+the machine disturb less. ``bytes`` is what a process receives per sweep, and ``predicted`` what
+the docs ("Beyond one machine") say.
 Digests of the last state must be equal in all rows.
 
 Memory is the largest that any process has had (VmHWM) while it loaded the data and did some
@@ -45,6 +46,7 @@ from thali.engines.cpu.engine import CpuEngine
 from thali.engines.gpu.engine import GpuEngine
 from thali.model import Model
 from thali.sampler import Schedule, Target, step
+from thali.sampler.moves import at_once
 from thali.streams import chain_key
 
 
@@ -97,6 +99,7 @@ def begun(options, ranks):
 
 def work(options):
     """Run a chain on the processes of this job; the first writes what it took."""
+    at_once.PATIENCE = at_once.Patience(0)  # as in processes that have compiled everything
     ranks = timed(Ranks())
     key, state, target = begun(options, ranks)
     seconds, waited, received, messages, computed = [], [], [], [], []
@@ -247,9 +250,8 @@ def usual_mpiexec():
 
 def job(mpiexec, n, folder, *more):
     """Start this program in n processes; return what the first of them tells."""
-    command = [
-        *shlex.split(mpiexec), "-n", str(n), sys.executable, *sys.argv, "--work", str(folder), *more
-    ]  # fmt: skip
+    command = [*shlex.split(mpiexec), "-n", str(n), sys.executable, *sys.argv]
+    command += ["--work", str(folder), *more]
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
