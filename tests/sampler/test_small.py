@@ -11,6 +11,7 @@ from thali.model import Beta, Model, PerComponent
 from thali.sampler import Schedule, Target, chain, small
 from thali.sampler.moves.at_once import Patience
 from thali.streams import chain_key
+from thali.team import memory_of
 
 DATA = thali.simulate((70, 75), 4, spurious=0.2, dropped=0.2, unknown=0.1, seed=3).tensor
 MANY = thali.simulate((40, 400), 4, seed=4).tensor  # columns are updated 64 at a time
@@ -27,10 +28,10 @@ def _impatient(monkeypatch):
     monkeypatch.setattr(small, "PATIENCE", Patience(0))
 
 
-def states(model, data=DATA, n_sweeps=8, **schedule):
+def states(model, data=DATA, n_sweeps=8, threads=1, **schedule):
     """Return what a chain goes through."""
     settings = NO_MOVES | {"starts": 0, "hold": 0} | schedule
-    target = Target.prepare(data, model, Schedule(**settings), threads=1)
+    target = Target.prepare(data, model, Schedule(**settings), threads=threads)
     return [
         (
             [factor.words.tolist() for factor in state.factors],
@@ -51,6 +52,30 @@ def test_the_same_chain(name, data, monkeypatch):
     found = states(MODELS[name], data)
     step_by_step(monkeypatch.setattr)
     assert found == states(MODELS[name], data)
+
+
+@pytest.mark.parametrize("data", [DATA, MANY], ids=["few", "many"])
+@pytest.mark.parametrize("name", ["finite", "buffet"])
+def test_the_same_chain_on_any_number_of_threads(name, data, monkeypatch):
+    """Threads share the rows within the call, if there is enough to do."""
+    expected = states(MODELS[name], data)
+    monkeypatch.setattr("thali.engines.host._MIN_WORK", 1)
+    shared = []
+    monkeypatch.setattr(small, "memory_of", lambda *n: shared.append(n) or memory_of(*n))
+    for threads in (2, 3, 5, 9):
+        assert states(MODELS[name], data, threads=threads) == expected
+    assert shared
+
+
+@pytest.mark.slow
+def test_a_part_that_is_not_counted_is_noticed(monkeypatch):
+    """Negative control: the same comparison sees covered ones that got lost."""
+    expected = states(MODELS["buffet"])
+    monkeypatch.setattr("thali.engines.host._MIN_WORK", 1)
+    edit = "tp += results[part, 0]", "tp += 0"
+    mutant = mutate("thali.sampler.small", [edit], PATIENCE=Patience(0))
+    monkeypatch.setattr(module("thali.sampler.step"), "small", mutant)
+    assert states(MODELS["buffet"], threads=3) != expected
 
 
 def test_what_is_held_is_not_drawn():
