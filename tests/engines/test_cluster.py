@@ -92,7 +92,7 @@ def _impatient(monkeypatch):
 
 @pytest.mark.usefixtures("_impatient")
 @pytest.mark.parametrize("n", [1, 2, 3, 5])
-@pytest.mark.parametrize("name", ["windows", "windows with effects", "finite", "buffet"])
+@pytest.mark.parametrize("name", ["windows", "windows with effects", "finite", "tiny"])
 def test_processes_decide_about_tries_whose_columns_they_hold(name, n, monkeypatch):
     """They tell each other, and the chain is that of one process."""
     tell, decided = ClusterEngine.found_by_any, []

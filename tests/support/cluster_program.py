@@ -20,6 +20,7 @@ CASES = {
     "effects": ((330, 200), Model(noise=Effects()), Schedule(warmup=3, starts=0), 6),
     "windows": ((200, 700), Model(noise="unequal"), Schedule(starts=0), 6),
     "windows with effects": ((150, 700), Model(noise=Effects()), Schedule(starts=0), 6),
+    "tiny": ((50, 40), Model(noise="unequal"), Schedule(starts=0, hold=0), 12),
     "own densities": (
         (140, 70), Model(alpha=BROAD, density=PerComponent()), Schedule(starts=0, hold=2), 8,
     ),

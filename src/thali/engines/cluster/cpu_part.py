@@ -52,9 +52,8 @@ class CpuPart(CpuEngine):
         found = super().near(weights, n_components)
         if found is None:
             return None
-        rows, columns = ((lo, hi) for lo, hi, _, _ in self.parts)
-        here = *rows, *columns
-        return found._replace(here=here, is_large=found.is_large or here != found.here)
+        (first_row, end_row, *_), (first, end, *_) = self.parts
+        return found._replace(here=(first_row, end_row, first, end))
 
     def sorted_by(self, mode: int, classes: Index) -> Sorted:
         """Return the rows of a mode with their columns sorted by class."""

@@ -216,7 +216,9 @@ class ClusterEngine:
         if not self._are_windows_shared:
             return None
         assert isinstance(self._inner, CpuPart)
-        return self._inner.near(weights, n_components)
+        found = self._inner.near(weights, n_components)
+        # All processes must go the same way, also if one of them has all there is.
+        return found and found._replace(is_large=found.is_large or self.ranks.n > 1)
 
     def whole(self, *_: Any) -> None:
         """Return None: no process has all the data."""
