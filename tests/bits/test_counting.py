@@ -31,7 +31,10 @@ def expected(code, covered, ones):
 def in_bytes():
     """Compile the function anew."""
     count = counting.count_in_bytes
-    kernel = numba.njit(lambda code, covered, ones: count(code, covered, ones))
+
+    @numba.njit
+    def kernel(code, covered, ones):
+        return count(code, covered, ones)
 
     def both(code, covered, ones):
         found = int(kernel(code, covered, ones))
