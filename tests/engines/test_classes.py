@@ -14,9 +14,12 @@ from support.emulated_device import EmulatedDevice
 from support.host_device import HostDevice
 from support.places import GPU, needs_compiler, place
 from thali.bits import Factor, pack
+from thali.bits.words import unpack
 from thali.engines import Cover
 from thali.engines.cpu.engine import CpuEngine
+from thali.engines.gpu.classes import classes_of
 from thali.engines.gpu.engine import GpuEngine
+from thali.engines.gpu.visits import components_of
 from thali.model import Weights
 from thali.model.births import birth_death_tables
 from thali.streams import chain_key
@@ -330,3 +333,32 @@ def test_one_class_split_in_two_changes_no_bit(engine, seed):
     found = case.loaded(place(engine)).update(case.order(0), case.factors[0])
     assert found[0].words.tolist() == expected[0].words.tolist()
     assert found[1] == expected[1]
+
+
+@needs_compiler
+def test_similar_columns_are_neighbours():
+    """Columns are sorted by class, then by their components; no order but the last is kept."""
+    case = Case((90, 400), 5, n_classes=(3, 4))
+    engine = case.loaded(GpuEngine(HostDevice()))
+    classes = classes_of(engine, 1, case.weights.columns)
+    codes = engine.lines(case.factors[1])
+    masks = components_of(engine, codes)
+    first, second = object(), object()
+    order = classes.rearranged(engine, masks, first)
+    assert order.rearranged(engine, masks) is not order  # it has no order of its own
+    assert classes.rearranged(engine, masks, first) is order
+    assert classes.rearranged(engine, masks) is order
+    again = classes.rearranged(engine, masks, second)
+    assert again is not order
+    assert again._arranged is None
+    numbers = np.arange(4)[:, None]
+    dense = case.factors[1].dense()[again.places]
+    assert np.all(np.diff(case.weights.columns[again.places]) >= 0)
+    assert sorted(again.places.tolist()) == list(range(400))
+    for of_class in case.weights.columns[again.places] == numbers:
+        sizes = dense[of_class].sum(axis=1)
+        assert np.all(np.diff(sizes) >= 0)
+    found = again.codes_in_order(engine, codes, masks).words[:, : -(-400 // 32)]
+    expected = again.in_order(engine, codes)
+    assert np.array_equal(found, expected.words[:, : found.shape[1]])
+    assert np.array_equal(unpack(expected.to_host(), 400), dense.T)

@@ -190,8 +190,9 @@ def test_host_and_kernels_agree_on_the_layout():
         re.findall(r"^#define (\w+) +(\d+|\(2 \* GROUP\))", for_cuda, flags=re.MULTILINE)
     )
     names = ("VECTOR", "PART_PLANES", "SLOT_PLANES", "SHORT_PLANES", "SUM_PLANES", "COUNT_WARPS")
-    for name in (*names, "LONG_PLANES"):
+    for name in (*names, "LONG_PLANES", "CHAIN_WARPS", "CHAIN_PLANES"):
         assert int(defined[name]) == getattr(counting, name)
+    assert f"#define FEW (LANES < {counting.FEW} ?" in source()
     for name in ("HEAD", "RECORD"):
         assert int(defined[name]) == getattr(visits, name)
     assert defined["EIGHT"] == "(2 * GROUP)"
@@ -272,12 +273,20 @@ def test_counts_by_class_of_column_of_a_tensor(most, unknown, monkeypatch):
 
 @needs_compiler
 def test_rows_are_divided_ahead_as_they_would_be_later():
-    """In whatever order sweeps come; a block that was made ahead is given away once."""
+    """In whatever order sweeps come; a block that was made ahead is given away once.
+
+    The first block of the next sweep has begun, too.
+    """
     ahead, later = (GpuEngine(HostDevice()).load(packed((50, 4))) for _ in range(2))
-    for sweep in (3, 4, 4, 9, 10):
+    users = ahead.lines(Factor.from_dense(np.ones((50, 2), bool)))
+    for sweep, has_begun in ((3, False), (4, True), (4, False), (9, False), (10, True)):
         stream = Stream(np.uint64(1), np.uint64(sweep))
         blocks = ahead.partition(stream, 3)
-        ahead.divide_ahead()
+        if has_begun:
+            assert blocks[0].counted[0] is users.words
+            assert blocks[0].transposed is not None
+            blocks[0].counted = blocks[0].transposed = None
+        ahead.divide_ahead(users)
         for block, other in zip(blocks, later._divide(stream, 3), strict=True):
             np.testing.assert_array_equal(block.rows, other.rows)
             assert block.transposed is block.counted is None

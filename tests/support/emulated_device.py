@@ -17,6 +17,7 @@ from support.host_device import HostDevice, compiler
 from thali.engines.gpu.device import KERNELS
 
 PLATFORM = r"""
+#include <cmath>
 #include <pthread.h>
 #include <thread>
 #include <utility>
@@ -34,6 +35,7 @@ PLATFORM = r"""
 #define LANES 32
 #define MOST_WARPS 8
 #define COUNT_WARPS 4
+#define CHAIN_WARPS 3
 #define STAGES 4
 #define FULL 0xffffffffu
 #define NONE FULL
@@ -58,6 +60,14 @@ DEVICE u32 or_lanes(u32 word) {
     warp_barrier();
     return all;
 }
+DEVICE u32 from_lane(u32 word, u32 lane) {
+    exchanged[threadIdx.x] = word;
+    warp_barrier();
+    const u32 found = (u32)exchanged[LANES * warp_of() + lane];
+    warp_barrier();
+    return found;
+}
+DEVICE u32 lanes_with(bool is_in) { return or_lanes((u32)is_in << lane_of()); }
 DEVICE i64 add_lanes(i64 value) {
     exchanged[threadIdx.x] = (u64)value;
     warp_barrier();
@@ -71,6 +81,10 @@ DEVICE void add_to(u32* total, u32 value) { __atomic_fetch_add(total, value, 5);
 DEVICE void or_to(u32* word, u32 bits) { __atomic_fetch_or(word, bits, 5); }
 DEVICE void flip(u32* word, u32 bits) { __atomic_fetch_xor(word, bits, 5); }
 DEVICE u32 take(u32* next) { return __atomic_fetch_add(next, 1u, 5); }
+DEVICE u64 take(u64* next) { return __atomic_fetch_add(next, 1ull, 5); }
+DEVICE void show_all() {}
+DEVICE u32 fresh(const u32* word) { return *word; }
+DEVICE u32 newest(const u32* word) { return __atomic_load_n(word, 5); }
 """
 
 CALLS = r"""

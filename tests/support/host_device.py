@@ -50,6 +50,7 @@ class HostDevice:
 
     lanes = 1
     warps = 1
+    runs_together = False
     n_processors = 2
     shared = 48 << 10
     name = "host"

@@ -83,7 +83,7 @@ class Block(NamedTuple):
     sizes: Index  # number of users of each component
     is_held: NDArray[np.bool_]  # components without a user outside the block
     is_single: NDArray[np.bool_]  # components with a single user, which is in the block
-    singles: Any  # number of single-row components that were left out, per row of the block
+    singles: Any  # number of single-row components left out per row of the block; None if none
 
 
 class Nearby(NamedTuple):
@@ -318,7 +318,7 @@ class RowSets(Protocol):
 
         Rows in the same sets are a class. Entries that the counted components cover are not free.
         All questions that are answered together are about as many columns. The answer has the
-        shape ``(n_columns, n_classes)``; it is empty if there are too many classes.
+        shape ``(n_columns, n_classes)``.
         """
 
     def gains_of_rows(

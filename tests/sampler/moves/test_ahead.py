@@ -109,7 +109,7 @@ def test_what_a_gpu_rejects_ahead_is_rejected(name, monkeypatch):
 MISTAKES = {
     "rates": ("(in_b ? both : first) : (in_b", "(in_b ? both : second) : (in_b"),
     "rank": ("k < begin; k += blockDim.x) before", "k < 0; k += blockDim.x) before"),
-    "classes": ("(k >> i) & 1 ? word[i] : ~word[i]", "(k >> i) & 1 ? word[i] : FULL"),
+    "classes": ("(row[i] & 31)) & 1) << s", "(row[i] & 31)) & 1) << (s > 0)"),
     "shares": ("if (u < to_first || u >= to_second) in_first", "if (u >= to_first) in_first"),
     "marks": ("popcount(free & marks[side", "popcount(x & marks[side"),
 }
@@ -191,7 +191,9 @@ def test_nobody_looks_where_no_block_decides(monkeypatch):
 
 def test_constants_are_those_of_the_kernels():
     """They are written down twice."""
-    assert f"#define MOST_SETS {row_sets.MOST_SETS}\n" in source()
+    for name in ("MOST_SETS", "SETS_AT_ONCE"):
+        assert f"#define {name} {getattr(row_sets, name)}" in source()
+    assert f"#define NEAR_WORDS {row_sets.NEAR // 32} " in source()
     assert f"#define MOST_WINDOW {row_sets.MOST_WINDOW} " in source()
     assert "const double GAIN_SCALE = 1 << 20;" in source()
     assert thali.engines.base.GAIN_SCALE == 1 << 20

@@ -36,10 +36,15 @@ class BlocksOfRows(DeviceMemory):
             return made[1]
         return self._divide(stream, n_blocks)
 
-    def divide_ahead(self) -> None:
-        """Divide the rows for the next sweep, while the device counts in this one."""
+    def divide_ahead(self, users: Lines) -> None:
+        """Divide the rows for the next sweep, and start on its first block.
+
+        The device does this while the host ends one sweep and prepares the next.
+        """
         if self._asked is not None and self._made is None:
-            self._made = self._asked, self._divide(*self._asked)
+            blocks = self._divide(*self._asked)
+            self._made = self._asked, blocks
+            self.begin(blocks[0], users)
 
     def _divide(self, stream: Stream, n_blocks: int) -> list[RowBlock]:
         n_rows = self.totals.shape[0]
@@ -86,12 +91,13 @@ class BlocksOfRows(DeviceMemory):
         if rows.counted is None or rows.counted[0] is not lines.words:
             self.begin(rows, lines)
         sizes, within = rows.counted[1]().view(np.int64).T
-        singles = self.xp.zeros(len(rows), u32)
+        singles = None  # most blocks have none
         is_single = (sizes == 1) & (within == 1)
         bits = stream.bits(Site.ORDER, users.n_components, row=number)
         order = np.argsort(bits, kind="stable")
         if is_integrated and is_single.any():
             own = np.flatnonzero(is_single)
+            singles = self.xp.zeros(len(rows), u32)
             self.device.launch(
                 "find_singles", (len(own), 1), self.threads_of(256),
                 [lines.words, lines.stride, i64(lines.n_words), self.xp.asarray(own), rows.rows,
@@ -112,6 +118,7 @@ class BlocksOfRows(DeviceMemory):
             lines = self.lines(factor)
             is_small = factor.has_words and factor.words.nbytes <= _SMALL
             words = factor.words[order] if is_small else None
-            return Factor(words, factor.n_rows, lines._replace(words=lines.words[index]))
+            moved = self.xp.take(lines.words, index, axis=0)
+            return Factor(words, factor.n_rows, lines._replace(words=moved))
 
         return tuple(reordered(factor) for factor in factors)

@@ -18,12 +18,13 @@ same way, as for a component that has all columns and covers nothing.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from thali.bits.words import pack
-from thali.engines.gpu.device_memory import i64, u32
+from thali.engines.gpu.device_memory import i64, u32, u64
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,6 +45,38 @@ class Classes:
         self.places = xp.argsort(self.of_lines, kind="stable")
         every = xp.arange(self.n + 1, dtype=np.uint32)
         self.edges = xp.searchsorted(self.of_lines[self.places], every)
+        self._arranged: tuple[Any, Classes] | None = None  # since when, and another order
+
+    def rearranged(self, engine: DeviceMemory, masks: Any, since: Any = None) -> Classes:
+        """Return the same classes, with lines of similar components next to each other.
+
+        ``masks`` has the components of every line. Which order lines of a class have changes only
+        how fast they are counted, so an order is used again, unless something new is given since
+        which they are to be sorted.
+        """
+        if self._arranged is None or (since is not None and self._arranged[0] is not since):
+            keys = engine.xp.empty(self.n_lines, u64)
+            engine.device.launch(
+                "list_keys", (engine.blocks_of(self.n_lines, 256), 1), engine.threads_of(256),
+                [masks, u32(masks.shape[1]), i64(self.n_lines), self.of_lines, keys],
+            )  # fmt: skip
+            self._arranged = None  # otherwise the copy would keep the last one alive
+            other = copy(self)
+            # The class comes first: where there is one, 32 bits say enough.
+            other.places = engine.xp.argsort(keys.view(u32)[::2] if self.n == 1 else keys)
+            self._arranged = since, other
+        return self._arranged[1]
+
+    def codes_in_order(self, engine: DeviceMemory, codes: Lines, masks: Any) -> Lines:
+        """Return codes with the lines sorted by class, given the components of every line."""
+        n, warps = codes.n_lines, engine.device.warps
+        words = engine.xp.empty(codes.words.shape, u32)  # nobody reads beyond the last line
+        engine.device.launch(
+            "spread_masks", (-(-self.n_lines // (32 * warps)), 1), engine.device.lanes * warps,
+            [masks, u32(masks.shape[1]), u32(n), self.places, i64(self.n_lines), words,
+             codes.stride],
+        )  # fmt: skip
+        return codes._replace(words=words)
 
     def in_order(self, engine: DeviceMemory, lines: Lines) -> Lines:
         """Return packed sets of these lines with the lines sorted by class."""
@@ -69,6 +102,14 @@ class Classes:
                 [in_order.words, in_order.stride, self.edges, counts],
             )  # fmt: skip
         return engine.device.to_host(counts)
+
+
+def one_class(engine: DeviceMemory, mode: int, n_lines: int) -> Classes:
+    """Return the columns of a mode's unfolding if all are of one class."""
+    made: Classes = engine.kept(
+        f"one class {mode}", engine.totals, lambda: Classes(engine, np.zeros(n_lines, i64))
+    )
+    return made
 
 
 def classes_of(engine: DeviceMemory, mode: int, classes: Index | None) -> Classes | None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from thali.engines.gpu.device_memory import NULL, i64, u32
 from thali.engines.gpu.slots import divide
-from thali.engines.gpu.visits import EIGHT, RECORD, Visits, first_records
+from thali.engines.gpu.visits import EIGHT, RECORD, Visits, components_of, first_records
 from thali.threads import parallel_for
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from thali.engines.gpu.device_memory import DeviceMemory, Lines
 
 VECTOR, PART_PLANES, SLOT_PLANES, SHORT_PLANES, SUM_PLANES, LONG_PLANES = 4, 8, 10, 13, 20, 31
-COUNT_WARPS = 4
+COUNT_WARPS, CHAIN_WARPS, CHAIN_PLANES, FEW = 4, 3, 14, 8
 """The same constants as in ``kernels/``; a test compares them."""
 
 _MOST_A_PART = ((1 << PART_PLANES) - 1) // EIGHT
@@ -43,6 +43,18 @@ _BLOCKS = 3
 
 _MOST_SHARED = 72 << 10
 """Bytes of shared memory per block, so that several blocks fit on a processor."""
+
+_CHAINS = 4
+"""Blocks on a multiprocessor at the same time that draw all components in one launch."""
+
+_MOST_CHAINED, _RESERVED = 56 << 10, 1 << 10
+"""Bytes of shared memory of such a block, so that four fit; and those that the device takes."""
+
+_MOST_WAITING = 16
+"""Most blocks that wait for each other: their counts must fit into ``CHAIN_PLANES``."""
+
+_MEETINGS = 5
+"""Two meetings of such blocks and a draw take as long as this number of records per warp."""
 
 _ROWS = 1 << 14
 """Least number of rows of counts that pays for a thread."""
@@ -88,7 +100,7 @@ def count(
     if own + len(rows.bits) * tile <= min(_MOST_SHARED, device.shared):
         ending = "" if rows.known is None else "_known"
         own += len(rows.bits) * tile
-    shared = max(own, warps * 2 * PART_PLANES * tile)  # room for the sums over warps
+    shared = max(own, warps * PART_PLANES * tile)  # room for the sums over warps
     device.launch(
         name + ending, (tiles * n_slots, 1), device.lanes * warps,
         [rows.ones, NULL if rows.known is None else rows.known, i64(rows.ones.strides[0] // 4),
@@ -114,6 +126,39 @@ def plan_slots(n_tiles: int, n_records: int, warps: int, n_processors: int) -> i
         return rounds * (-(-n_records // (warps * slots)) + _START) + 0.1 * slots
 
     return min(range(least, least + _TRIED), key=cost)
+
+
+class Chain(NamedTuple):
+    """How all components are drawn in one launch (``kernels/draw_components.cu``)."""
+
+    tiles: int
+    slots: int  # blocks that count for the same tile, and wait for each other
+    warps: int  # of a block
+    shared: int  # bytes of shared memory per block
+
+    @classmethod
+    def plan(cls, engine: DeviceMemory, rows: Rows, n_records: Index) -> Chain | None:
+        """Divide the records of components; None if there are too many tiles or records."""
+        device, tiles = engine.device, tiles_of(engine, rows.n)
+        warps = int(min(CHAIN_WARPS, device.warps))
+        line = 4 * device.lanes * VECTOR  # bytes
+        staged = max(warps * PART_PLANES, 2 * CHAIN_PLANES)
+        shared = 4 * 2 * RECORD * warps + (staged + len(rows.bits)) * line
+        at_once = device.n_processors * min(_CHAINS, device.shared // (shared + _RESERVED))
+        most = _MOST_WAITING if device.runs_together else 1
+        least = -(-int(n_records.max(initial=0)) // (_MOST_A_PART * warps))
+        if at_once == 0 or shared > _MOST_CHAINED or least > most:
+            return None
+        mean = float(n_records.mean())
+
+        def cost(slots: int) -> float:
+            n_records = -(-mean // (warps * slots))  # per warp
+            return -(-tiles * slots // at_once) * (n_records + _MEETINGS) + 0.1 * slots
+
+        slots = min(range(max(1, least), most + 1), key=cost)
+        if device.runs_together and tiles * slots > at_once:
+            return None  # what is gained within a tile is lost where the last tiles run alone
+        return cls(tiles, slots, warps, shared)
 
 
 class Slots(NamedTuple):
@@ -195,20 +240,29 @@ def staged_bytes(engine: DeviceMemory, planes: int) -> int:
 
 
 class FreeCounts:
-    """Counts the free entries of rows in sets of columns, by class of column."""
+    """Counts the free entries of rows in sets of columns, by class of column.
+
+    The sets are given with their columns in the order of the classes, with their sizes by class.
+    Their visits are listed when they are first needed.
+    """
 
     def __init__(
-        self, engine: DeviceMemory, sets: Lines, covering: Lines, classes: Classes, n_others: float
-    ) -> None:
+        self, engine: DeviceMemory, in_order: Lines, sizes: Index, covering: Lines,
+        classes: Classes, n_others: float, masks: Any,
+    ) -> None:  # fmt: skip
         self.engine = engine
-        in_order = classes.in_order(engine, sets)
-        sizes = classes.sizes(engine, in_order)
         self._starts = first_records(sizes)
         self._largest = int(sizes.max(initial=0))
         self.n_lists = sizes.size
-        self._visits = Visits(
-            engine, in_order, covering, engine.xp.asarray(EIGHT * self._starts),
-            EIGHT * int(self._starts[-1]), n_others, classes, is_own=False,
+        self._given = in_order, masks, covering.n_lines, n_others, classes
+
+    @cached_property
+    def _visits(self) -> Visits:
+        in_order, masks, n_components, n_others, classes = self._given
+        return Visits(
+            self.engine, in_order, masks, n_components,
+            self.engine.xp.asarray(EIGHT * self._starts), EIGHT * int(self._starts[-1]), n_others,
+            classes, is_own=False,
         )  # fmt: skip
 
     @property
@@ -247,7 +301,11 @@ def count_in_parts(
     Users and codes are those of the components that cover.
     """
     n_others = float(engine.sizes(codes)[:, 0].sum()) / (32 * codes.n_words)
-    counting = FreeCounts(engine, sets, codes, classes, n_others)
+    masks = components_of(engine, codes)
+    classes = classes.rearranged(engine, masks)
+    in_order = classes.in_order(engine, sets)
+    sizes = classes.sizes(engine, in_order)
+    counting = FreeCounts(engine, in_order, sizes, codes, classes, n_others, masks)
     lo, hi = rows
     first = lo // 128 * 128  # whole vectors of words
     step = engine.rows_to_count(counting.bits_per_row, max(1, hi - first))

@@ -31,12 +31,15 @@ KERNELS = (
     "counters.cu",  # bit-sliced counters of 32 rows
     "layout.cu",  # gathers, counts, flips and transposes rows
     "visits.cu",  # which columns each component visits
+    "reading.cu",  # records of visits, and their data
     "count_component.cu",  # counts for one component in all rows
     "draw_component.cu",  # draws the bits of one component in all rows
-    "by_class.cu",  # the same if columns are of several classes
+    "draw_components.cu",  # counts and draws for all components in one launch
+    "by_class.cu",  # counts and draws if columns are of several classes
     "whole_rows.cu",  # counts for one row with all components
     "count_by_class.cu",  # free entries of one row by class of columns
     "row_sets.cu",  # sets of rows that moves propose
+    "count_columns.cu",  # free entries of a few columns by class of rows
     "births.cu",  # single-row components
     "birth_death.cu",  # single-row components with densities of their own
     "host.cu",  # calls of the kernels on the host, for tests without a GPU
@@ -85,6 +88,7 @@ class CudaDevice:
 
     lanes = 32
     warps = 8
+    runs_together = True  # blocks of a launch run at the same time, and may wait for each other
 
     def __init__(self) -> None:
         cupy = require("cupy", extra="cuda13", error=EngineUnavailable)
@@ -121,7 +125,7 @@ class CudaDevice:
         """Start a kernel; if the driver reports an error of the launch, CuPy raises it."""
         if name not in self._kernels:
             self._kernels[name] = self._module.get_function(name)
-            if name.startswith(("count_component", "count_columns")):
+            if name.startswith(("count_component", "count_columns", "draw_components")):
                 self._kernels[name].max_dynamic_shared_size_bytes = self.shared
         self._kernels[name](grid, (threads,), tuple(arguments), shared_mem=shared)
 

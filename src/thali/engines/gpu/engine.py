@@ -15,14 +15,15 @@ from thali.bits.words import n_words
 from thali.data.entries import every_column
 from thali.engines.base import BirthDeaths, Births, LineCounts
 from thali.engines.cpu.engine import CpuEngine
-from thali.engines.gpu.births import BirthsByClass
+from thali.engines.gpu.births import NumbersByClass, NumbersOfOneClass
 from thali.engines.gpu.blocks import BlocksOfRows
-from thali.engines.gpu.classes import classes_of, columns_of, masks_of
+from thali.engines.gpu.classes import classes_of, columns_of, masks_of, one_class
 from thali.engines.gpu.counting import count_by_column, count_in_parts
 from thali.engines.gpu.device import fetch_later
 from thali.engines.gpu.device_memory import GB, NULL, Lines, i64, u32, u64
 from thali.engines.gpu.row_sets import DeviceRowSets
 from thali.engines.gpu.vertical import VerticalUpdate
+from thali.engines.gpu.visits import components_of
 from thali.engines.host import lines_of_births
 from thali.errors import EngineUnavailable
 from thali.model.gains import sum_gains
@@ -80,8 +81,11 @@ class GpuEngine(BlocksOfRows):
             return factor, (0, 0)
         lines, gained = VerticalUpdate(self, job).draw(factor)
         found = fetch_later(self.device, gained)
-        if job.mode:  # the last update of a matrix in a sweep
-            self.divide_ahead()
+        if job.mode and len(self.totals.shape) == 2:  # the last update of a sweep
+            self.divide_ahead(self.lines(job.codes))
+            columns = columns_of(self, 0, job.weights.of_mode(0).columns)
+            columns = columns or one_class(self, 0, factor.n_rows)
+            columns.rearranged(self, components_of(self, lines), job.stream)
         tp, fp = (int(v) for v in found().view(np.int64))
         return self.to_factor(lines, factor.n_rows), (tp, fp)
 
@@ -89,32 +93,18 @@ class GpuEngine(BlocksOfRows):
         self, job: RowUpdate, factor: Factor, tables: BirthTables
     ) -> tuple[Factor, Births]:
         """Carry out a work order, then draw all single-row components of its rows anew."""
-        lines, block = self.lines(factor), self.block_of(job)
-        rows = block.rows
+        block = self.block_of(job)
+        update = VerticalUpdate(self, job)
+        numbers: NumbersOfOneClass | NumbersByClass
         if job.weights.has_classes:
-            update = VerticalUpdate(self, job)
-            numbers = BirthsByClass(update, job, tables)
+            numbers = NumbersByClass(self, job, tables, update)
             lines, _ = update.draw(factor, numbers.draw, numbers.counts.bits_per_row)
-            births = self._with_codes(
-                job, lines, block, numbers.n_new, None, numbers.totals, tables.code
-            )
-            return self.to_factor(lines, factor.n_rows), births
-        if factor.n_components and len(rows):
-            lines, _ = VerticalUpdate(self, job).draw(factor)
-        n_new = self.xp.empty(len(rows), u32)
-        totals = self.xp.zeros(3, u64)
-        data = self._data(job.mode, job.codes)
-        number = self.kept(  # the same in all blocks of a sweep
-            "numbers", tables.prior,
-            lambda: self.xp.asarray(np.column_stack([tables.prior, tables.factors[0, 0]])),
-        )  # fmt: skip
-        self._launch_rows(
-            "draw_births", len(rows), job.mode, job.codes.n_components,
-            [*data, lines.words, lines.stride, rows, i64(len(rows)), number,
-             i64(len(tables.prior)), i64(tables.ceiling[0, 0]), u64(job.stream.key),
-             u32(job.stream.sweep), u32(Site.BIRTH_COUNT), self.exp, n_new, totals],
-        )  # fmt: skip
-        births = self._with_codes(job, lines, block, n_new, None, totals, tables.code)
+        else:
+            numbers = NumbersOfOneClass(self, job, tables)
+            lines, _ = update.draw(factor, numbers.draw)
+        births = self._with_codes(
+            job, lines, block, numbers.n_new, None, numbers.totals, tables.code
+        )
         return self.to_factor(lines, factor.n_rows), births
 
     def birth_death(
@@ -136,15 +126,15 @@ class GpuEngine(BlocksOfRows):
         of_columns = classes_of(self, 1 - job.mode, weights.columns)
         ending, n_classes = "", 0
         factors = [np.column_stack([tables.prior, tables.factors[:, 0, 0]])]
-        more: list[Any] = []
+        more: list[Any] = [self.known_of_lines(job.mode)]
         if of_rows is not None and of_columns is not None and weights.columns is not None:
             ending, n_classes = "_by_class", of_columns.n
             masks = masks_of(self, weights.columns)
             factors = [tables.prior, np.ascontiguousarray(tables.factors.swapaxes(1, 2))]
             more = [of_rows.of_lines, masks.words, masks.stride, u32(n_classes), u32(of_rows.n)]
-        self._launch_rows(
+        self.launch_rows(
             "birth_death" + ending, len(rows), job.mode, job.codes.n_components,
-            [*self._data(job.mode, job.codes), lines.words, lines.stride, rows, i64(len(rows)),
+            [*self.data_of(job.mode, job.codes), lines.words, lines.stride, rows, i64(len(rows)),
              self.mask(is_single), i64(len(tables.prior)), self.xp.asarray(tables.odds),
              u64(job.stream.key), u32(job.stream.sweep), u32(Site.BIRTH_DEATH), self.exp, n_new,
              density, has_died, totals, *(self.xp.asarray(table) for table in factors), *more],
@@ -166,9 +156,9 @@ class GpuEngine(BlocksOfRows):
         n_rows = factor.n_rows if rows is None else len(rows)
         counts = self.xp.zeros((n_rows, 2), i64)
         lines = self.lines(factor)
-        arguments = [*self._data(mode, codes), lines.words, lines.stride, index, i64(n_rows),
+        arguments = [*self.data_of(mode, codes), lines.words, lines.stride, index, i64(n_rows),
                      counts]  # fmt: skip
-        self._launch_rows("count_rows", n_rows, mode, codes.n_components, arguments)
+        self.launch_rows("count_rows", n_rows, mode, codes.n_components, arguments)
         return self.device.to_host(counts)
 
     def count_by_class(
@@ -189,28 +179,15 @@ class GpuEngine(BlocksOfRows):
         counts = self.xp.zeros((n_rows, n_counts, 2), u32 if more else u64)
         width = self._unfoldings[mode][0].n_words
         parts = max(1, min(width // 1024, 4 * self.device.n_processors // max(1, n_rows)))
-        self._launch_rows(
+        self.launch_rows(
             name, n_rows, mode, cover.codes.n_components,
-            [*self._data(mode, cover.codes), lines.words, lines.stride, i64(rows[0]), i64(n_rows),
-             self.mask(cover.is_counted), sets.words, sets.stride, u32(len(classes)), *more,
-             counts],
+            [*self.data_of(mode, cover.codes), lines.words, lines.stride, i64(rows[0]),
+             i64(n_rows), self.mask(cover.is_counted), sets.words, sets.stride,
+             u32(len(classes)), *more, counts],
             parts, 4 + 8 * n_counts if more else 0,
         )  # fmt: skip
         found = self.device.to_host(counts)
         return found.astype(np.int64) if more else found.view(np.int64)
-
-    def count_columns(
-        self, n: int, factors: tuple[Factor, ...], table: Any, more: list[Any], shared: int
-    ) -> None:
-        """Start to count free entries of columns by class of rows (``row_sets.py``)."""
-        users, codes = factors
-        lines, width = self.lines(codes), self._unfoldings[1][0].n_words
-        parts = max(1, min(width // 1024, 8 * self.device.n_processors // n))
-        self.device.launch(
-            "count_columns", (n, parts), self.threads_of(256),
-            [*self._data(1, users), lines.words, lines.stride, table, *more],
-            self._mask_bytes(users.n_components) + 4 + shared,
-        )  # fmt: skip
 
     def row_sets(self, factors: tuple[Factor, ...]) -> DeviceRowSets | None:
         """Return sets of rows of a matrix on the device, with which moves look ahead."""
@@ -309,7 +286,7 @@ class GpuEngine(BlocksOfRows):
             "draw_codes",
             (len(places), self.blocks_of(self._unfoldings[job.mode][0].n_words, 256)),
             self.threads_of(256),
-            [*self._data(job.mode, job.codes), lines.words, lines.stride, rows, places, n_new,
+            [*self.data_of(job.mode, job.codes), lines.words, lines.stride, rows, places, n_new,
              NULL if density is None else density, offsets.astype(i64), *own,
              i64(tables.first.shape[1]), *classes, *(u32(n) for n in tables.cover.shape[1:3]),
              u64(job.stream.key), u32(job.stream.sweep), u32(Site.BIRTH_COVER),
@@ -324,7 +301,7 @@ class GpuEngine(BlocksOfRows):
 
     # --- how work is laid out ---------------------------------------------------------------
 
-    def _data(self, mode: int, codes: Factor) -> list[Any]:
+    def data_of(self, mode: int, codes: Factor) -> list[Any]:
         """Return the first arguments of the kernels that read whole rows."""
         ones, known = self._unfoldings[mode]
         lines = self.lines(codes)
@@ -340,7 +317,7 @@ class GpuEngine(BlocksOfRows):
         words[: len(octets)] = octets
         return self.xp.asarray(words.view(u32))
 
-    def _launch_rows(
+    def launch_rows(
         self, name: str, n_rows: int, mode: int, n_components: int, arguments: list[Any],
         parts: int = 1, shared: int = 0,
     ) -> None:  # fmt: skip

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import cached_property, reduce
+from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from thali.bits.words import pack
-from thali.engines.gpu.classes import Classes, classes_of, columns_of
-from thali.engines.gpu.counting import count_in_parts
+from thali.engines.gpu.classes import classes_of, columns_of, one_class
+from thali.engines.gpu.counting import count_in_parts, warps_of
 from thali.engines.gpu.device_memory import NULL, i64, u32, u64
+from thali.engines.gpu.visits import components_of
 from thali.model.gains import plain_gains, sum_gains
+from thali.threads import parallel_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,12 +24,19 @@ if TYPE_CHECKING:
 
     from thali.bits import Factor, Index, Words
     from thali.engines.base import Cover
+    from thali.engines.gpu.classes import Classes
     from thali.engines.gpu.engine import GpuEngine
     from thali.model.weights import Weights
     from thali.streams import Stream
 
-MOST_SETS, MOST_WINDOW = 6, 16
-"""The same constants as in ``kernels/row_sets.cu``; a test compares them."""
+MOST_WINDOW, MOST_SETS, SETS_AT_ONCE, NEAR = 16, 6, 3, 128
+"""The same constants as in ``kernels/``; a test compares them."""
+
+_PIECE = 1 << 13
+"""Most rows whose entries a block of threads counts."""
+
+_FEW = 4
+"""Number of questions whose counts one thread weighs in the time in which another one wakes up."""
 
 _THREADS = 256
 _FLOAT = np.float64
@@ -55,16 +65,16 @@ class DeviceRowSets:
         arrays |= dict(zip(asked, self._count_columns([questions[i] for i in asked]), strict=True))
         # Numbers of 64 bits come first, where they are at multiples of eight bytes.
         together = self.engine.device.to_host(xp.concatenate([a.ravel() for a in arrays.values()]))
+        sizes = [array.size for array in arrays.values()]
+        parts = dict(zip(arrays, np.split(together, np.cumsum(sizes)[:-1]), strict=True))
         answers: list[Any] = [None] * len(questions)
-        at = 0
-        for i, array in arrays.items():
-            part = together[at : at + array.size]
-            at += array.size
-            question = questions[i]
-            if isinstance(question, _Columns):
-                answers[i] = self._gains(question, part.reshape(array.shape).astype(np.int64))
-            else:
-                answers[i] = part.view(np.int64)
+        for i in asked:
+            answers[i] = parts.pop(i).reshape(arrays[i].shape)
+        for i, part in parts.items():
+            answers[i] = part.view(np.int64)
+        is_long = any(questions[i].weights.has_classes for i in asked[:1])
+        threads = self.engine.threads if is_long else 1
+        parallel_for(_weigh, len(asked), threads, asked, questions, answers, step=_FEW)
         return answers
 
     # --- sets -------------------------------------------------------------------------------
@@ -150,22 +160,16 @@ class DeviceRowSets:
         weights: Weights,
     ) -> Any:  # fmt: skip
         """Ask what columns gain by covering their free entries in classes of rows."""
-        _, n_classes = self._row_classes(weights)
-        if 8 * (1 << len(sets)) * n_classes > self.engine.device.shared // 2:
-            return self.engine.xp.zeros(0, u64)
         return _Columns(columns, is_counted, sets, weights)
-
-    def _row_classes(self, weights: Weights) -> tuple[Any, int]:
-        """Return the class of every row on the device, and the number of classes."""
-        of_rows = columns_of(self.engine, 1, weights.of_mode(1).columns)
-        return (NULL, 1) if of_rows is None else (of_rows.of_lines, of_rows.n)
 
     def _count_columns(self, orders: list[_Columns]) -> list[Any]:
         """Count the free ones and zeros that :meth:`gains_of_columns` asks for."""
         if not orders:
             return []
         engine = self.engine
-        of_rows, n_classes = self._row_classes(orders[0].weights)
+        of_rows = columns_of(engine, 1, orders[0].weights.of_mode(1).columns)
+        n_classes = 1 if of_rows is None else of_rows.n
+        pieces = engine.kept("pieces", of_rows or engine.totals, lambda: self._pieces(of_rows))
         n_block = orders[0].columns[1] - orders[0].columns[0]
         width = MOST_SETS + 3 + -(-max(1, self.n_components) // 64)
         table = np.zeros((len(orders), width), u64)
@@ -179,27 +183,40 @@ class DeviceRowSets:
             shapes.append((n_block, ((1 << n) - 1) * n_classes, 2))
             ends.append(ends[-1] + prod(shapes[-1]))
         counts = engine.xp.zeros(ends[-1], u32)
-        engine.count_columns(
-            len(orders) * n_block, self.factors, engine.xp.asarray(table),
-            [u32(width), u32(n_block), of_rows, u32(n_classes), counts],
-            max(8 * shape[1] for shape in shapes),
+        ones, known = engine.on_device(0)
+        codes, warps = engine.lines(self._codes), warps_of(engine)
+        batch = max(4, engine.device.lanes)
+        words = SETS_AT_ONCE * 2 * NEAR + warps * 2 * (batch + 4 * engine.device.lanes)
+        engine.device.launch(
+            "count_columns", (len(orders) * len(pieces), -(-n_block // NEAR)),
+            engine.device.lanes * warps,
+            [ones.words, NULL if known is None else known.words, ones.stride, codes.words,
+             codes.stride, u32(self.n_components), self._masks, u32(self._masks.shape[1]),
+             engine.xp.asarray(table), u32(width), u32(n_block),
+             NULL if of_rows is None else of_rows.places, pieces, u32(len(pieces)),
+             u32(n_classes), counts],
+            4 * (words + NEAR // 32 * self.n_components),
         )  # fmt: skip
         return [
             counts[lo:hi].reshape(shape)
             for lo, hi, shape in zip(ends[:-1], ends[1:], shapes, strict=True)
         ]
 
-    @staticmethod
-    def _gains(order: _Columns, counts: Index) -> NDArray[np.float64]:
-        """Return what columns gain, given their free ones and zeros."""
-        weights = order.weights.of_mode(1)
-        gains: NDArray[np.float64]
-        if not weights.has_classes:
-            gains = plain_gains(counts, *weights.pair())
-        else:
-            assert weights.rows is not None
-            gains = sum_gains(counts, weights.table[:, :, 0], weights.rows[slice(*order.columns)])
-        return gains
+    @cached_property
+    def _masks(self) -> Any:
+        """The components of every row, as bits."""
+        return components_of(self.engine, self._lines)
+
+    def _pieces(self, of_rows: Classes | None) -> Any:
+        """Return pieces of rows of one class: first place, end and class."""
+        edges = [0, self._lines.n_bits]
+        if of_rows is not None:
+            edges = self.engine.device.to_host(of_rows.edges).tolist()
+        return self.engine.xp.asarray(np.array([
+            (first, min(first + _PIECE, end), number)
+            for number, (start, end) in enumerate(pairwise(edges))
+            for first in range(start, end, _PIECE)
+        ], u32))  # fmt: skip
 
     def gains_of_rows(
         self, code: Words, cover: Cover, weights: Weights, rows: Any, least: float, most: int
@@ -211,9 +228,7 @@ class DeviceRowSets:
         of_columns = columns_of(engine, 0, weights.columns)
         n_rows, n_columns = engine.totals.shape
         if of_columns is None:
-            of_columns = engine.kept(
-                "one class", engine.totals, lambda: Classes(engine, np.zeros(n_columns, i64))
-            )
+            of_columns = one_class(engine, 0, n_columns)
         index = xp.asarray(np.flatnonzero(cover.is_counted))
         users, codes = (
             lines._replace(words=lines.words[index])
@@ -267,3 +282,17 @@ def _pointer(array: Any) -> int:
 
 def _address(stream: Stream, site: int, number: int) -> list[Any]:
     return [u64(stream.key), u32(stream.sweep), u32(site), u32(number)]
+
+
+def _weigh(
+    lo: int, hi: int, asked: list[int], questions: Sequence[Any], answers: list[Any]
+) -> None:
+    """Replace the free ones and zeros of columns by what the columns gain, for some questions."""
+    for i in asked[lo:hi]:
+        columns, _, _, weights = questions[i]
+        weights = weights.of_mode(1)
+        if not weights.has_classes:
+            answers[i] = plain_gains(answers[i], *weights.pair())
+        else:
+            of_columns = weights.rows[slice(*columns)]
+            answers[i] = sum_gains(answers[i], weights.table[:, :, 0], of_columns)

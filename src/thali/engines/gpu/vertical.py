@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from thali.bits.words import count_ones
-from thali.engines.gpu.classes import by_class, classes_of, columns_of
+from thali.engines.gpu.classes import by_class, classes_of, columns_of, one_class
 from thali.engines.gpu.counting import (
+    FEW,
     SHORT_PLANES,
     SLOT_PLANES,
     SUM_PLANES,
+    Chain,
     Rows,
     Slots,
     count,
@@ -23,13 +25,14 @@ from thali.engines.gpu.counting import (
     warps_of,
 )
 from thali.engines.gpu.device_memory import NULL, RowBlock, i64, u32, u64
-from thali.engines.gpu.visits import EIGHT, Visits, first_records
+from thali.engines.gpu.visits import EIGHT, Visits, components_of, first_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from thali.bits import Factor
     from thali.engines.base import RowUpdate
+    from thali.engines.gpu.classes import Classes
     from thali.engines.gpu.device_memory import DeviceMemory, Lines
 
 _SMALL = 1 << 20
@@ -55,13 +58,17 @@ class VerticalUpdate:
         self.weights = job.weights.of_mode(job.mode)
         self.classes = columns_of(engine, job.mode, self.weights.columns)
         self.n_others = 0.0  # mean number of components per column
+        self.order: Classes | None = None  # in which columns are visited
         if self.codes.n_lines == 0:
             return
-        in_order = self.codes
+        masks = components_of(engine, self.codes)
+        classes = self.classes or one_class(engine, job.mode, self.codes.n_bits)
+        # The columns of the first mode have been sorted when the codes were drawn.
+        self.order = classes.rearranged(engine, masks, job.stream if job.mode else None)
+        in_order = self.order.codes_in_order(engine, self.codes, masks)
         if self.classes is not None:
-            in_order = self.classes.in_order(engine, self.codes)
             _ = self.prior  # drawn while the device turns rows: it must be waited for here
-            self.sizes = self.classes.sizes(engine, in_order)
+            self.sizes = self.order.sizes(engine, in_order)
             table = self.weights.table  # the same in all blocks of a sweep
             self.table = engine.kept("weights", table, lambda: self.xp.asarray(by_class(table)))
         elif job.codes.has_words and job.codes.words.nbytes <= _SMALL:
@@ -73,16 +80,22 @@ class VerticalUpdate:
             (starts,) = engine.sent(EIGHT * self.starts)
         else:
             starts, self.table = engine.sent(EIGHT * self.starts, self.weights.of_one_class())
+        self.first_visits = starts
         n_visits = EIGHT * int(self.starts[-1])
         self.n_others = n_visits / (32 * self.codes.n_words)
         self.visits = Visits(
-            engine, in_order, self.codes, starts, n_visits, self.n_others, self.classes
-        )
+            engine, in_order, masks, self.codes.n_lines, starts, n_visits, self.n_others,
+            self.order,
+        )  # fmt: skip
 
     @cached_property
     def prior(self) -> Any:
-        """The prior log odds on the device, asked for once it counts for the first component."""
-        return self.engine.sent(self.job.odds)[0]
+        """The prior log odds on the device, asked for once lists of visits are being made."""
+        return self._odds_and_held[0]
+
+    @cached_property
+    def _odds_and_held(self) -> list[Any]:
+        return self.engine.sent(self.job.odds, self.job.is_held.astype(i64))
 
     def draw(
         self,
@@ -168,7 +181,11 @@ class VerticalUpdate:
 
     def _draw_plain(self, rows: Rows, place: Place) -> None:
         engine = self.engine
-        tiles, warps = tiles_of(engine, rows.n), warps_of(engine)
+        chain = Chain.plan(engine, rows, np.diff(self.starts))
+        if chain is not None:
+            self._draw_at_once(chain, rows, place)
+            return
+        tiles, warps, lanes = tiles_of(engine, rows.n), warps_of(engine), self.device.lanes
         plans = [
             plan_slots(tiles, int(n), warps, self.device.n_processors)
             for n in np.diff(self.starts)
@@ -188,9 +205,25 @@ class VerticalUpdate:
             for name, most in (("", SUM_PLANES), ("short_", SHORT_PLANES)):
                 drawing = f"draw_{name}component" if size >> most == 0 else drawing
             self._launch(
-                drawing, 0, rows, place, component, [counters, u32(slots)],
-                [place.singles, self.table],
+                drawing, lanes if size >> SHORT_PLANES == 0 else min(FEW, lanes), 0, rows, place,
+                component, [counters, u32(slots)], [place.singles, self.table],
             )  # fmt: skip
+
+    def _draw_at_once(self, chain: Chain, rows: Rows, place: Place) -> None:
+        """Draw the entries of all components in one launch."""
+        counters = self.xp.empty((chain.slots * 2 * SLOT_PLANES, rows.n_words), u32)
+        waits = self.xp.zeros(1 + chain.tiles, u32)
+        prior, is_held = self._odds_and_held
+        self.device.launch(
+            "draw_components" + ("" if rows.known is None else "_known"),
+            (chain.tiles * chain.slots, 1), self.device.lanes * chain.warps,
+            [rows.ones, NULL if rows.known is None else rows.known,
+             i64(rows.ones.strides[0] // 4), rows.bits, i64(rows.n_words), u32(chain.slots),
+             u32(rows.n_components), self.visits.records, self.first_visits, is_held,
+             u32(self.visits.room), self.visits.masks, u32(self.visits.n_masks), counters, waits,
+             i64(rows.n), place.numbers, place.singles, self.table, prior, *self._ending(place)],
+            chain.shared,
+        )  # fmt: skip
 
     def _draw_by_class(self, rows: Rows, place: Place) -> None:
         engine, classes = self.engine, self.classes
@@ -205,26 +238,32 @@ class VerticalUpdate:
             slots.fill(engine, rows, component, component, self.visits, counters)
             name, planes = planes_of(int(self.sizes[component].max()))
             self._launch(
-                f"draw_{name}by_class", staged_bytes(engine, planes), rows, place, component,
+                f"draw_{name}by_class", self.device.lanes, staged_bytes(engine, planes), rows,
+                place, component,
                 [counters, slots.of_classes[component], u32(classes.n)],
                 [place.singles, of_rows.of_lines, u32(of_rows.n), self.table],
             )  # fmt: skip
 
     def _launch(
-        self, name: str, shared: int, rows: Rows, place: Place, component: int, counts: list[Any],
-        tables: list[Any],
+        self, name: str, words: int, shared: int, rows: Rows, place: Place, component: int,
+        counts: list[Any], tables: list[Any],
     ) -> None:  # fmt: skip
-        """Draw the entries of one component."""
-        job, lanes = self.job, self.device.lanes
-        all_rows = place.all_rows
-        whole = (NULL, i64(0)) if all_rows is None else (all_rows.words, all_rows.stride)
+        """Draw the entries of one component, so many words of rows per block."""
         self.device.launch(
-            name, (-(-rows.n // (32 * lanes)), 1), lanes * self.device.warps,
+            name, (-(-rows.n // (32 * words)), 1), self.device.lanes * self.device.warps,
             [*counts, rows.bits, i64(rows.n_words), u32(component), i64(rows.n), place.numbers,
-             *tables, self.prior, u64(job.stream.key), u32(job.stream.sweep), u32(job.site),
-             self.engine.exp, *whole, self.gained],
+             *tables, self.prior, *self._ending(place)],
             shared,
         )  # fmt: skip
+
+    def _ending(self, place: Place) -> list[Any]:
+        """Return the last arguments of kernels that draw."""
+        job, all_rows = self.job, place.all_rows
+        whole = (NULL, i64(0)) if all_rows is None else (all_rows.words, all_rows.stride)
+        return [
+            u64(job.stream.key), u32(job.stream.sweep), u32(job.site), self.engine.exp, *whole,
+            self.gained,
+        ]  # fmt: skip
 
 
 def _some(singles: Any, start: int = 0, stop: int | None = None) -> Any:

@@ -146,8 +146,6 @@ class SumOut(Move):
         _, codes = state.factors
         start = pick(to_block, codes.n_rows - _BLOCK + 1)
         gains = yield rows.gains_of_columns((start, start + _BLOCK), is_rest, sets, weights)
-        if gains.size == 0:  # it is not known
-            return False
         old, new = self._densities(attempt, proposal)
         after, before = Marginal(gains, proposal.after, new), Marginal(gains, proposal.before, old)
         return not log(by_block) < after.gain(before)

@@ -3,9 +3,10 @@
 // Gives the scores of all densities from the counts of a row.
 struct Densities {
     const i64* factors;  // (density, three numbers)
+    const u64* known;
 
-    DEVICE_MEMBER Scores scores(const Data&, i64, const u32*, const Counts& found) const {
-        return {factors, found.n_ones - found.tp, found.n_zeros - found.fp};
+    DEVICE_MEMBER Scores scores(const Data&, i64 row, const u32*, const Counts& found) const {
+        return scores_of(factors, known, row, found);
     }
 };
 
@@ -108,10 +109,10 @@ DEVICE void try_rows(
     add_to(totals + 2, fp);
 }
 
-KERNEL birth_death(BIRTH_DEATH, const i64* factors) {
+KERNEL birth_death(BIRTH_DEATH, const i64* factors, const u64* known) {
     SHARED_ARRAY(active);
     const Data data = THE_DATA;
-    try_rows(Densities{factors}, active, THE_BIRTH_DEATH);
+    try_rows(Densities{factors, known}, active, THE_BIRTH_DEATH);
 }
 
 KERNEL birth_death_by_class(

@@ -59,22 +59,28 @@ DEVICE u32 draw_number(
     return (u32)categorical(scores, n, uniform64(stream, site, row, 0), table);
 }
 
-// One block per row: draw how many single-row components it owns. `totals` adds up the births, the
-// covered ones and the covered zeros.
+// Return the scores of choices, given what is covered of a row. `known` has all ones and all known
+// entries of every row.
+DEVICE Scores scores_of(const i64* choices, const u64* known, i64 row, const Counts& covered) {
+    const i64 n_ones = (i64)known[2 * row], n_zeros = (i64)known[2 * row + 1] - n_ones;
+    return {choices, n_ones - covered.tp, n_zeros - covered.fp};
+}
+
+// One block per row: draw how many single-row components it owns. `masks` has the components of the
+// rows as bits, in their order here. `totals` adds up the births, the covered ones and the covered
+// zeros.
 KERNEL draw_births(
-    DATA, const u32* factor, i64 stride, const i64* rows, i64 n, const i64* number,
-    i64 n_numbers, i64 ceiling, u64 key, u32 sweep, u32 site, const u64* table, u32* n_new,
-    u64* totals
+    DATA, const u32* masks, u32 n_masks, const i64* rows, i64 n, const u64* known,
+    const i64* number, i64 n_numbers, i64 ceiling, u64 key, u32 sweep, u32 site,
+    const u64* table, u32* n_new, u64* totals
 ) {
     const Data data = THE_DATA;
-    SHARED_ARRAY(active);
     u64 born = 0, tp = 0, fp = 0;
     for (i64 i = blockIdx.x; i < n; i += gridDim.x) {
-        i64 row = rows ? rows[i] : i;
-        read_row(factor, stride, row, data.n_components, 0, active);
-        Counts found = count_row(data, row, active);
+        const i64 row = rows[i];
+        const Counts found = count_row(data, row, masks + i * n_masks);
         if (threadIdx.x) continue;
-        const Scores scores = {number, found.n_ones - found.tp, found.n_zeros - found.fp};
+        const Scores scores = scores_of(number, known, row, found);
         u32 n_own = draw_number(
             Numbers{scores, ceiling}, n_numbers, Stream{key, sweep}, site, (u32)row, table
         );

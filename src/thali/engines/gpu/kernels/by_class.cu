@@ -178,7 +178,7 @@ DEVICE void draw_rows_by_class(DRAWING_BY_CLASS) {
             if (i >= n_rows) continue;
             u32 is_on = draw_bit(
                 score[j][b], c1[j][b], c0[j][b], (old >> bit) & 1u, Stream{key, sweep}, site,
-                rows ? rows[i] : i, component, table, AllRows{all_rows, all_stride}, change
+                rows, i, component, table, AllRows{all_rows, all_stride}, change
             );
             word |= is_on << bit;
         }

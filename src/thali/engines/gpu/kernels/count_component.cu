@@ -4,32 +4,6 @@
 #define COUNT_BLOCKS 3  // blocks that count on one multiprocessor at the same time
 #endif
 
-// What one block counts: a tile of rows, and a slot of the component's records.
-struct Counting {
-    const u32* ones;
-    const u32* known;  // null if all entries are known
-    i64 stride;        // of `ones` and of `known`
-    i64 n_words;
-    u32 tile, slot, n_slots;
-    u32 component;
-    const u32* records;
-    u32 n_records;
-    u32 room;
-    const u32* masks;
-    u32 n_masks;
-    u32* counters;
-};
-
-#define COUNTING                                                                                 \
-    const u32 *ones, const u32 *known, i64 stride, const u32 *factor, i64 n_words, u32 n_tiles,   \
-        u32 component, u32 n_components, const u32 *records, u32 n_records, u32 room,             \
-        const u32 *masks, u32 n_masks, u32 *counters
-#define THE_COUNTING                                                                             \
-    Counting {                                                                                    \
-        ones, known, stride, n_words, blockIdx.x % n_tiles, blockIdx.x / n_tiles,                 \
-            gridDim.x / n_tiles, component, records, n_records, room, masks, n_masks, counters    \
-    }
-
 // OR the words of all other components of a column, for visits whose record has no room for them.
 template <class Bits>
 DEVICE Vector all_others(const Counting& job, u32 column, const Bits& bits) {
@@ -42,12 +16,6 @@ DEVICE Vector all_others(const Counting& job, u32 column, const Bits& bits) {
     return all;
 }
 
-// Load the words of the four columns of a group.
-DEVICE void load_group(const Lines& lines, const u32* record, u32 side, Vector x[GROUP]) {
-    Vector columns = load(record + side * GROUP);
-    UNROLL for (int k = 0; k < GROUP; k++) x[k] = lines.at(columns.word[k]);
-}
-
 // Visit the four columns of a group and add up free entries and the ones among them. What is
 // written to `free_four` and `ones_four` counts four and is still to be added.
 template <class Bits, bool HAS_UNKNOWN>
@@ -55,27 +23,38 @@ DEVICE void count_group(
     const Counting& job, const u32* record, u32 side, const Bits& bits, const Lines& known,
     const Vector x[GROUP], Counter* free_sum, Counter* ones_sum, u32* free_four, u32* ones_four
 ) {
+    const Others others(record, side);
+    const u32* other = record + HEAD + side * EIGHT * job.room;
+    Vector common = bits.at(other[0]), also = bits.at(other[1]);
+    UNROLL_NOT for (u32 n = 2; n < others.n_common(); n += 2) {
+        include(common, bits.at(other[n]));
+        include(also, bits.at(other[n + 1]));
+    }
+    include(common, also);
     // Unknown entries are closed from the beginning. Were they left to free_words(seen, others) at
-    // the end, `seen` would occupy 16 registers of each thread (199 instead of 183 on sm_90) while
-    // the other components are read.
+    // the end, `seen` would occupy 16 registers of each thread while the other components are read.
     Vector closed[GROUP], seen[GROUP];
     if (HAS_UNKNOWN) load_group(known, record, side, seen);
     UNROLL for (int k = 0; k < GROUP; k++)
         UNROLL for (int v = 0; v < VECTOR; v++)
-            closed[k].word[v] = HAS_UNKNOWN ? ~seen[k].word[v] : 0;
-    const u32* pairs = record + HEAD + side * EIGHT * job.room;
-    UNROLL_NOT for (u32 n = record[EIGHT + side]; n; n--, pairs += EIGHT) {
+            closed[k].word[v] = HAS_UNKNOWN ? common.word[v] | ~seen[k].word[v] : common.word[v];
+    other += others.first_own();
+    u32 n = others.n_own();
+    UNROLL_NOT for (; n > 1; n -= 2, other += 2 * GROUP) {
         UNROLL for (int half = 0; half < 2; half++) {
-            Vector four = load(pairs + 4 * half);
+            const Vector four = load(other + GROUP * half);
             UNROLL for (int k = 0; k < 2; k++) {
-                Vector a = bits.at(four.word[2 * k]);
-                Vector b = bits.at(four.word[2 * k + 1]);
+                const Vector a = bits.at(four.word[2 * k]), b = bits.at(four.word[2 * k + 1]);
                 UNROLL for (int v = 0; v < VECTOR; v++)
                     closed[2 * half + k].word[v] |= a.word[v] | b.word[v];
             }
         }
     }
-    u32 has_more = record[EIGHT + 2] >> (side * GROUP) & ((1u << GROUP) - 1);
+    if (n) {
+        const Vector four = load(other);
+        UNROLL for (int k = 0; k < GROUP; k++) include(closed[k], bits.at(four.word[k]));
+    }
+    u32 has_more = record[EIGHT + 2 + side];
     UNROLL_NOT for (; has_more; has_more &= has_more - 1) {
         u32 one = lowest(has_more);
         Vector all = all_others<Bits>(job, record[side * GROUP + one], bits);
@@ -92,35 +71,6 @@ DEVICE void count_group(
         ones_four[v] = ones_sum[v].add(o[0], o[1], o[2], o[3]);
     }
 }
-
-// Copies a record to shared memory through the registers of a warp: between `fetch` and `put` the
-// warp does other work while the memory answers.
-struct RecordCopy {
-    Vector part[RECORD / VECTOR / LANES];
-
-    DEVICE_MEMBER void fetch(const Counting& job, u32 record) {
-        const u32 size = HEAD + 2 * EIGHT * job.room;
-        UNROLL for (u32 r = 0; r < RECORD / VECTOR / LANES; r++) {
-            u32 at = VECTOR * (r * LANES + lane_of());
-            if (at < size) part[r] = load(job.records + (u64)record * size + at);
-        }
-    }
-
-    DEVICE_MEMBER void put(const Counting& job, u32* to) {
-        const u32 size = HEAD + 2 * EIGHT * job.room;
-        warp_barrier();
-        UNROLL for (u32 r = 0; r < RECORD / VECTOR / LANES; r++) {
-            u32 at = VECTOR * (r * LANES + lane_of());
-            if (at < size) store(to + at, part[r]);
-        }
-        warp_barrier();
-    }
-};
-
-// Which records a warp counts: every step-th from `next` on, before `end`.
-struct Share {
-    u32 next, step, end;
-};
 
 // Shares of one class of columns: a slot is counted by all warps of a block. (by_class.cu has those
 // of several classes.)
@@ -141,90 +91,74 @@ struct Slots {
 // ones there. The result has the shape (slot, free or ones, plane, word).
 //
 // `bits`   the tile's words of all components, one line per component, then zeros, then ones
-// `own`    shared memory of the warp, for two records
+// `read`   the records of the warp, which it has begun to read
 // `stage`  shared memory in which the warps hand over their counts at the end; may overlap the rest
-//
-// While a record is counted, the data of the next one are being loaded, and the record after that.
 template <class Bits, bool HAS_UNKNOWN, class Shares>
 DEVICE void count_tile(
-    const Counting& job, const Shares& shares, const Bits& bits, u32* own, u32* stage
+    const Counting& job, const Shares& shares, const Bits& bits, Reading& read, u32* stage
 ) {
     const u32 lane = lane_of(), warp = warp_of();
     const i64 start = (i64)job.tile * LANES * VECTOR, at = start + lane * VECTOR;
-    const i64 here = at < job.n_words ? at : 0;
-    const Lines ones = {(const char*)(job.ones + here), 4 * (u32)job.stride};
-    const Lines known = {(const char*)(job.known + here), 4 * (u32)job.stride};
-    const Share share = shares.share(job);
-    const u32 step = share.step, last = share.end - 1;
-    u32 next = share.next;
+    const Lines known = {(const char*)(job.known + (at < job.n_words ? at : 0)), 4 * (u32)job.stride};
     Counter free_sum[VECTOR], ones_sum[VECTOR];
     UNROLL for (int v = 0; v < VECTOR; v++)
         UNROLL for (u32 p = 0; p < PART_PLANES; p++)
             free_sum[v].planes[p] = ones_sum[v].planes[p] = 0;
-    if (next < share.end) {
-        u32 n = (last - next) / step;  // the number of records after this one
-        RecordCopy copy;
-        copy.fetch(job, next);
-        copy.put(job, own);
-        if (n) next += step;
-        copy.fetch(job, next);
-        copy.put(job, own + RECORD);
-        if (n > 1) next += step;
-        copy.fetch(job, next);
-        Vector x[2][GROUP];
-        UNROLL for (u32 side = 0; side < 2; side++) load_group(ones, own, side, x[side]);
-        u32 *now = own, *then = own + RECORD;
-        UNROLL_NOT for (u32 i = 0; i <= n; i++) {
+    if (read.n)
+        UNROLL_NOT do {
             u32 free_four[2][VECTOR], ones_four[2][VECTOR];
             UNROLL for (u32 side = 0; side < 2; side++) {
                 count_group<Bits, HAS_UNKNOWN>(
-                    job, now, side, bits, known, x[side], free_sum, ones_sum,
+                    job, read.now, side, bits, known, read.x[side], free_sum, ones_sum,
                     free_four[side], ones_four[side]
                 );
-                load_group(ones, then, side, x[side]);
+                read.load_next(side);
             }
             UNROLL for (int v = 0; v < VECTOR; v++) {
                 free_sum[v].add_fours(free_four[0][v], free_four[1][v]);
                 ones_sum[v].add_fours(ones_four[0][v], ones_four[1][v]);
             }
-            copy.put(job, now);
-            if (next + step <= last) next += step;
-            copy.fetch(job, next);
-            u32* swap = now;
-            now = then;
-            then = swap;
+            read.go_on(job);
+        } while (--read.n);
+    const u32 words = LANES * VECTOR, part = PART_PLANES * words;
+    UNROLL for (u32 kind = 0; kind < 2; kind++) {
+        BARRIER();
+        UNROLL for (u32 p = 0; p < PART_PLANES; p++) {
+            Vector plane;
+            UNROLL for (int v = 0; v < VECTOR; v++)
+                plane.word[v] = (kind ? ones_sum : free_sum)[v].planes[p];
+            store(stage + warp * part + p * words + lane * VECTOR, plane);
         }
-    }
-    BARRIER();
-    const u32 words = LANES * VECTOR, part = 2 * PART_PLANES * words;
-    UNROLL for (u32 p = 0; p < PART_PLANES; p++) {
-        Vector f, o;
-        UNROLL for (int v = 0; v < VECTOR; v++) {
-            f.word[v] = free_sum[v].planes[p];
-            o.word[v] = ones_sum[v].planes[p];
-        }
-        store(stage + warp * part + p * words + lane * VECTOR, f);
-        store(stage + warp * part + (PART_PLANES + p) * words + lane * VECTOR, o);
-    }
-    BARRIER();
-    const u32 n_sums = shares.n_teams() * 2 * words;
-    for (u32 k = threadIdx.x; k < n_sums; k += blockDim.x) {
-        const u32 team = k / (2 * words), kind = k / words % 2, w = k % words;
-        const u32 slot = shares.of_team(job, team), first = team * shares.team();
-        if (start + w >= job.n_words || slot == NONE) continue;
-        u32 sum[SLOT_PLANES];
-        UNROLL for (u32 p = 0; p < SLOT_PLANES; p++) sum[p] = 0;
-        for (u32 other = 0; other < shares.team(); other++) {
-            const u32* from = stage + (first + other) * part + kind * PART_PLANES * words + w;
-            u32 carry = 0, up;
-            UNROLL for (u32 p = 0; p < SLOT_PLANES; p++) {
-                full_add(sum[p], p < PART_PLANES ? from[p * words] : 0, carry, up);
-                carry = up;
+        BARRIER();
+        for (u32 k = threadIdx.x; k < shares.n_teams() * words; k += blockDim.x) {
+            const u32 team = k / words, w = k % words;
+            const u32 slot = shares.of_team(job, team), first = team * shares.team();
+            if (start + w >= job.n_words || slot == NONE) continue;
+            u32 sum[SLOT_PLANES];
+            UNROLL for (u32 p = 0; p < SLOT_PLANES; p++) sum[p] = 0;
+            for (u32 other = 0; other < shares.team(); other++) {
+                const u32* from = stage + (first + other) * part + w;
+                u32 carry = 0, up;
+                UNROLL for (u32 p = 0; p < SLOT_PLANES; p++) {
+                    full_add(sum[p], p < PART_PLANES ? from[p * words] : 0, carry, up);
+                    carry = up;
+                }
             }
+            u32* to = job.counters + ((u64)slot * 2 + kind) * SLOT_PLANES * job.n_words + start + w;
+            UNROLL for (u32 p = 0; p < SLOT_PLANES; p++) to[p * job.n_words] = sum[p];
         }
-        u32* to = job.counters + ((u64)slot * 2 + kind) * SLOT_PLANES * job.n_words + start + w;
-        UNROLL for (u32 p = 0; p < SLOT_PLANES; p++) to[p * job.n_words] = sum[p];
     }
+}
+
+// One block: copy the components' words of a tile to shared memory, with the lines after the last.
+DEVICE void load_tile(const Counting& job, const u32* factor, u32 n_components, u32* tile) {
+    const u32 line = LANES * VECTOR, at = lane_of() * VECTOR;
+    const i64 from = (i64)job.tile * line + at;
+    UNROLL_BY(4) for (u32 l = warp_of(); l < n_components + 2; l += n_warps()) {
+        if (from < job.n_words)
+            store(tile + l * line + at, load(factor + (i64)l * job.n_words + from));
+    }
+    BARRIER();
 }
 
 // Count with the components' words of the tile in shared memory, if they fit.
@@ -232,17 +166,11 @@ template <bool HAS_UNKNOWN, class Shares>
 DEVICE void count_few(
     const Counting& job, const Shares& shares, const u32* factor, u32 n_components, u32* shared
 ) {
-    const i64 start = (i64)job.tile * LANES * VECTOR;
-    const u32 line = LANES * VECTOR;
     u32 *own = shared + warp_of() * 2 * RECORD, *tile = shared + n_warps() * 2 * RECORD;
-    const u32 lane = lane_of();
-    const i64 at = start + lane * VECTOR;
-    UNROLL_BY(4) for (u32 l = warp_of(); l < n_components + 2; l += n_warps()) {
-        if (at < job.n_words)
-            store(tile + l * line + lane * VECTOR, load(factor + (i64)l * job.n_words + at));
-    }
-    BARRIER();
-    count_tile<Tile, HAS_UNKNOWN>(job, shares, Tile(tile + lane * VECTOR), own, shared);
+    Reading read;
+    read.begin(job, shares.share(job), own);
+    load_tile(job, factor, n_components, tile);
+    count_tile<Tile, HAS_UNKNOWN>(job, shares, Tile(tile + lane_of() * VECTOR), read, shared);
 }
 
 // Count with the components' words in global memory: any number of components.
@@ -252,9 +180,10 @@ DEVICE void count_many(
 ) {
     const i64 at = ((i64)job.tile * LANES + lane_of()) * VECTOR, words = job.n_words;
     const Lines bits = {(const char*)(factor + (at < words ? at : 0)), 4 * (u32)words};
-    u32* own = shared + warp_of() * 2 * RECORD;
-    if (job.known) count_tile<Lines, true>(job, shares, bits, own, shared);
-    else count_tile<Lines, false>(job, shares, bits, own, shared);
+    Reading read;
+    read.begin(job, shares.share(job), shared + warp_of() * 2 * RECORD);
+    if (job.known) count_tile<Lines, true>(job, shares, bits, read, shared);
+    else count_tile<Lines, false>(job, shares, bits, read, shared);
 }
 
 KERNEL BOUNDED(32 * COUNT_WARPS, COUNT_BLOCKS) count_component(COUNTING) {

@@ -32,6 +32,7 @@ typedef long long i64;
 #define LANES 32
 #define MOST_WARPS 8
 #define COUNT_WARPS 4
+#define CHAIN_WARPS 3
 #define STAGES 4  // half of the warps, which add what the other half hands over
 #else
 #include <cmath>
@@ -49,6 +50,7 @@ typedef long long i64;
 #define LANES 1
 #define MOST_WARPS 1
 #define COUNT_WARPS 1
+#define CHAIN_WARPS 1
 #define STAGES 1
 struct Place { unsigned x, y, z; };
 static Place threadIdx, blockIdx, gridDim, blockDim = {1, 1, 1};
@@ -72,6 +74,7 @@ DEVICE u32 or_lanes(u32 word) {
     return word;
 }
 DEVICE u32 from_lane(u32 word, u32 lane) { return __shfl_sync(FULL, word, lane); }
+DEVICE u32 lanes_with(bool is_in) { return __ballot_sync(FULL, is_in); }
 DEVICE i64 add_lanes(i64 value) {
     for (int step = 16; step; step >>= 1) value += __shfl_xor_sync(FULL, value, step);
     return value;
@@ -83,12 +86,16 @@ DEVICE void flip(u32* word, u32 bits) { atomicXor(word, bits); }
 DEVICE u32 take(u32* next) { return atomicAdd(next, 1u); }
 DEVICE u64 take(u64* next) { return atomicAdd(next, 1ull); }
 DEVICE void warp_barrier() { __syncwarp(); }
+DEVICE void show_all() { __threadfence(); }
+DEVICE u32 fresh(const u32* word) { return __ldcg(word); }
+DEVICE u32 newest(const u32* word) { return *(const volatile u32*)word; }
 #else
 DEVICE u64 multiply_high(u64 a, u64 b) { return (u64)((unsigned __int128)a * b >> 64); }
 DEVICE u32 popcount(u32 word) { return __builtin_popcount(word); }
 DEVICE u32 lowest(u32 word) { return __builtin_ctz(word); }
 DEVICE u32 or_lanes(u32 word) { return word; }
 DEVICE u32 from_lane(u32 word, u32) { return word; }
+DEVICE u32 lanes_with(bool is_in) { return is_in; }
 DEVICE i64 add_lanes(i64 value) { return value; }
 DEVICE void add_to(u64* total, u64 value) { *total += value; }
 DEVICE void add_to(u32* total, u32 value) { *total += value; }
@@ -97,6 +104,9 @@ DEVICE void flip(u32* word, u32 bits) { *word ^= bits; }
 DEVICE u32 take(u32* next) { return (*next)++; }
 DEVICE u64 take(u64* next) { return (*next)++; }
 DEVICE void warp_barrier() {}
+DEVICE void show_all() {}
+DEVICE u32 fresh(const u32* word) { return *word; }
+DEVICE u32 newest(const u32* word) { return *word; }
 #endif
 
 // Return the sum over all threads of a block to each of them.

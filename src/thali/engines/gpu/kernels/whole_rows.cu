@@ -18,9 +18,9 @@ struct Data {
 #define THE_DATA \
     {data_ones, data_known, data_stride, data_words, n_columns, codes, code_stride, n_components}
 
-// Covered ones and covered zeros of a row; all of its ones and zeros.
+// Covered ones and covered zeros of a row.
 struct Counts {
-    i64 tp, fp, n_ones, n_zeros;
+    i64 tp, fp;
 };
 
 // One block: read which components a row has, as bits in shared memory.
@@ -59,7 +59,7 @@ DEVICE void cover(const Data& data, const u32* active, i64 w, i64 step, Vector c
 DEVICE Counts count_row(const Data& data, i64 row, const u32* active) {
     const u32* ones = data.ones + row * data.stride;
     const u32* known = data.known ? data.known + row * data.stride : 0;
-    u32 tp = 0, all = 0, n_ones = 0, n_known = 0;
+    u32 tp = 0, all = 0;
     const i64 step = VECTOR * blockDim.x;
     for (i64 w = VECTOR * threadIdx.x; w < data.n_words; w += CHUNK * step) {
         Vector covered[CHUNK], x[CHUNK];
@@ -74,20 +74,12 @@ DEVICE Counts count_row(const Data& data, i64 row, const u32* active) {
                 u32 bits = covered[c].word[v];
                 tp += popcount(bits & x[c].word[v]);
                 all += popcount(known ? bits & seen.word[v] : bits);
-                n_ones += popcount(x[c].word[v]);
-                if (known) n_known += popcount(seen.word[v]);
             }
         }
     }
     // Two sums over threads at once: a row has fewer than 2^31 columns.
     const i64 covered = add_block((i64)all << 32 | tp);
-    const i64 of_row = add_block((i64)n_known << 32 | n_ones);
-    Counts counts;
-    counts.tp = (u32)covered;
-    counts.fp = (covered >> 32) - counts.tp;
-    counts.n_ones = (u32)of_row;
-    counts.n_zeros = (known ? of_row >> 32 : data.n_columns) - counts.n_ones;
-    return counts;
+    return {(u32)covered, (covered >> 32) - (u32)covered};
 }
 
 // One block per row: count its covered ones and covered zeros.
