@@ -43,9 +43,9 @@ def test_one_launch_or_many(shape, share, engine, monkeypatch):
     rows = np.flatnonzero(np.random.default_rng(0).random(case.shape[0]) < 0.7)
     for some in (None, rows):
         expected = case.update(CpuEngine(1), 0, some)
-        for most in (counting._MOST_CHAINED, 0):
+        for most in (counting._MOST_TOGETHER, 0):
             with monkeypatch.context() as patch:
-                patch.setattr(counting, "_MOST_CHAINED", most)
+                patch.setattr(counting, "_MOST_TOGETHER", most)
                 gpu = place(engine)
                 names = Launches(gpu, patch).names
                 assert case.update(gpu, 0, some) == expected
@@ -88,7 +88,7 @@ def test_blocks_that_wait_for_each_other_fit_on_the_device(n_rows, n_records, sl
     engine = GpuEngine(EmulatedDevice())
     engine.device.n_processors, engine.device.runs_together = 132, True
     rows = counting.Rows(None, None, np.empty((34, 1)), n_rows)
-    plan = counting.Chain.plan(engine, rows, np.full(32, n_records))
+    plan = counting.OneLaunch.plan(engine, rows, np.full(32, n_records))
     assert (None if plan is None else plan.slots) == slots
     if plan is not None:
         assert plan.tiles * plan.slots <= 4 * 132

@@ -190,7 +190,7 @@ def test_host_and_kernels_agree_on_the_layout():
         re.findall(r"^#define (\w+) +(\d+|\(2 \* GROUP\))", for_cuda, flags=re.MULTILINE)
     )
     names = ("VECTOR", "PART_PLANES", "SLOT_PLANES", "SHORT_PLANES", "SUM_PLANES", "COUNT_WARPS")
-    for name in (*names, "LONG_PLANES", "CHAIN_WARPS", "CHAIN_PLANES"):
+    for name in (*names, "LONG_PLANES", "TILE_WARPS", "TILE_PLANES"):
         assert int(defined[name]) == getattr(counting, name)
     assert f"#define FEW (LANES < {counting.FEW} ?" in source()
     for name in ("HEAD", "RECORD"):

@@ -35,7 +35,7 @@ PLATFORM = r"""
 #define LANES 32
 #define MOST_WARPS 8
 #define COUNT_WARPS 4
-#define CHAIN_WARPS 3
+#define TILE_WARPS 3
 #define STAGES 4
 #define FULL 0xffffffffu
 #define NONE FULL

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from thali.engines.gpu.device_memory import DeviceMemory, Lines
 
 VECTOR, PART_PLANES, SLOT_PLANES, SHORT_PLANES, SUM_PLANES, LONG_PLANES = 4, 8, 10, 13, 20, 31
-COUNT_WARPS, CHAIN_WARPS, CHAIN_PLANES, FEW = 4, 3, 14, 8
+COUNT_WARPS, TILE_WARPS, TILE_PLANES, FEW = 4, 3, 14, 8
 """The same constants as in ``kernels/``; a test compares them."""
 
 _MOST_A_PART = ((1 << PART_PLANES) - 1) // EIGHT
@@ -44,14 +44,14 @@ _BLOCKS = 3
 _MOST_SHARED = 72 << 10
 """Bytes of shared memory per block, so that several blocks fit on a processor."""
 
-_CHAINS = 4
+_TOGETHER = 4
 """Blocks on a multiprocessor at the same time that draw all components in one launch."""
 
-_MOST_CHAINED, _RESERVED = 56 << 10, 1 << 10
+_MOST_TOGETHER, _RESERVED = 56 << 10, 1 << 10
 """Bytes of shared memory of such a block, so that four fit; and those that the device takes."""
 
 _MOST_WAITING = 16
-"""Most blocks that wait for each other: their counts must fit into ``CHAIN_PLANES``."""
+"""Most blocks that wait for each other: their counts must fit into ``TILE_PLANES``."""
 
 _MEETINGS = 5
 """Two meetings of such blocks and a draw take as long as this number of records per warp."""
@@ -128,7 +128,7 @@ def plan_slots(n_tiles: int, n_records: int, warps: int, n_processors: int) -> i
     return min(range(least, least + _TRIED), key=cost)
 
 
-class Chain(NamedTuple):
+class OneLaunch(NamedTuple):
     """How all components are drawn in one launch (``kernels/draw_components.cu``)."""
 
     tiles: int
@@ -137,17 +137,17 @@ class Chain(NamedTuple):
     shared: int  # bytes of shared memory per block
 
     @classmethod
-    def plan(cls, engine: DeviceMemory, rows: Rows, n_records: Index) -> Chain | None:
+    def plan(cls, engine: DeviceMemory, rows: Rows, n_records: Index) -> OneLaunch | None:
         """Divide the records of components; None if there are too many tiles or records."""
         device, tiles = engine.device, tiles_of(engine, rows.n)
-        warps = int(min(CHAIN_WARPS, device.warps))
+        warps = int(min(TILE_WARPS, device.warps))
         line = 4 * device.lanes * VECTOR  # bytes
-        staged = max(warps * PART_PLANES, 2 * CHAIN_PLANES)
+        staged = max(warps * PART_PLANES, 2 * TILE_PLANES)
         shared = 4 * 2 * RECORD * warps + (staged + len(rows.bits)) * line
-        at_once = device.n_processors * min(_CHAINS, device.shared // (shared + _RESERVED))
+        at_once = device.n_processors * min(_TOGETHER, device.shared // (shared + _RESERVED))
         most = _MOST_WAITING if device.runs_together else 1
         least = -(-int(n_records.max(initial=0)) // (_MOST_A_PART * warps))
-        if at_once == 0 or shared > _MOST_CHAINED or least > most:
+        if at_once == 0 or shared > _MOST_TOGETHER or least > most:
             return None
         mean = float(n_records.mean())
 

@@ -14,7 +14,7 @@ from thali.engines.gpu.counting import (
     SHORT_PLANES,
     SLOT_PLANES,
     SUM_PLANES,
-    Chain,
+    OneLaunch,
     Rows,
     Slots,
     count,
@@ -181,9 +181,9 @@ class VerticalUpdate:
 
     def _draw_plain(self, rows: Rows, place: Place) -> None:
         engine = self.engine
-        chain = Chain.plan(engine, rows, np.diff(self.starts))
-        if chain is not None:
-            self._draw_at_once(chain, rows, place)
+        plan = OneLaunch.plan(engine, rows, np.diff(self.starts))
+        if plan is not None:
+            self._draw_at_once(plan, rows, place)
             return
         tiles, warps, lanes = tiles_of(engine, rows.n), warps_of(engine), self.device.lanes
         plans = [
@@ -209,20 +209,20 @@ class VerticalUpdate:
                 component, [counters, u32(slots)], [place.singles, self.table],
             )  # fmt: skip
 
-    def _draw_at_once(self, chain: Chain, rows: Rows, place: Place) -> None:
+    def _draw_at_once(self, plan: OneLaunch, rows: Rows, place: Place) -> None:
         """Draw the entries of all components in one launch."""
-        counters = self.xp.empty((chain.slots * 2 * SLOT_PLANES, rows.n_words), u32)
-        waits = self.xp.zeros(1 + chain.tiles, u32)
+        counters = self.xp.empty((plan.slots * 2 * SLOT_PLANES, rows.n_words), u32)
+        waits = self.xp.zeros(1 + plan.tiles, u32)
         prior, is_held = self._odds_and_held
         self.device.launch(
             "draw_components" + ("" if rows.known is None else "_known"),
-            (chain.tiles * chain.slots, 1), self.device.lanes * chain.warps,
+            (plan.tiles * plan.slots, 1), self.device.lanes * plan.warps,
             [rows.ones, NULL if rows.known is None else rows.known,
-             i64(rows.ones.strides[0] // 4), rows.bits, i64(rows.n_words), u32(chain.slots),
+             i64(rows.ones.strides[0] // 4), rows.bits, i64(rows.n_words), u32(plan.slots),
              u32(rows.n_components), self.visits.records, self.first_visits, is_held,
              u32(self.visits.room), self.visits.masks, u32(self.visits.n_masks), counters, waits,
              i64(rows.n), place.numbers, place.singles, self.table, prior, *self._ending(place)],
-            chain.shared,
+            plan.shared,
         )  # fmt: skip
 
     def _draw_by_class(self, rows: Rows, place: Place) -> None:

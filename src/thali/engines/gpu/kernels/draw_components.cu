@@ -5,11 +5,11 @@
 // meet, draw its bits in a share of the tile each, meet again, and go on to the next component. While
 // the blocks of one tile wait, those of others on the same processor count.
 
-#define CHAIN_PLANES 14  // the sums over at most 16 slots of three warps: to 16,383
+#define TILE_PLANES 14  // the sums over at most 16 slots of three warps: to 16,383
 
 // Lines of shared memory for the counts of all warps, and later for the sums over slots.
 const u32 STAGED =
-    CHAIN_WARPS * PART_PLANES > 2 * CHAIN_PLANES ? CHAIN_WARPS * PART_PLANES : 2 * CHAIN_PLANES;
+    TILE_WARPS * PART_PLANES > 2 * TILE_PLANES ? TILE_WARPS * PART_PLANES : 2 * TILE_PLANES;
 
 // Blocks take their tiles and slots in the order in which they start. So the blocks of a tile have
 // all started before any of the next one, and nobody waits for a block that cannot start.
@@ -37,19 +37,19 @@ DEVICE void add_tile(const Counting& job, u32 first, u32 n, u32* sums) {
     for (u32 k = threadIdx.x; k < 2 * n; k += blockDim.x) {
         const u32 kind = k / n, w = k % n;
         const u32* from = job.counters + (i64)kind * SLOT_PLANES * job.n_words + start + w;
-        u32 sum[CHAIN_PLANES];
-        UNROLL for (u32 p = 0; p < CHAIN_PLANES; p++) sum[p] = 0;
+        u32 sum[TILE_PLANES];
+        UNROLL for (u32 p = 0; p < TILE_PLANES; p++) sum[p] = 0;
         UNROLL_BY(4) for (u32 slot = 0; slot < job.n_slots; slot++) {
             u32 carry = 0, up, planes[SLOT_PLANES];
             UNROLL for (u32 p = 0; p < SLOT_PLANES; p++)
                 planes[p] = fresh(from + ((i64)slot * 2 * SLOT_PLANES + p) * job.n_words);
-            UNROLL for (u32 p = 0; p < CHAIN_PLANES; p++) {
+            UNROLL for (u32 p = 0; p < TILE_PLANES; p++) {
                 full_add(sum[p], p < SLOT_PLANES ? planes[p] : 0, carry, up);
                 carry = up;
             }
         }
-        UNROLL for (u32 p = 0; p < CHAIN_PLANES; p++)
-            sums[(kind * CHAIN_PLANES + p) * n + w] = sum[p];
+        UNROLL for (u32 p = 0; p < TILE_PLANES; p++)
+            sums[(kind * TILE_PLANES + p) * n + w] = sum[p];
     }
     BARRIER();
 }
@@ -71,19 +71,19 @@ DEVICE u32 go_to(
 // One block per tile of rows and slot of records. `starts` has the first visit of every component;
 // `waits` has the number of blocks that have started, then that of blocks that have arrived, by
 // tile. For everything else, see count_component.cu and draw_component.cu.
-#define CHAIN                                                                                    \
+#define TILE_DRAWING                                                                             \
     const u32 *ones, const u32 *known, i64 stride, u32 *factor, i64 n_words, u32 n_slots,         \
         u32 n_components, const u32 *records, const i64 *starts, const i64 *is_held, u32 room,    \
         const u32 *masks, u32 n_masks, u32 *counters, u32 *waits, i64 n_rows, const i64 *rows,    \
         const u32 *singles, const i64 *weights, const i64 *prior, u64 key, u32 sweep, u32 site,   \
         const u64 *table, u32 *all_rows, i64 all_stride, u64 *gained
-#define THE_CHAIN                                                                                \
+#define THE_TILE_DRAWING                                                                         \
     ones, known, stride, factor, n_words, n_slots, n_components, records, starts, is_held, room,  \
         masks, n_masks, counters, waits, n_rows, rows, singles, weights, prior, key, sweep, site, \
         table, all_rows, all_stride, gained
 
 template <bool HAS_UNKNOWN>
-DEVICE void draw_tile(CHAIN) {
+DEVICE void draw_tile(TILE_DRAWING) {
     SHARED_ARRAY(shared);
     SHARED u32 number;
     if (threadIdx.x == 0) number = take(waits);
@@ -118,10 +118,10 @@ DEVICE void draw_tile(CHAIN) {
                 if (i >= n_rows) break;
                 const i64* weight = weights + 2 * (singles ? singles[i] : 0);
                 u32 n_free = 0, n_ones = 0;
-                UNROLL for (int p = CHAIN_PLANES - 1; p >= 0; p--) {
+                UNROLL for (int p = TILE_PLANES - 1; p >= 0; p--) {
                     n_free = n_free << 1 | stage[p * n_own + place] << (31 - bit) >> 31;
                     n_ones =
-                        n_ones << 1 | stage[(CHAIN_PLANES + p) * n_own + place] << (31 - bit) >> 31;
+                        n_ones << 1 | stage[(TILE_PLANES + p) * n_own + place] << (31 - bit) >> 31;
                 }
                 const i64 c1 = n_ones, c0 = n_free - n_ones;
                 const u32 is_on = draw_bit(
@@ -144,6 +144,10 @@ DEVICE void draw_tile(CHAIN) {
     change.add(gained);
 }
 
-KERNEL BOUNDED(LANES * CHAIN_WARPS, 4) draw_components(CHAIN) { draw_tile<false>(THE_CHAIN); }
+KERNEL BOUNDED(LANES * TILE_WARPS, 4) draw_components(TILE_DRAWING) {
+    draw_tile<false>(THE_TILE_DRAWING);
+}
 
-KERNEL BOUNDED(LANES * CHAIN_WARPS, 4) draw_components_known(CHAIN) { draw_tile<true>(THE_CHAIN); }
+KERNEL BOUNDED(LANES * TILE_WARPS, 4) draw_components_known(TILE_DRAWING) {
+    draw_tile<true>(THE_TILE_DRAWING);
+}

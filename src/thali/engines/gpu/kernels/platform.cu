@@ -32,7 +32,7 @@ typedef long long i64;
 #define LANES 32
 #define MOST_WARPS 8
 #define COUNT_WARPS 4
-#define CHAIN_WARPS 3
+#define TILE_WARPS 3
 #define STAGES 4  // half of the warps, which add what the other half hands over
 #else
 #include <cmath>
@@ -50,7 +50,7 @@ typedef long long i64;
 #define LANES 1
 #define MOST_WARPS 1
 #define COUNT_WARPS 1
-#define CHAIN_WARPS 1
+#define TILE_WARPS 1
 #define STAGES 1
 struct Place { unsigned x, y, z; };
 static Place threadIdx, blockIdx, gridDim, blockDim = {1, 1, 1};
