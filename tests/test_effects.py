@@ -154,7 +154,7 @@ def test_stored_runs_go_on_exactly(posterior, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("shape", "n_components", "starts"), [((300, 90), 2, 0), ((3 * CHUNK, 12), 2, 0)]
+    ("shape", "n_components", "starts"), [((300, 90), 2, 0), ((5 * CHUNK, 12), 2, 0)]
 )
 def test_chains_do_not_depend_on_threads(shape, n_components, starts):
     """Any number of threads draws the same bits; rows are enough to be shared."""

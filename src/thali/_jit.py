@@ -56,6 +56,7 @@ KERNEL_FILES = (
     "engines/cpu/visits.py",
     "engines/gpu/slots.py",
     "sampler/level_counts.py",
+    "sampler/level_draws.py",
     "sampler/level_shifts.py",
     "sampler/level_weights.py",
     "sampler/level_windows.py",

@@ -57,3 +57,15 @@ def test_a_bound_that_is_too_low_is_noticed():
     wrong = mutate("thali.model.bounds", [edit]).may_exceed
     found = [d for d, says in looks("split", wrong, scale=0.3, n_columns=40, seed=1) if not says]
     assert min(found) <= 0.0
+
+
+@pytest.mark.parametrize("n_columns", [1, bounds.TILE, 300])
+def test_exact_gains_in_tiles(n_columns):
+    """The numbers are the same, and columns that fill up the last tile do not count."""
+    exact = np.random.default_rng(4).standard_normal((n_columns, 3)) * (1.0, 0.0, 20.0)
+    gains, counts, has_rows, most = bounds.in_tiles(exact)
+    expected = np.zeros((3, counts.size), np.float32)
+    expected[:, :n_columns] = exact.T
+    np.testing.assert_array_equal(gains.reshape(3, -1), expected)
+    np.testing.assert_array_equal(counts.ravel(), np.arange(counts.size) < n_columns)
+    assert (has_rows, most) == (0b101, pytest.approx(np.abs(exact).sum(axis=1).max()))

@@ -15,6 +15,7 @@ from thali.model import Beta, Effects, Gamma, Levels, Model, PerComponent
 from thali.model.levels import Hyper
 from thali.sampler import Schedule, State, Target, step
 from thali.sampler.level_counts import count_lines
+from thali.sampler.moves.at_once import Patience
 from thali.streams import chain_key
 
 SMALL = Effects(
@@ -59,6 +60,15 @@ def test_effects_are_exact(name):
     model, settings = CASES[name]
     walked, expected = problem(model, **settings)
     compare.assert_matches(*collect(walked, 3 * QUICK), expected)
+
+
+LEVELS = "thali.sampler.levels"
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch):
+    """Draw levels in two calls, as long chains do."""
+    monkeypatch.setattr(module(LEVELS), "PATIENCE", Patience(0))
 
 
 # --- Geweke ----------------------------------------------------------------------------------
@@ -198,15 +208,14 @@ def test_one_weight_for_all_columns_is_rejected(monkeypatch):
     compare.assert_rejected(*problem(FIXED), 2 * QUICK)
 
 
-LEVELS = "thali.sampler.levels"
 MISTAKES = {
     "half of the ones": (
-        LEVELS,
-        "n_ones = counts.n_ones[0] + counts.n_ones[1]",
-        "n_ones = (counts.n_ones[0] + counts.n_ones[1]) // 2",
+        "thali.sampler.level_draws",
+        "counts[2][0, i] + counts[2][1, i]",
+        "(counts[2][0, i] + counts[2][1, i]) // 2",
     ),
     "a prior that is not normalised": (
-        "thali.sampler.level_likelihoods",
+        "thali.sampler.level_tables",
         "np.exp(log_prior.T, out=prior[:n_levels])",
         "np.exp(log_prior.T - log_prior.max(axis=1), out=prior[:n_levels])",
     ),
@@ -220,10 +229,11 @@ MISTAKES = {
 def test_mistakes_about_levels_are_rejected(mistake, monkeypatch):
     """The same comparison with the prior fails."""
     name, *edit = MISTAKES[mistake]
-    mutant = mutate(name, [tuple(edit)])
-    if name != LEVELS:
-        mutant = mutate(LEVELS, [], sum_out=mutant.sum_out, draw_with_prior=mutant.draw_with_prior)
-    monkeypatch.setattr(module("thali.sampler.step"), "draw_levels", mutant.draw_levels)
+    mutant, matrices = mutate(name, [tuple(edit)]), module("thali.sampler.matrix_levels")
+    for function in ("draw_mode", "tables_of"):
+        monkeypatch.setattr(
+            matrices, function, getattr(mutant, function, getattr(matrices, function))
+        )
     found, limit = largest(prior_samples(QUICK // 2), chain_samples(QUICK // 2, "parallel"))
     assert found > limit
 

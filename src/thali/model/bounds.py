@@ -35,6 +35,38 @@ _START, _NEXT, _STEP = map(np.uint64, (0, 1, 2))
 
 
 @inner
+def in_tiles(exact: NDArray[np.float64]) -> tuple[Singles, Singles, int, float]:
+    """Return gains of columns, ``(n_columns, n_classes)``, as :func:`may_exceed` takes them.
+
+    Also returns which columns count, which classes gain anything, and the largest sum of gains.
+    """
+    n_columns, n_classes = exact.shape
+    n_tiles = -(-n_columns // TILE)
+    gains = np.empty((n_classes, n_tiles, TILE), np.float32)
+    counts = np.empty((n_tiles, TILE), np.float32)
+    has_rows, most = _fill_tiles(exact, gains, counts)
+    return gains, counts, has_rows, most
+
+
+@lean
+def _fill_tiles(exact: NDArray[np.float64], gains: Singles, counts: Singles) -> tuple[int, float]:
+    """Do the work of :func:`in_tiles`."""
+    n_columns, n_classes = exact.shape
+    has_rows, most = 0, 0.0
+    for tile in range(counts.shape[0]):
+        for j in range(TILE):
+            column, size = TILE * tile + j, 0.0
+            counts[tile, j] = _1 if column < n_columns else _0
+            for c in range(n_classes):
+                gain = exact[column, c] if column < n_columns else 0.0
+                gains[c, tile, j] = gain
+                has_rows |= (1 if gain != 0.0 else 0) << c
+                size += abs(gain)
+            most = max(most, size)
+    return has_rows, most
+
+
+@inner
 def may_exceed(
     gains: Singles, counts: Singles, n_columns: int, has_rows: int, most: float, members: Index,
     densities: NDArray[np.float64], other_members: Index, other_densities: NDArray[np.float64],

@@ -19,11 +19,12 @@ def ranks(values: Index) -> tuple[Index, Index]:
 
     ``np.unique`` does the same by sorting, which takes longer than a sweep if there are a million.
     """
-    return _ranks(np.asarray(values, np.int64))
+    return rank_values(np.asarray(values, np.int64))
 
 
 @jit
-def _ranks(values: Index) -> tuple[Index, Index]:
+def rank_values(values: Index) -> tuple[Index, Index]:
+    """Do the work of :func:`ranks`."""
     n_values = 0
     for value in values:
         n_values = max(n_values, value + 1)

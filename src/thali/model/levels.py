@@ -171,20 +171,23 @@ class Levels:
         lines[mode], lines[1] = levels, columns
         both = Levels(self.prior, lines[0], columns, self.jumps, hyper, tuple(lines[2:]))
         moved = [self._shift_of(m, both) for m in range(len(lines))]
-        of_rows, classes = self.row_classes
-        both.__dict__["row_classes"] = of_rows + (int(lines[0][0]) - int(self.rows[0])), classes
+        of_rows, own = self.row_classes
         of_columns, *rest = self.column_classes
-        shift = int(columns[0]) - int(self.columns[0])
-        both.__dict__["column_classes"] = (of_columns + shift, *rest)
+        down, up = (int(lines[m][0]) - int(self.lines[m][0]) for m in range(2))
+        both.knowing(row_classes=(of_rows + down, own), column_classes=(of_columns + up, *rest))
         for m, found in self._across.items() if self.more else ():
             values = np.round(found.values + (sum(moved) - moved[m]), _DIGITS)
             both._across[m] = found._replace(values=values)
         return both
 
+    def knowing(self, **classes: tuple[Index, ...]) -> Levels:
+        """Return these levels, whose classes are known and need not be found again."""
+        vars(self).update(classes)
+        return self
+
     def with_offset(self, offset: int) -> Levels:
         """Return the same levels with another offset of all log odds."""
-        hyper = self.hyper._replace(offset=offset)
-        return self.with_both(0, self.rows, self.columns, hyper)
+        return self.with_both(0, self.rows, self.columns, self.hyper._replace(offset=offset))
 
     def with_jump(self, size: float) -> Levels:
         """Return the same levels with one jump for all columns."""
@@ -195,15 +198,13 @@ class Levels:
 
     def compact(self) -> Levels:
         """Return the same levels in a byte each, without what was computed from them."""
-        rows, columns, jumps, *more = (
-            part.astype(np.uint8) for part in (self.rows, self.columns, self.jumps, *self.more)
-        )
+        parts = self.rows, self.columns, self.jumps, *self.more
+        rows, columns, jumps, *more = (part.astype(np.uint8) for part in parts)
         return Levels(self.prior, rows, columns, jumps, self.hyper, tuple(more))
 
     def _keeping(self, changed: Levels, mode: int, *classes: str) -> Levels:
         """Let other levels of one mode have the same classes, by which an engine sorted data."""
-        for name in filter(None, classes):
-            changed.__dict__[name] = getattr(self, name)
+        changed.knowing(**{name: getattr(self, name) for name in filter(None, classes)})
         if self.more and mode in self._across:  # a tensor; its jump may have changed
             found = self._across[mode]
             changed._across[mode] = found._replace(jumps=changed._jump)

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from thali.model.level_grids import NO_LATTICE
+from thali.sampler.level_tables import transposed
 from thali.sampler.level_weights import BLOCK, tables_of_terms
 from thali.sampler.level_windows import (
     CHUNK,
+    KEPT,
     add_parts,
     sum_all_levels,
     sum_levels,
@@ -69,7 +71,7 @@ class Likelihoods(NamedTuple):
         """
         known, n_levels = counts.known, len(grid)
         covered, change, common, with_room = tables_of_terms(odds, grid, known, tuple(lattice))
-        n_kept = len(n_ones) if len(n_ones) <= CHUNK else 0
+        n_kept = len(n_ones) if len(n_ones) * len(with_room) <= KEPT else 0
         return cls(
             counts.uncovered, known if len(known) > 1 else known[:0], n_ones,
             _FIRST if which is None else which, np.asarray(near, np.int64), covered, change,
@@ -147,9 +149,7 @@ def _sum_out(
     present: NDArray[np.float64], levels: Index,
 ) -> NDArray[np.float64]:  # fmt: skip
     """Sum out, and write levels drawn under the present prior if there is room for them."""
-    n, n_levels = log_prior.shape
-    prior = np.zeros((n_levels + BLOCK, n))
-    np.exp(log_prior.T, out=prior[:n_levels])
+    n, prior = len(log_prior), transposed(log_prior)
     n_parts = -(-given.n_lines // CHUNK)  # whatever the number of threads
     parts, least = np.zeros((n_parts, n)), np.ones((n_parts, n))
     engine.over_rows(

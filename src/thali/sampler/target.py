@@ -195,7 +195,7 @@ class Target(NamedTuple):
     def counts(self, state: State) -> Counts:
         """Return the counts of known entries by class, prediction and observed value."""
         total = self.totals.confusion(*state.covered)
-        if not isinstance(state.noise, Levels):
+        if not isinstance(state.noise, Levels) or not state.noise.weights().has_classes:
             return Counts(total)
         levels, of_rows = state.noise.row_classes
         of_columns = state.noise.across(0).classes

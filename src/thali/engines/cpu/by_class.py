@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from thali._jit import inner, jit, lean
-from thali.bits.words import gather_bits, popcount, transpose
+from thali.bits.words import gather_bits, popcount, take_lines, transpose
 from thali.decide import gibbs_bit
 from thali.engines.cpu.horizontal import add_code, cover_row, read_row
 from thali.model.rule import free_word, log_odds
@@ -44,12 +44,14 @@ class Sorted(NamedTuple):
     segments: Segments
 
     @classmethod
-    def by(cls, classes: Index, across: Data, n_rows: int) -> Sorted:
-        """Sort the columns of a mode of ``n_rows`` by class, given the unfolding of the other."""
-        ones, known, _ = across
-        places = np.argsort(classes, kind="stable")
-        mask = transpose(known[places], n_rows) if len(known) else known
-        return cls._placed(classes, places, transpose(ones[places], n_rows), mask)
+    def by(cls, classes: Index, own: Data, across: Data) -> Sorted:
+        """Sort the columns of a mode by class, given its unfolding and that of the other mode."""
+        ones, known, n_columns = own
+        places, in_order, *segments = sort_places(classes)
+        if in_order[-1] > 0:
+            ones = take_across(across[0], places, len(ones))
+            known = take_across(across[1], places, len(known)) if len(known) else known
+        return cls((ones, known, n_columns), places, in_order, (*segments,))
 
     @classmethod
     def of_tensor(cls, classes: Index, columns: Index, data: Data) -> Sorted:
@@ -60,12 +62,8 @@ class Sorted(NamedTuple):
         ones, known, _ = data
         places = columns[np.argsort(classes[columns], kind="stable")]
         mask = gather_bits(known, places) if len(known) else known
-        return cls._placed(classes, places, gather_bits(ones, places), mask)
-
-    @classmethod
-    def _placed(cls, classes: Index, places: Index, ones: Words, known: Words) -> Sorted:
-        in_order = classes[places]
-        return cls((ones, known, len(places)), places, in_order, list_segments(in_order))
+        data, in_order = (gather_bits(ones, places), mask, len(places)), classes[places]
+        return cls(data, places, in_order, list_segments(in_order))
 
     @property
     def n_classes(self) -> int:
@@ -76,6 +74,34 @@ class Sorted(NamedTuple):
         """Return packed sets of columns with the columns in the order of their classes."""
         in_order: Words = gather_bits(lines, self.places)
         return in_order
+
+
+@jit
+def sort_places(classes: Index) -> tuple[Index, Index, Words, Words, Index]:
+    """Return the columns in the order of their classes, these classes, and the segments."""
+    n_classes = 1
+    for c in classes:
+        n_classes = max(n_classes, c + 1)
+    starts = np.zeros(n_classes + 1, np.int64)
+    for c in classes:
+        starts[c + 1] += 1
+    for c in range(n_classes):
+        starts[c + 1] += starts[c]
+    places = np.empty(classes.shape[0], np.int64)
+    in_order = np.empty(classes.shape[0], np.int64)
+    for column in range(classes.shape[0]):
+        c = classes[column]
+        places[starts[c]] = column
+        in_order[starts[c]] = c
+        starts[c] += 1
+    words, masks, of_segments = list_segments(in_order)
+    return places, in_order, words, masks, of_segments
+
+
+@jit
+def take_across(lines: Words, places: Index, n: int) -> Words:
+    """Return the rows of a mode with columns in an order, given the lines of these columns."""
+    return transpose(take_lines(lines, places), n)
 
 
 @jit

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
+_FIRST = np.int64(0)  # a plain zero would be a type of its own
 _HIDDEN = np.uint64(Site.HIDDEN)
 
 
@@ -104,18 +105,31 @@ def count_cover(
     The results are those of :class:`thali.engines.base.LineCounts`; ``of_known`` is left as it is
     if all entries are known.
     """
+    free, every = np.empty(codes.shape[1], np.uint64), np.ones(codes.shape[0], np.bool_)
+    _count_cover(
+        lo, hi, ones, known, codes, users, segments, uncovered, of_known, n_ones, free, every
+    )
+
+
+@lean
+def _count_cover(
+    lo: int, hi: int, ones: Words, known: Words, codes: Words, users: Words, segments: Segments,
+    uncovered: NDArray[np.uint32], of_known: NDArray[np.uint32], n_ones: Index, free: Words,
+    every: NDArray[np.bool_],
+) -> None:  # fmt: skip
+    """Count as :func:`count_cover`; the last arguments are memory for a line, and all that is."""
     words, masks, of_segments = segments
-    free = np.empty(codes.shape[1], np.uint64)
-    every = np.ones(codes.shape[0], np.bool_)
     for i in range(lo, hi):
         for w in range(free.shape[0]):
             free[w] = known[i, w] if known.shape[0] else ~_ZERO
         _fill_free(i, codes, users, every, free)
-        uncovered[i] = 0
+        for c in range(uncovered.shape[1]):
+            uncovered[i, c] = 0
         for s in range(words.shape[0]):
             uncovered[i, of_segments[s]] += popcount(free[words[s]] & masks[s])
         if known.shape[0]:
-            of_known[i] = 0
+            for c in range(uncovered.shape[1]):
+                of_known[i, c] = 0
             for s in range(words.shape[0]):
                 of_known[i, of_segments[s]] += popcount(known[i, words[s]] & masks[s])
         n_free = _ZERO
@@ -125,6 +139,22 @@ def count_cover(
             n_all += popcount(ones[i, w])
         n_ones[0, i] = np.int64(n_free)
         n_ones[1, i] = np.int64(n_all) - np.int64(n_free)
+
+
+@jit
+def count_all_cover(
+    ones: Words, known: Words, codes: Words, users: Words, in_order: Index, segments: Segments
+) -> tuple[NDArray[np.uint32], NDArray[np.uint32], Index]:
+    """Return the counts of :func:`count_cover` for all lines, given the class at every place."""
+    n_lines, n_classes = ones.shape[0], in_order[in_order.shape[0] - 1] + 1
+    uncovered = np.empty((n_lines, n_classes), np.uint32)
+    of_known = np.zeros((n_lines if known.shape[0] else 1, n_classes), np.uint32)
+    if known.shape[0] == 0:
+        for c in in_order:
+            of_known[0, c] += 1
+    n_ones = np.empty((2, n_lines), np.int64)
+    count_cover(_FIRST, n_lines, ones, known, codes, users, segments, uncovered, of_known, n_ones)
+    return uncovered, of_known, n_ones
 
 
 @jit

@@ -116,7 +116,7 @@ class RowDraws(HostRows):
         if held is None or held[0] is not classes:
             shape = self.totals.shape
             if len(shape) == 2:
-                in_order = Sorted.by(classes, self._data[1 - mode], shape[mode])
+                in_order = Sorted.by(classes, self._data[mode], self._data[1 - mode])
             else:
                 columns = list_columns(shape, mode)
                 in_order = Sorted.of_tensor(classes, columns, self._data[mode])

@@ -17,6 +17,7 @@ from thali.engines.cpu import births as birth_kernels
 from thali.engines.cpu import blocks, horizontal, serial
 from thali.engines.cpu.count_by_class import (
     choose_entries,
+    count_all_cover,
     count_cover,
     count_free_rows,
     count_sorted_rows,
@@ -279,15 +280,18 @@ class CpuEngine(RowDraws):
         """Count the entries of all lines of a mode, by class of column and cover."""
         own, other = factors[mode].words, khatri_rao(factors, mode).words
         in_order = self.sorted_by(mode, classes)
-        ones, known, _ = in_order.data
+        (ones, known, _), _, of_places, segments = in_order
+        work, codes = ones.size * (len(other) + 3), in_order.bits(other)
+        if self.is_one_range(work):  # in one call, which small data feel
+            return LineCounts(*count_all_cover(ones, known, codes, own, of_places, segments))
         uncovered = np.empty((len(ones), in_order.n_classes), np.uint32)
         n_known = np.empty_like(uncovered)
         if len(known) == 0:
-            n_known = np.bincount(in_order.classes).astype(np.uint32)[None]
+            n_known = np.bincount(of_places).astype(np.uint32)[None]
         n_ones = np.empty((2, len(ones)), np.int64)
         self.share_work(
-            count_cover, len(ones), ones.size * (len(other) + 3),
-            ones, known, in_order.bits(other), own, in_order.segments, uncovered, n_known, n_ones,
+            count_cover, len(ones), work, ones, known, codes, own, segments, uncovered, n_known,
+            n_ones,
         )  # fmt: skip
         return LineCounts(uncovered, n_known, n_ones)
 

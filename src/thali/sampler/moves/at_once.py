@@ -22,7 +22,7 @@ from thali._jit import inner, is_at_hand
 from thali.bits.words import gather_bits
 from thali.engines.cpu.column_gains import look_at_columns
 from thali.engines.cpu.near import gains_near, goes_by_rows
-from thali.model.bounds import may_exceed
+from thali.model.bounds import in_tiles, may_exceed
 from thali.model.marginals import excess
 from thali.sampler.moves import move as one_move
 from thali.sampler.moves.anchored import ANCHORED, draft_merger, is_split, propose_anchored
@@ -366,4 +366,8 @@ def _excess(
         if not may_exceed(gains, counts, n, has_rows, most, after, new, before, old, least):
             return -np.inf
     exact = gains_near(start, n, columns, by_row, codes, is_rest, classes)
+    if not goes_by_rows(n, near):
+        gains, counts, has_rows, most = in_tiles(exact)
+        if not may_exceed(gains, counts, n, has_rows, most, after, new, before, old, least):
+            return -np.inf
     return excess(exact, after, new, before, old)
