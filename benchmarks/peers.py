@@ -33,13 +33,14 @@ import numpy as np
 
 import thali
 from thali.model import Model
-from thali.sampler import Schedule, Target, small, step
+from thali.sampler import Schedule, Target, levels, small, step
 from thali.sampler.moves import at_once
 from thali.sampler.schedule import MOVES
 from thali.streams import chain_key
 
 # As in a long run, which compiles everything.
-at_once.PATIENCE, small.PATIENCE = at_once.Patience(0), at_once.Patience(0)
+for part in (at_once, small, levels):
+    part.PATIENCE = at_once.Patience(0)
 
 KEY = chain_key(0)
 SETTLED = 20  # sweeps before any time is taken

@@ -18,6 +18,7 @@ from time import perf_counter
 
 import thali
 from thali.errors import NotConverged
+from thali.sampler import levels
 from thali.sampler.moves import at_once
 
 ONE = {"chains": 1, "warmup": 100, "draws": 100}
@@ -42,7 +43,8 @@ def main():
     parser.add_argument("--cases", type=int, nargs="+", default=range(len(CASES)))
     options = parser.parse_args()
     warnings.simplefilter("ignore", NotConverged)
-    at_once.PATIENCE = at_once.Patience(0)  # as in a process that has compiled everything
+    for part in (at_once, levels):  # as in a process that has compiled everything
+        part.PATIENCE = at_once.Patience(0)
     load = os.getloadavg()[0]
     print(f"{platform.machine()}, {options.threads} threads, load {load:.1f}", flush=True)
     for number in options.cases:

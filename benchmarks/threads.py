@@ -22,7 +22,7 @@ import thali
 from thali.engines.cpu.engine import CpuEngine
 from thali.errors import NotConverged
 from thali.model import Model
-from thali.sampler import Schedule, Target, step
+from thali.sampler import Schedule, Target, levels, step
 from thali.sampler.moves import at_once
 from thali.sampler.schedule import MOVES
 from thali.streams import chain_key
@@ -106,7 +106,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--chains", type=int)
     options = parser.parse_args()
-    at_once.PATIENCE = at_once.Patience(0)  # as in a process that has compiled everything
+    for part in (at_once, levels):  # as in a process that has compiled everything
+        part.PATIENCE = at_once.Patience(0)
     print(f"{options.components} components, noise {options.noise}, load {os.getloadavg()[0]:.1f}")
     if options.chains:
         side_by_side(options.chains)

@@ -19,7 +19,7 @@ import numpy as np
 import thali
 from thali import inference
 from thali.errors import NotConverged
-from thali.sampler import small
+from thali.sampler import levels, small
 from thali.sampler.moves import at_once
 
 sys.path.append(str(Path(__file__).parents[1]))
@@ -86,7 +86,8 @@ def work(step, is_taken):
     """Do jobs from either end, until the other process has taken the next one."""
     compile_once()
     # Tests take so long together that it pays.
-    at_once.PATIENCE, small.PATIENCE = at_once.Patience(0), at_once.Patience(0)
+    for part in (at_once, small, levels):
+        part.PATIENCE = at_once.Patience(0)
     warnings.simplefilter("ignore", NotConverged)
     for number in range(len(JOBS))[::step]:
         with is_taken.get_lock():

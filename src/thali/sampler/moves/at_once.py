@@ -357,7 +357,8 @@ def _excess(
 ) -> float:  # fmt: skip
     """Return the excess in some columns, or minus infinity if it is surely below a number."""
     data, _, columns = near
-    if is_whole and goes_by_rows(n, near):
+    is_by_rows = is_whole and goes_by_rows(n, near)
+    if is_by_rows:
         one, zero = columns[5][0, 0, 0], columns[5][0, 0, 1]
         most = max(abs(one), abs(zero)) * data[0].shape[0]
         gains, counts, has_rows = look_at_columns(
@@ -366,7 +367,7 @@ def _excess(
         if not may_exceed(gains, counts, n, has_rows, most, after, new, before, old, least):
             return -np.inf
     exact = gains_near(start, n, columns, by_row, codes, is_rest, classes)
-    if not goes_by_rows(n, near):
+    if not is_by_rows:
         gains, counts, has_rows, most = in_tiles(exact)
         if not may_exceed(gains, counts, n, has_rows, most, after, new, before, old, least):
             return -np.inf
