@@ -55,9 +55,11 @@ def test_edit_that_keeps_time_and_size_is_noticed(tmp_path):
 
 PLAIN = """
 import numpy as np
+from thali.engines import host
 from thali.model import Model
 from thali.sampler import Schedule, Target, chain
 from thali.streams import chain_key
+host._MIN_WORK = 1  # so that two threads work
 data = (np.random.default_rng(0).random((9, 7)) < 0.5).astype(np.uint8)
 for model in (Model(alpha=5.0), Model(2), Model(noise="effects", alpha=5.0)):
     target = Target.prepare(data, model, Schedule(starts=0), threads=2)

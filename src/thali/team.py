@@ -78,7 +78,7 @@ class _Team:
     def wake(self, n: int) -> NDArray[np.uint64]:
         """Have at least so many members look for work; return the memory where they look."""
         self._memory[kernels.FAILED] = 0
-        if n > 0:
+        if n > 0 and isinstance(kernels.invite, CPUDispatcher):  # else nothing is compiled
             for _ in range(kernels.invite(self._memory, n)):
                 self._woken.put(None)
         return self._memory

@@ -362,3 +362,10 @@ def test_similar_columns_are_neighbours():
     expected = again.in_order(engine, codes)
     assert np.array_equal(found, expected.words[:, : found.shape[1]])
     assert np.array_equal(unpack(expected.to_host(), 400), dense.T)
+
+
+@pytest.mark.parametrize("engine", PLACES)
+def test_no_rows(engine):
+    """A process may hold no row of a block."""
+    case = Case((65, 130), 4)
+    assert births(case, place(engine), 0.0) == (case.factors[0].words.tolist(), [[], []], (0, 0))

@@ -70,6 +70,17 @@ def test_counts_of_columns(engine, has_classes, piece, monkeypatch):
 
 
 @needs_compiler
+def test_codes_of_a_block_must_fit():
+    """Beyond what a block of threads has room for, nobody looks ahead."""
+    case = Case(SHAPE, 40, density=0.1)
+    engine = case.loaded(GpuEngine(HostDevice()))
+    engine.device.shared = row_sets.shared_by_columns(engine, 40)
+    assert engine.row_sets(tuple(case.factors)) is not None
+    engine.device.shared -= 1
+    assert engine.row_sets(tuple(case.factors)) is None
+
+
+@needs_compiler
 @pytest.mark.slow  # the same kernel with one thread per block is tested quickly above
 def test_lanes_share_rows():
     """Threads and warps as on a GPU."""

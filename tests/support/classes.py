@@ -73,9 +73,9 @@ class Rates:
         return self._weights
 
 
-def births(case, engine):
-    """Memberships and new single-row components of most rows, and what they cover."""
-    rows = np.flatnonzero(np.random.default_rng(1).random(case.shape[0]) < 0.8)
+def births(case, engine, share=0.8):
+    """Memberships and new single-row components of some rows, and what they cover."""
+    rows = np.flatnonzero(np.random.default_rng(1).random(case.shape[0]) < share)
     tables = birth_tables(3.0, 0.3, Rates(case.weights), case.shape[1], case.n_components)
     singles = np.minimum(case.singles, len(tables.prior) - 1)[rows]
     job = case.order(0, rows)._replace(weights=tables.weights, singles=singles)

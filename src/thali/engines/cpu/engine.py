@@ -371,7 +371,12 @@ class CpuEngine(RowDraws):
 
 
 def divided(keys: Words, edges: list[int]) -> list[Index]:
-    """Divide rows as the order of their keys does, without sorting; nothing if keys are equal."""
+    """Divide rows as the order of their keys does, without sorting.
+
+    Returns nothing if keys are equal, or a block is empty.
+    """
+    if any(lo == hi for lo, hi in pairwise(edges)):
+        return []
     rows, counts = divide_rows(keys, np.array(edges))
     sizes = counts.tolist()
     if sizes != [hi - lo for lo, hi in pairwise(edges)]:

@@ -314,7 +314,7 @@ class DeviceMemory(HostRows):
         Counters take a thirty-second part of the data.
         """
         most = 8 * max(self.room() // 32, 1 << 26) // max(1, bits_per_row)
-        return min(n_rows, max(128, int(most) // 128 * 128))
+        return min(max(1, n_rows), max(128, int(most) // 128 * 128))
 
     def counts_on_host(self, n_rows: int, n_classes: int) -> NDArray[np.uint32]:
         """Return page-locked memory for counts; the same size is used again."""

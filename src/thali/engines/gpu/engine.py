@@ -21,7 +21,7 @@ from thali.engines.gpu.classes import classes_of, columns_of, masks_of, one_clas
 from thali.engines.gpu.counting import count_by_column, count_in_parts
 from thali.engines.gpu.device import fetch_later
 from thali.engines.gpu.device_memory import GB, NULL, Lines, i64, u32, u64
-from thali.engines.gpu.row_sets import DeviceRowSets
+from thali.engines.gpu.row_sets import DeviceRowSets, shared_by_columns
 from thali.engines.gpu.vertical import VerticalUpdate
 from thali.engines.gpu.visits import components_of
 from thali.engines.host import lines_of_births
@@ -190,8 +190,14 @@ class GpuEngine(BlocksOfRows):
         return found.astype(np.int64) if more else found.view(np.int64)
 
     def row_sets(self, factors: tuple[Factor, ...]) -> DeviceRowSets | None:
-        """Return sets of rows of a matrix on the device, with which moves look ahead."""
-        return DeviceRowSets(self, factors) if len(factors) == 2 else None
+        """Return sets of rows of a matrix on the device, with which moves look ahead.
+
+        None for a tensor, and for thousands of components, whose codes do not fit into a block.
+        """
+        shared = shared_by_columns(self, factors[0].n_components)
+        if len(factors) > 2 or shared > self.device.shared:
+            return None
+        return DeviceRowSets(self, factors)
 
     def gains_by_class(
         self, mode: int, rows: tuple[int, int], cover: Cover, sets: Words, weights: Weights

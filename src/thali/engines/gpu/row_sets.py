@@ -42,6 +42,13 @@ _THREADS = 256
 _FLOAT = np.float64
 
 
+def shared_by_columns(engine: GpuEngine, n_components: int) -> int:
+    """Return the bytes of shared memory of a block that counts in columns, codes included."""
+    lanes = engine.device.lanes
+    words = SETS_AT_ONCE * 2 * NEAR + warps_of(engine) * 2 * (max(4, lanes) + 4 * lanes)
+    return 4 * (words + NEAR // 32 * n_components)
+
+
 class DeviceRowSets:
     """Sets of rows of a matrix on the device: lines of words, as those of a factor."""
 
@@ -185,8 +192,6 @@ class DeviceRowSets:
         counts = engine.xp.zeros(ends[-1], u32)
         ones, known = engine.on_device(0)
         codes, warps = engine.lines(self._codes), warps_of(engine)
-        batch = max(4, engine.device.lanes)
-        words = SETS_AT_ONCE * 2 * NEAR + warps * 2 * (batch + 4 * engine.device.lanes)
         engine.device.launch(
             "count_columns", (len(orders) * len(pieces), -(-n_block // NEAR)),
             engine.device.lanes * warps,
@@ -195,7 +200,7 @@ class DeviceRowSets:
              engine.xp.asarray(table), u32(width), u32(n_block),
              NULL if of_rows is None else of_rows.places, pieces, u32(len(pieces)),
              u32(n_classes), counts],
-            4 * (words + NEAR // 32 * self.n_components),
+            shared_by_columns(engine, self.n_components),
         )  # fmt: skip
         return [
             counts[lo:hi].reshape(shape)

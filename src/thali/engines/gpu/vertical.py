@@ -1,4 +1,4 @@
-"""A work order on the GPU: one component after another, all rows at once."""
+"""A work order on the GPU: one component after another, many rows at once."""
 
 from __future__ import annotations
 

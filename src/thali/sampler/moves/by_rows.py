@@ -33,7 +33,8 @@ def is_surely_rejected(move: Move, attempt: Attempt) -> bool:
     if move not in (RESIDUAL, REPLACEMENT):
         return False
     rows: Any = RowGains(attempt)
-    return look_together([move.look(attempt, rows)], rows)[0]
+    # A bound is a real number, which processors of different kinds may round differently.
+    return attempt.target.engine.agree(look_together([move.look(attempt, rows)], rows)[0])
 
 
 class RowGains:

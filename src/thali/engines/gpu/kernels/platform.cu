@@ -5,7 +5,7 @@
 // Rows are updated in the vertical form: a word holds 32 rows, and the components are taken one
 // after another. A thread visits the columns that the component uses and adds up, in bit-sliced
 // counters and without population counts, the rows in which no other component covers the column.
-// Then the bits of all rows are drawn together. Kernels that need whole rows (births, counts) take
+// Then the bits of many rows are drawn together. Kernels that need whole rows (births, counts) take
 // the horizontal form: one block per row.
 //
 // Updates use no floating point: scores and random numbers are the integers of decide.py and
