@@ -6,7 +6,7 @@ import pytest
 
 import thali
 from support.chains import NO_MOVES
-from support.mutants import mutate, step_by_step
+from support.mutants import mutate, one_quickly, step_by_step
 from thali.model import Beta, Model, PerComponent
 from thali.sampler import Schedule, Target, chain, small
 from thali.sampler.moves.at_once import Patience
@@ -105,7 +105,7 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
+@pytest.mark.parametrize("mistake", one_quickly(MISTAKES))
 def test_mistakes_are_found(mistake, monkeypatch):
     """A mistake in doing so changes the chain."""
     expected = states(MODELS["buffet, fixed concentration"])

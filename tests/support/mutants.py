@@ -13,6 +13,7 @@ import types
 from importlib import import_module as module
 from itertools import count
 
+import pytest
 from numba.core.dispatcher import Dispatcher
 
 from thali._jit import KERNELS, inlined, inner, jit, lean
@@ -49,6 +50,16 @@ def mutate(name, edits, **replaced):
         if isinstance(getattr(original, same, None), Dispatcher):
             mutant.__dict__[same] = getattr(original, same)
     return mutant
+
+
+def one_quickly(mistakes):
+    """Return mistakes as parameters of a test, of which only the first is made in quick runs.
+
+    For tests that compare for equality: one mistake shows that they can fail, and each takes
+    seconds to compile.
+    """
+    first, *others = mistakes
+    return [first, *(pytest.param(name, marks=pytest.mark.slow) for name in others)]
 
 
 _NUMBERS = count()
