@@ -67,6 +67,7 @@ def test_the_first_accepted_try_is_found(name):
     assert all(0 < accepted[move] < tried[move] for move in tried if move != "compound")
 
 
+@pytest.mark.slow  # it compiles all moves once more
 def test_a_wrong_decision_is_noticed():
     """The same comparison sees columns that count twice."""
     edits = [("proposal.log_ratio + found - part", "proposal.log_ratio + found"),
