@@ -27,7 +27,7 @@ SETTINGS = {
 }
 MISTAKES = {
     "rows do not go down": ("rows - down, columns", "rows, columns"),
-    "groups of offsets stay": ("uniforms[LevelIndex.GROUPS] < 0.5", "False"),
+    "groups of offsets stay": ("else fine, *groups,", "else fine, groups[0], 0,"),
     "no offset with rows": ("0 if is_offset_held else fine", "0"),
     "one level for all classes": ("tuple(counts), values,", "tuple(counts), 0 * values,"),
 }

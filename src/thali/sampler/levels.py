@@ -74,6 +74,7 @@ def draw_levels(
     if is_small and PATIENCE.ends(1, draw_mode):
         return draw_matrix(
             stream, state, target, prior, np.array(uniforms), _fine(grids),
+            _groups(grids, prior, uniforms),
             is_offset_held=is_offset_held, is_jump_held=is_jump_held,
             is_column_held=is_column_held,
         )  # fmt: skip
@@ -306,9 +307,7 @@ def _moved(
     with it the rate of spurious ones, because jumps follow it.
     """
     grids, hyper = noise.prior.grids, noise.hyper
-    width = 4 * _fine(grids) if prior.rows else len(grids.offsets)
-    # Every other time the groups are others, so that an offset can leave its own.
-    shift = width // 2 if prior.rows and uniforms[LevelIndex.GROUPS] < 0.5 else 0
+    width, shift = _groups(grids, prior, uniforms)
     first = max((hyper.offset + shift) // width * width - shift, 0)
     last = (hyper.offset + shift) // width * width - shift + width
     some = grids.offsets[first:last]
@@ -319,6 +318,17 @@ def _moved(
     for mode in range(2, len(noise.lines)):
         noise = _shifted(noise, mode, _uniforms(stream, mode)[LevelIndex.SHIFT])
     return noise
+
+
+def _groups(grids: Grids, prior: Effects, uniforms: list[float]) -> tuple[int, int]:
+    """Return how many offsets a group has, and by how many the groups are shifted.
+
+    Every other time the groups are others, so that an offset can leave its own.
+    """
+    if not prior.rows:
+        return len(grids.offsets), 0
+    width = 4 * _fine(grids)
+    return width, width // 2 if uniforms[LevelIndex.GROUPS] < 0.5 else 0
 
 
 def _fine(grids: Grids) -> int:

@@ -14,7 +14,6 @@ from thali.model.levels import Hyper, Levels
 from thali.sampler.level_counts import count_lines
 from thali.sampler.level_draws import draw_mode
 from thali.sampler.level_tables import tables_of
-from thali.sites import LevelIndex
 
 if TYPE_CHECKING:
     from typing import Any
@@ -30,18 +29,17 @@ if TYPE_CHECKING:
 
 def draw_matrix(
     stream: Stream, state: State, target: Target, prior: Effects, uniforms: NDArray[np.float64],
-    fine: int, *, is_offset_held: bool, is_jump_held: bool, is_column_held: bool,
+    fine: int, groups: tuple[int, int], *, is_offset_held: bool, is_jump_held: bool,
+    is_column_held: bool,
 ) -> Levels:  # fmt: skip
     """Draw as :func:`thali.sampler.levels.draw_levels`.
 
-    ``uniforms`` are the random numbers that do not belong to single lines, and ``fine`` is the
-    number of offsets between two coarse ones.
+    ``uniforms`` are the random numbers that do not belong to single lines, ``fine`` is the number
+    of offsets between two coarse ones, and ``groups`` say how many offsets are in question
+    together, and by how many their groups are shifted.
     """
     noise: Levels = state.noise
     grids, tables = noise.prior.grids, tables_of(noise.prior)
-    # Every other time the groups of offsets are others, so that an offset can leave its own.
-    width = 4 * fine if prior.rows else len(grids.offsets)
-    shift = width // 2 if prior.rows and uniforms[LevelIndex.GROUPS] < 0.5 else 0
     is_drawn = (
         prior.columns, not is_jump_held, prior.jumps,
         noise.prior.rows and grids.steps.of_columns > 0,
@@ -52,7 +50,7 @@ def draw_matrix(
         values, sizes, classes = noise.across(mode)
         counts = count_lines(state, target, mode, classes)
         return draw_mode(
-            mode, *stream, uniforms, is_drawn, 0 if is_offset_held else fine, width, shift,
+            mode, *stream, uniforms, is_drawn, 0 if is_offset_held else fine, *groups,
             tuple(counts), values, sizes, rows, columns, jumps, noise.hyper[:6],
             (grids.rows, grids.columns, grids.jumps, grids.offsets), tuple(noise.lattice),
             tuple(grids.steps), *tables,
