@@ -10,6 +10,7 @@ from thali.checks import count, is_integer
 from thali.sampler.start import first_state
 from thali.sampler.step import step
 from thali.sampler.target import Target
+from thali.sampler.warming import target_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,5 +42,5 @@ def _sweeps(
 ) -> Iterator[tuple[State, Info]]:
     state = first_state(key, target) if state is None else state
     for _ in range(n_sweeps):
-        state, info = step(key, state, target)
+        state, info = step(key, state, target_of(state, target))
         yield state, info
