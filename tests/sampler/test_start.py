@@ -24,6 +24,7 @@ from thali.engines.gpu.engine import GpuEngine
 from thali.errors import EngineUnavailable, NotConverged
 from thali.model import FixedRates, Model, PerComponent
 from thali.sampler import Schedule, Target, chain, start
+from thali.sampler.grow.growth import Growth
 from thali.sampler.start import first_state
 from thali.sites import Site
 from thali.streams import Stream, chain_key, start_key
@@ -345,6 +346,38 @@ def test_large_data_have_fewer_starts(shape, starts, expected):
     schedule = Schedule(starts=starts)
     target = Target.prepare(np.zeros(shape, bool), schedule=schedule, threads=1)
     assert target.n_starts == expected
+
+
+@pytest.mark.parametrize(
+    ("long", "hopeless", "cheap", "flat", "fitted"),
+    [
+        (1000, 500.0, 1 << 27, 2, 2),  # short rows: predictions decide
+        (10, 500.0, 1 << 27, 2, 2),  # neither is far better
+        (10, -1e9, 1 << 27, 1, 8),
+        (10, -1e9, -1, 1, 2),  # that would take too long
+    ],
+)
+def test_flat_starts_without_hope_leave_their_time_to_others(
+    long, hopeless, cheap, flat, fitted, monkeypatch
+):
+    """Each start has random numbers of its own, whatever the others are."""
+    for name, value in (("_LONG", long), ("_HOPELESS", hopeless), ("_CHEAP", cheap)):
+        monkeypatch.setattr(MODULE, name, value)
+    monkeypatch.setattr(MODULE, "is_same", lambda *_: False)  # no search ends early
+    seen = []
+    monkeypatch.setattr(
+        MODULE, "Growth", lambda key, *a, **k: seen.append(int(key)) or Growth(key, *a, **k)
+    )
+    data = thali.simulate((40, 30), 2, row_spread=1.0, column_spread=1.0, seed=2).tensor
+    schedule = Schedule(starts=4, regrow=1)
+    target = Target.prepare(data, Model(noise="effects"), schedule, threads=1)
+    *_, last = start(KEY, target)
+    grown = [part.kind for part in last.history if part.stage == "grown"]
+    assert (grown.count("flat"), grown.count("fitted")) == (flat, fitted)
+    assert {part.kind for part in last.history if part.stage == "tried"} == (
+        {"none", "fitted"} if flat == 1 else {"none", "fitted", "flat"}
+    )
+    assert len({*seen}) == len(seen)
 
 
 @pytest.mark.parametrize(

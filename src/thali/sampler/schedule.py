@@ -43,9 +43,9 @@ class Schedule:
         ``seeded`` is tried in fewer sweeps, with more than 16 million in none.
     starts
         Number of starts that a chain grows before its first sweep and pools
-        (:mod:`thali.sampler.start`); with more than a million entries, two at most. Every chain
-        has its own starts. 0 starts without components. Applies to an inferred number of
-        components.
+        (:mod:`thali.sampler.start`); with more than a million entries, two at most, but twice
+        as many where rows are long and clearly have effects. Every chain has its own starts. 0
+        starts without components. Applies to an inferred number of components.
     regrow
         Number of rounds, at most, in which a few components at a time are then removed and others
         grown in their place. The rounds end when one of them brings nothing.

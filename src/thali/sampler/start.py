@@ -14,7 +14,7 @@ find them.
 from __future__ import annotations
 
 import logging
-from math import inf, nan
+from math import nan, prod
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -54,10 +54,14 @@ _LITTLE = 3.0
 
 
 _LONG, _HOPELESS = 1000, 500.0
-"""With rows at least so long, a start is given up if its evidence is so much lower than that of
-another: where rows are short, evidence says less."""
+"""With rows at least so long, starts without effects are given up if the evidence for the first of
+them is so much lower than that for the first with effects. Where rows are short, evidence says
+less."""
 
-_GIVEN_UP = "given up"
+_THOROUGH, _CHEAP = 2, 1 << 27
+"""The starts with effects then are so many times as many, with as many times the rounds, unless
+entries times components are more than can be searched in a minute: each start finds something that
+others miss, and together they find what none finds alone."""
 
 _FIRST = {"fitted": "effects first", "flat": "components first"}
 """What to call the two searches where there are effects, as pages do."""
@@ -214,24 +218,26 @@ def _search(key: np.uint64, host: Target) -> Iterator[Starting]:
     none = Growth(start_key(key, _NONE), trained, is_flat=False)
     empty, evidence = none.result(), log_evidence(none)
     history: list[Attempted] = []
-    half, beaten = max(1, host.n_starts // 2), -inf
+    half = max(1, host.n_starts // 2)
     flat = yield from _grown(key, trained, half, history, "flat")
     has_effects = flat[1].state.noise.weights().has_classes
+    # Where nothing is to be decided, a second start may agree with the first.
+    n_flat, n_fitted, n_rounds = half if has_effects else max(2, half), half, host.schedule.regrow
+    families = {"flat": ([flat], [*range(half + 1, half + n_flat)])}
     candidates = [("none", empty, evidence)] if has_effects else []
-    for kind in ("fitted", "flat") if has_effects else ("flat",):
-        is_flat = kind == "flat"
-        # Where nothing is to be decided, a second start may agree with the first.
-        n_flat = half if has_effects else max(2, half)
-        numbers = range(half + 1, half + n_flat) if is_flat else range(half)
-        grown = [flat] if is_flat else []
-        for now in _family(key, trained, numbers, history, kind, beaten, grown):
+    if has_effects:
+        fitted = yield from _grown(key, trained, 0, history, "fitted")
+        if host.shape[1] >= _LONG and flat[1].value < fitted[1].value - _HOPELESS:
+            del families["flat"]
+            if prod(host.shape) * fitted[1].state.n_components <= _CHEAP:
+                n_fitted, n_rounds = _THOROUGH * host.schedule.starts, _THOROUGH * n_rounds
+        others = [*range(1, half), *range(2 * half, half + n_fitted)]  # a flat one has number half
+        families = {"fitted": ([fitted], others)} | families
+    for kind, (grown, numbers) in families.items():
+        for now in _family(key, trained, numbers, history, kind, grown, n_rounds):
             yield now._replace(stage=f"{_FIRST[kind]}, {now.stage}")
         history = list(now.history)
-        if now.stage == _GIVEN_UP:
-            continue
         candidates.append((kind, now.state, now.history[-1].evidence))
-        if host.shape[1] >= _LONG:
-            beaten = now.history[-1].evidence - _HOPELESS
     baseline = rates_alone(start_key(key, _RATES), trained, empty, hidden)
     trials: list[Trial] = []
     tried: list[Attempted] = []
@@ -254,33 +260,31 @@ def _search(key: np.uint64, host: Target) -> Iterator[Starting]:
 def _family(
     key: np.uint64,
     host: Target,
-    numbers: range,
+    numbers: Sequence[int],
     history: list[Attempted],
     kind: str = "",
-    beaten: float = -inf,
     before: Sequence[_Grown] = (),
+    n_rounds: int | None = None,
 ) -> Iterator[Starting]:
     """Grow several starts beside those from ``before``, pool them and improve the result.
 
-    If a strict and a tolerant start have found the same, the search ends there; also if no start
-    has an evidence above that of starts that are ``beaten`` already.
+    If a strict and a tolerant start have found the same, the search ends there.
     """
     grown = list(before)
     agree = False
     for number in numbers:
-        grown.append((yield from _grown(key, host, number, history, kind)))
+        which = f"start {len(grown) + 1} of {len(before) + len(numbers)}"
+        grown.append((yield from _grown(key, host, number, history, kind, which)))
         if agree := len(grown) == 2 and is_same(grown[0][1].state, grown[1][1].state):
             break
     grown.sort(key=lambda both: -both[1].value)
     growth, best = grown[0]
-    if best.value < beaten:
-        yield Starting(best.state, tuple(history), _GIVEN_UP)
-        return
     for _, other in [] if agree else grown[1:]:
         best = pool(growth, best, other.state)
         history.append(Attempted("pooled", best.state.n_components, best.value, kind))
         yield Starting(best.state, tuple(history), "putting starts together")
-    for number in range(0 if agree else host.schedule.regrow):
+    n_rounds = host.schedule.regrow if n_rounds is None else n_rounds
+    for number in range(0 if agree else n_rounds):
         growth.state = best.state
         now = judged(growth)  # again: the best so far may have been lucky
         noise, best = abs(best.value - now.value), now
@@ -296,7 +300,12 @@ def _family(
 
 
 def _grown(
-    key: np.uint64, host: Target, number: int, history: list[Attempted], kind: str
+    key: np.uint64,
+    host: Target,
+    number: int,
+    history: list[Attempted],
+    kind: str,
+    stage: str = "first start",
 ) -> Generator[Starting, None, _Grown]:
     """Grow one start, strict or tolerant, and return it with its evidence."""
     is_strict = number % 2 == 0
@@ -304,7 +313,7 @@ def _grown(
         start_key(key, 1 + number), host, is_strict=is_strict, is_flat=kind != "fitted"
     )
     for _ in grow(growth):
-        yield Starting(growth.state, tuple(history), f"start {number + 1} of {host.n_starts}")
+        yield Starting(growth.state, tuple(history), stage)
     growth.release()
     now = judged(growth)
     history.append(Attempted("grown", now.state.n_components, now.value, kind))
