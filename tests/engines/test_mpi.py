@@ -46,8 +46,15 @@ def start(n, *command, timeout=300, **more):
 
 
 def environment():
+    """Return the environment of all processes.
+
+    Open MPI would refuse the administrator, whom containers often have, and more processes than
+    there are cores.
+    """
     folders = os.pathsep.join(filter(None, sys.path))
-    return {**os.environ, "PYTHONPATH": folders, "OPENBLAS_NUM_THREADS": "1"}
+    allowed = ("ALLOW_RUN_AS_ROOT", "ALLOW_RUN_AS_ROOT_CONFIRM", "MCA_rmaps_base_oversubscribe")
+    of_open_mpi = {f"OMPI_{name}": "1" for name in allowed}
+    return {**os.environ, **of_open_mpi, "PYTHONPATH": folders, "OPENBLAS_NUM_THREADS": "1"}
 
 
 def below(pid):

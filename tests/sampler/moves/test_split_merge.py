@@ -22,6 +22,7 @@ def test_split_merge_is_exact_with_everything_learned():
     assert_exact(LEARNED, "split_merge", "serial")
 
 
+@pytest.mark.slow  # densities come and go with components, as in residual moves
 def test_split_merge_with_a_density_per_component():
     """A new component draws its own density; one that goes takes it along."""
     assert_exact(OWN_DENSITIES, "split_merge")
