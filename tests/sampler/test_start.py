@@ -25,6 +25,7 @@ from thali.errors import EngineUnavailable, NotConverged
 from thali.model import FixedRates, Model, PerComponent
 from thali.sampler import Schedule, Target, chain, start
 from thali.sampler.grow.growth import Growth
+from thali.sampler.grow.search import Judged
 from thali.sampler.start import first_state
 from thali.sites import Site
 from thali.streams import Stream, chain_key, start_key
@@ -349,35 +350,47 @@ def test_large_data_have_fewer_starts(shape, starts, expected):
 
 
 @pytest.mark.parametrize(
-    ("long", "hopeless", "cheap", "flat", "fitted"),
+    ("long", "gap", "work", "starts", "flat", "fitted"),
     [
-        (1000, 500.0, 1 << 27, 2, 2),  # short rows: predictions decide
-        (10, 500.0, 1 << 27, 2, 2),  # neither is far better
-        (10, -1e9, 1 << 27, 1, 8),
-        (10, -1e9, -1, 1, 2),  # that would take too long
+        (1000, 600.0, 1 << 27, 4, 2, 2),  # short rows: predictions decide
+        (10, 400.0, 1 << 27, 4, 2, 2),
+        (10, -600.0, 1 << 27, 4, 2, 2),
+        (10, 600.0, 1 << 27, 4, 1, 8),
+        (10, 600.0, 1 << 27, 2, 1, 4),
+        (10, 600.0, -1, 4, 1, 2),  # that would take too long
     ],
 )
 def test_flat_starts_without_hope_leave_their_time_to_others(
-    long, hopeless, cheap, flat, fitted, monkeypatch
+    long, gap, work, starts, flat, fitted, monkeypatch
 ):
-    """Each start has random numbers of its own, whatever the others are."""
-    for name, value in (("_LONG", long), ("_HOPELESS", hopeless), ("_CHEAP", cheap)):
+    """Strict and tolerant starts alternate, and each has random numbers of its own."""
+    made = {}
+
+    def growth(key, *given, is_strict=True, **more):
+        made[grown := Growth(key, *given, is_strict=is_strict, **more)] = int(key), is_strict, more
+        return grown
+
+    def judged(growth):  # all of a kind are equally good, so that no round is the last
+        is_fitted = not made[growth][2]["is_flat"]
+        return Judged(growth.state, 1e6 + gap * is_fitted)
+
+    fixed = {"_LONG": long, "_WORK": work, "_LITTLE": -1.0, "Growth": growth, "judged": judged}
+    for name, value in (fixed | {"is_same": lambda *_: False}).items():
         monkeypatch.setattr(MODULE, name, value)
-    monkeypatch.setattr(MODULE, "is_same", lambda *_: False)  # no search ends early
-    seen = []
-    monkeypatch.setattr(
-        MODULE, "Growth", lambda key, *a, **k: seen.append(int(key)) or Growth(key, *a, **k)
-    )
     data = thali.simulate((40, 30), 2, row_spread=1.0, column_spread=1.0, seed=2).tensor
-    schedule = Schedule(starts=4, regrow=1)
-    target = Target.prepare(data, Model(noise="effects"), schedule, threads=1)
-    *_, last = start(KEY, target)
-    grown = [part.kind for part in last.history if part.stage == "grown"]
-    assert (grown.count("flat"), grown.count("fitted")) == (flat, fitted)
-    assert {part.kind for part in last.history if part.stage == "tried"} == (
-        {"none", "fitted"} if flat == 1 else {"none", "fitted", "flat"}
+    target = Target.prepare(
+        data, Model(noise="effects"), Schedule(starts=starts, regrow=1), threads=1
     )
-    assert len({*seen}) == len(seen)
+    *_, last = start(KEY, target)
+    seen = [(part.stage, part.kind) for part in last.history]
+    assert seen.count(("grown", "flat")) == flat
+    assert seen.count(("grown", "fitted")) == fitted
+    assert seen.count(("regrown", "fitted")) == (2 if fitted > 2 else 1)
+    assert seen.count(("tried", "flat")) == (flat > 1)
+    keys, strict, others = zip(*made.values(), strict=True)
+    assert len({*keys}) == len(keys)
+    of_fitted = [s for s, o in zip(strict, others, strict=True) if not o["is_flat"]]
+    assert of_fitted[1 : 1 + fitted] == [True, False] * (fitted // 2)  # the first has no component
 
 
 @pytest.mark.parametrize(

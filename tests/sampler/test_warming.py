@@ -1,7 +1,5 @@
 """In the warm-up of a chain with levels, components cost less; in draws they cost their price."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -9,6 +7,7 @@ from thali.model import Gamma, Model
 from thali.model.priors import harmonic
 from thali.sampler import Schedule, Target, chain
 from thali.sampler.grow.released import fitted_levels
+from thali.sampler.info import Info
 from thali.sampler.step import step
 from thali.sampler.warming import target_of
 from thali.streams import chain_key
@@ -38,6 +37,16 @@ def begun(model, *, warmup=WARMUP):
     return target, state
 
 
+def tensor():
+    """Return the same of the table beside its complement."""
+    data, (users, code) = table()
+    both = np.stack([data, ~data], axis=2)
+    schedule = Schedule(warmup=WARMUP, starts=0, hold=0)
+    target = Target.prepare(both, Model(noise="effects"), schedule, "cpu", 1)
+    state = target.initial(KEY, (users, code, np.array([[1], [0]])))
+    return target, state._replace(noise=fitted_levels(KEY, target).noise)
+
+
 def rate_at(sweep, target, state):
     return target_of(state._replace(sweep=sweep), target).priors.buffet.concentration.rate
 
@@ -63,6 +72,8 @@ def left_alone():
     yield "two rates", *begun(Model(noise="unequal"))
     yield "given concentration", *begun(Model(noise="effects", alpha=0.5))
     yield "given number", *begun(Model(1, noise="effects"))
+    yield "a prior with a low rate", *begun(Model(noise="effects", alpha=Gamma(2.0, 0.5)))
+    yield "a tensor", *tensor()
 
 
 @pytest.mark.parametrize("name", [name for name, *_ in left_alone()])
@@ -90,14 +101,20 @@ def test_draws_are_those_of_the_model():
     assert not are_the_same(0)
 
 
+def test_densities_are_told_of_the_model():
+    """Those of the warm-up can be compared with those of draws."""
+    target, state = begun(Model(noise="effects"))
+    assert target_of(state, target) is not target
+    ((now, info),) = chain(KEY, target, 1, state)
+    assert info.log_joint == Info(now, target, True, {}).log_joint
+    assert info.log_joint != Info(now, target_of(state, target), True, {}).log_joint
+
+
 def test_the_concentration_is_drawn_larger_by_what_the_rates_say():
     """The number of components is the same in both, as is the random number."""
     target, state = begun(Model(noise="effects"))
-    quiet = target._replace(
-        schedule=replace(target.schedule, **dict.fromkeys(("split_merge", "seeded"), 0))
-    )
-    plain, _ = step(KEY, state, quiet)
-    cheap, _ = step(KEY, state, target_of(state, quiet))
+    plain, _ = step(KEY, state, target)
+    cheap, _ = step(KEY, state, target_of(state, target))
     assert plain.n_components == cheap.n_components
     h = harmonic(30)
     assert cheap.alpha / plain.alpha == pytest.approx((RATE + h) / (RATE / 100 + h))
@@ -105,6 +122,7 @@ def test_the_concentration_is_drawn_larger_by_what_the_rates_say():
 
 def test_a_chain_that_was_stopped_continues_in_the_same_way():
     target, state = begun(Model(noise="effects"))
+    state = state._replace(sweep=58)  # the price soon changes in every sweep
     whole = [now.alpha for now, _ in chain(KEY, target, 6, state)]
     first = [now for now, _ in chain(KEY, target, 3, state)]
     rest = [now.alpha for now, _ in chain(KEY, target, 3, first[-1])]

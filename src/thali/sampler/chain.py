@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thali.checks import count, is_integer
+from thali.sampler.info import Info
 from thali.sampler.start import first_state
 from thali.sampler.step import step
 from thali.sampler.target import Target
@@ -15,7 +16,6 @@ from thali.sampler.warming import target_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from thali.sampler.info import Info
     from thali.sampler.state import State
 
 
@@ -43,4 +43,5 @@ def _sweeps(
     state = first_state(key, target) if state is None else state
     for _ in range(n_sweeps):
         state, info = step(key, state, target_of(state, target))
-        yield state, info
+        # Whatever is sampled in the warm-up, densities are told of the model.
+        yield state, Info(state, target, info.is_warmup, info.moves)

@@ -26,7 +26,8 @@ class Schedule:
         algorithm with corrections. ``"serial-integrated"``: the same with single-row components
         integrated out. Ignored when the number of components is fixed.
     warmup
-        Number of warm-up sweeps, which precede the draws.
+        Number of warm-up sweeps, which precede the draws. With row and column effects, components
+        are cheap in the first of them (:mod:`thali.sampler.warming`).
     blocks
         Number of blocks of the parallel schedule. At least 2, because a block of all rows could
         not update shared components.
@@ -43,12 +44,14 @@ class Schedule:
         ``seeded`` is tried in fewer sweeps, with more than 16 million in none.
     starts
         Number of starts that a chain grows before its first sweep and pools
-        (:mod:`thali.sampler.start`); with more than a million entries, two at most, but twice
-        as many where rows are long and clearly have effects. Every chain has its own starts. 0
-        starts without components. Applies to an inferred number of components.
+        (:mod:`thali.sampler.start`); with more than a million entries, two at most. Where rows
+        have 1,000 entries or more and starts without effects have no hope, twice this number is
+        grown with effects, if that takes no more than about a minute. Every chain has its own
+        starts. 0 starts without components. Applies to an inferred number of components.
     regrow
         Number of rounds, at most, in which a few components at a time are then removed and others
-        grown in their place. The rounds end when one of them brings nothing.
+        grown in their place; twice as many where there are twice the starts. The rounds end when
+        one of them brings nothing.
     first_rows
         Size of the random subset of rows on which components are grown if there are at least four
         times as many rows. Every chain has its own subset. 0 grows them on all rows.

@@ -6,8 +6,8 @@ subset of the rows if there are many. Every row of the data then draws its membe
 components, and the chain continues from there.
 
 The sampler stays exact. A Markov chain has the same limit from any initial state, and the start
-precedes its first sweep, with random numbers of other keys; all sweeps after that use the same
-kernel. Components that only rows outside the subset use are not known at first; ordinary sweeps
+precedes its first sweep, with random numbers of other keys; all draws come from the same kernel.
+Components that only rows outside the subset use are not known at first; ordinary sweeps
 find them.
 """
 
@@ -58,10 +58,10 @@ _LONG, _HOPELESS = 1000, 500.0
 them is so much lower than that for the first with effects. Where rows are short, evidence says
 less."""
 
-_THOROUGH, _CHEAP = 2, 1 << 27
-"""The starts with effects then are so many times as many, with as many times the rounds, unless
-entries times components are more than can be searched in a minute: each start finds something that
-others miss, and together they find what none finds alone."""
+_THOROUGH, _MOST, _WORK = 2, 48, 1 << 27
+"""There are then so many times as many starts with effects as asked for (at most the second
+number), and as many times the rounds, unless entries times components are more than can be
+searched in about a minute: each start finds something that others miss."""
 
 _FIRST = {"fitted": "effects first", "flat": "components first"}
 """What to call the two searches where there are effects, as pages do."""
@@ -219,19 +219,23 @@ def _search(key: np.uint64, host: Target) -> Iterator[Starting]:
     empty, evidence = none.result(), log_evidence(none)
     history: list[Attempted] = []
     half = max(1, host.n_starts // 2)
-    flat = yield from _grown(key, trained, half, history, "flat")
+    flat = yield from _grown(key, trained, half, history, "flat", f"{_FIRST['flat']}, start 1")
     has_effects = flat[1].state.noise.weights().has_classes
     # Where nothing is to be decided, a second start may agree with the first.
     n_flat, n_fitted, n_rounds = half if has_effects else max(2, half), half, host.schedule.regrow
     families = {"flat": ([flat], [*range(half + 1, half + n_flat)])}
     candidates = [("none", empty, evidence)] if has_effects else []
     if has_effects:
-        fitted = yield from _grown(key, trained, 0, history, "fitted")
+        stage = f"{_FIRST['fitted']}, start 1"
+        fitted = yield from _grown(key, trained, 0, history, "fitted", stage)
         if host.shape[1] >= _LONG and flat[1].value < fitted[1].value - _HOPELESS:
             del families["flat"]
-            if prod(host.shape) * fitted[1].state.n_components <= _CHEAP:
-                n_fitted, n_rounds = _THOROUGH * host.schedule.starts, _THOROUGH * n_rounds
-        others = [*range(1, half), *range(2 * half, half + n_fitted)]  # a flat one has number half
+            if prod(host.shape) * fitted[1].state.n_components <= _WORK:
+                n_fitted = min(_THOROUGH * host.schedule.starts, _MOST)
+                n_rounds *= _THOROUGH
+        # Flat starts have the next numbers; strict and tolerant ones go on alternating after them.
+        after = 2 * half + half % 2
+        others = [*range(1, half), *range(after, after + n_fitted - half)]
         families = {"fitted": ([fitted], others)} | families
     for kind, (grown, numbers) in families.items():
         for now in _family(key, trained, numbers, history, kind, grown, n_rounds):
@@ -305,7 +309,7 @@ def _grown(
     number: int,
     history: list[Attempted],
     kind: str,
-    stage: str = "first start",
+    stage: str,
 ) -> Generator[Starting, None, _Grown]:
     """Grow one start, strict or tolerant, and return it with its evidence."""
     is_strict = number % 2 == 0

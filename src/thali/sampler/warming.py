@@ -1,11 +1,12 @@
-"""The target of a sweep: in most of the warm-up, one that has more components than the model.
+"""What a sweep samples: in most of the warm-up, a target under which components are cheaper.
 
-Where rows and columns have levels, a start mostly has fewer components than the posterior, and a
-chain is slow to add them: a component has to be born whole to be worth its price. It is fast to
-lose them. So the warm-up lowers the price (the concentration is drawn larger), and raises it again
-before it ends; the chain comes to the posterior from above. On small real tables, hidden entries
-are then predicted better at no cost (experiments/NOTES-mixing.md). A chain whose start found
-nothing beyond rows and columns is left alone.
+Where rows and columns have levels, starts mostly have fewer components than the posterior, and a
+chain is slow to add them: a component has to be born nearly whole to be worth its price. It is
+fast to lose them. So the warm-up lowers the price (the concentration is drawn larger), and raises
+it again before it ends; the chain comes to the posterior from above. On small real tables, hidden
+entries are then predicted better at no cost (experiments/NOTES-mixing.md). A chain is left alone
+while it has no component: tables in which there is nothing beyond rows and columns would otherwise
+end with one.
 
 Draws are not touched: the sampler is exact from any state, and the last sweeps of the warm-up have
 the model itself as their target.
@@ -27,10 +28,10 @@ _CHEAP, _DEAR = 0.6, 0.85
 """Components are cheap up to the first share of the warm-up, and cost their price from the
 second on."""
 
-_FACTOR = 0.01
-"""The rate of the prior of the concentration is smaller by this factor where they are cheap. By
-default it is 1 then: with 200 rows, each further component divides the prior probability by 1.2
-instead of 18."""
+_RATE = 1.0
+"""Rate of the prior of the concentration while they are cheap, unless its own is lower: with 200
+rows, each further component then divides the prior probability by 1.2, and by 18 with the rate
+that is the default."""
 
 
 def target_of(state: State, target: Target) -> Target:
@@ -43,10 +44,11 @@ def target_of(state: State, target: Target) -> Target:
     dear = int(_DEAR * warmup)
     if (
         state.sweep >= dear
+        or state.n_components == 0
+        or len(state.factors) > 2
         or buffet is None
         or not isinstance(buffet.concentration, Gamma)
-        or len(state.factors) > 2
-        or state.n_components == 0
+        or buffet.concentration.rate <= _RATE
         or not isinstance(state.noise, Levels)
         or not state.noise.weights().has_classes
     ):
@@ -54,6 +56,6 @@ def target_of(state: State, target: Target) -> Target:
     cheap = int(_CHEAP * warmup)
     left = 1.0 if state.sweep < cheap else (dear - state.sweep) / (dear - cheap)
     prior = buffet.concentration
-    prior = replace(prior, rate=prior.rate * _FACTOR**left)
+    prior = replace(prior, rate=prior.rate * (_RATE / prior.rate) ** left)
     priors = target.priors._replace(buffet=replace(buffet, concentration=prior))
     return target._replace(priors=priors)
