@@ -134,10 +134,11 @@ def test_geweke_with_levels_of_every_mode(shape, n):
 
 
 MISTAKES = {
-    "levels of the third mode are not those of its lines": (
+    # Log odds must stay among those of the grids: tables have no others.
+    "levels of the third mode forget the others": (
         "thali.sampler.levels",
         "return _likelihoods(noise, counts, odds, noise.grid(mode)",
-        "return _likelihoods(noise, counts, odds + (mode == 2), noise.grid(mode)",
+        "return _likelihoods(noise, counts, odds * (mode != 2), noise.grid(mode)",
     ),
 }
 
