@@ -167,9 +167,9 @@ Chains agree on **{n_agree} of {len(tables)}** tables. thali predicts better tha
 on **{better["rows and columns"]}**, than the best low-rank logistic model on
 **{better["low rank"]}**, than NMF of similar rank on {better["NMF"]}, and than two error rates on
 {better["two rates"]}. No component is found in **{n_none} of {len(nulls)}** nulls. What the
-point estimate makes likely has more errors than a table of zeros on **{n_worse}** tables. Its
-product alone has more on {n_worse_product}: components there make ones more probable, but not
-likely.
+point estimate makes likely has more errors than a table of zeros on **{n_worse} of {len(tables)}**
+tables. Its product alone has more on {n_worse_product}: components there make ones more probable,
+but not likely.
 
 {table(head, rows)}"""
 

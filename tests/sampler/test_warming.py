@@ -15,6 +15,7 @@ from thali.streams import chain_key
 KEY = chain_key(3)
 WARMUP = 100
 RATE = Gamma().rate
+EFFECTS = Model(noise="effects")
 
 
 def table():
@@ -42,7 +43,7 @@ def tensor():
     data, (users, code) = table()
     both = np.stack([data, ~data], axis=2)
     schedule = Schedule(warmup=WARMUP, starts=0, hold=0)
-    target = Target.prepare(both, Model(noise="effects"), schedule, "cpu", 1)
+    target = Target.prepare(both, EFFECTS, schedule, "cpu", 1)
     state = target.initial(KEY, (users, code, np.array([[1], [0]])))
     return target, state._replace(noise=fitted_levels(KEY, target).noise)
 
@@ -52,7 +53,7 @@ def rate_at(sweep, target, state):
 
 
 def test_the_price_of_a_component_is_low_at_first_and_right_before_the_warm_up_ends():
-    target, state = begun(Model(noise="effects"))
+    target, state = begun(EFFECTS)
     rates = np.array([rate_at(sweep, target, state) for sweep in range(WARMUP + 5)])
     assert np.allclose(rates[:61], RATE / 100)
     assert (np.diff(rates[60:86]) > 0).all()
@@ -60,31 +61,39 @@ def test_the_price_of_a_component_is_low_at_first_and_right_before_the_warm_up_e
     assert target_of(state._replace(sweep=85), target) is target
 
 
-def left_alone():
-    """Yield chains whose warm-up has the model as its target, by what is special about them."""
-    effects = Model(noise="effects")
-    target, state = begun(effects)
-    yield "no components", target, state.take(np.zeros(1, np.bool_))
-    flat = target.initial(KEY, table()[1])
-    yield "flat levels", target, flat
-    yield "no warm-up", *begun(effects, warmup=0)
-    yield "one sweep of warm-up", *begun(effects, warmup=1)
-    yield "two rates", *begun(Model(noise="unequal"))
-    yield "given concentration", *begun(Model(noise="effects", alpha=0.5))
-    yield "given number", *begun(Model(1, noise="effects"))
-    yield "a prior with a low rate", *begun(Model(noise="effects", alpha=Gamma(2.0, 0.5)))
-    yield "a tensor", *tensor()
+def without_components():
+    target, state = begun(EFFECTS)
+    return target, state.take(np.zeros(1, np.bool_))
 
 
-@pytest.mark.parametrize("name", [name for name, *_ in left_alone()])
+def with_flat_levels():
+    target, _ = begun(EFFECTS)
+    return target, target.initial(KEY, table()[1])
+
+
+LEFT_ALONE = {
+    "no components": without_components,
+    "flat levels": with_flat_levels,
+    "no warm-up": lambda: begun(EFFECTS, warmup=0),
+    "one sweep of warm-up": lambda: begun(EFFECTS, warmup=1),
+    "two rates": lambda: begun(Model(noise="unequal")),
+    "given concentration": lambda: begun(Model(noise="effects", alpha=0.5)),
+    "given number": lambda: begun(Model(1, noise="effects")),
+    "a prior with a low rate": lambda: begun(Model(noise="effects", alpha=Gamma(2.0, 0.5))),
+    "a tensor": tensor,
+}
+"""Chains whose warm-up has the model as its target, by what is special about them."""
+
+
+@pytest.mark.parametrize("name", LEFT_ALONE)
 def test_other_chains_are_left_alone(name):
-    target, state = next(both for found, *both in left_alone() if found == name)
+    target, state = LEFT_ALONE[name]()
     assert target_of(state, target) is target
 
 
 def test_draws_are_those_of_the_model():
     """After the warm-up a chain is one of the model's own steps; before it is not."""
-    target, state = begun(Model(noise="effects"))
+    target, state = begun(EFFECTS)
 
     def are_the_same(first):
         now = state._replace(sweep=first)
@@ -103,7 +112,7 @@ def test_draws_are_those_of_the_model():
 
 def test_densities_are_told_of_the_model():
     """Those of the warm-up can be compared with those of draws."""
-    target, state = begun(Model(noise="effects"))
+    target, state = begun(EFFECTS)
     assert target_of(state, target) is not target
     ((now, info),) = chain(KEY, target, 1, state)
     assert info.log_joint == Info(now, target, True, {}).log_joint
@@ -112,7 +121,7 @@ def test_densities_are_told_of_the_model():
 
 def test_the_concentration_is_drawn_larger_by_what_the_rates_say():
     """The number of components is the same in both, as is the random number."""
-    target, state = begun(Model(noise="effects"))
+    target, state = begun(EFFECTS)
     plain, _ = step(KEY, state, target)
     cheap, _ = step(KEY, state, target_of(state, target))
     assert plain.n_components == cheap.n_components
@@ -121,7 +130,7 @@ def test_the_concentration_is_drawn_larger_by_what_the_rates_say():
 
 
 def test_a_chain_that_was_stopped_continues_in_the_same_way():
-    target, state = begun(Model(noise="effects"))
+    target, state = begun(EFFECTS)
     state = state._replace(sweep=58)  # the price soon changes in every sweep
     whole = [now.alpha for now, _ in chain(KEY, target, 6, state)]
     first = [now for now, _ in chain(KEY, target, 3, state)]

@@ -7,8 +7,7 @@ components, and the chain continues from there.
 
 The sampler stays exact. A Markov chain has the same limit from any initial state, and the start
 precedes its first sweep, with random numbers of other keys; all draws come from the same kernel.
-Components that only rows outside the subset use are not known at first; ordinary sweeps
-find them.
+Components that only rows outside the subset use are not known at first; ordinary sweeps find them.
 """
 
 from __future__ import annotations
