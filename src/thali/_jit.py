@@ -55,6 +55,7 @@ KERNEL_FILES = (
     "engines/cpu/vertical_by_class.py",
     "engines/cpu/visits.py",
     "engines/gpu/slots.py",
+    "sampler/level_arrays.py",
     "sampler/level_counts.py",
     "sampler/level_draws.py",
     "sampler/level_shifts.py",

@@ -95,9 +95,9 @@ def factorize(
         ``var["thali_level"]``, ``var["thali_level_sd"]``
             With ``noise="effects"``: the same of genes; the mean is the log odds that the gene is
             on in an average cell without its components. NaN for genes that ``mask_var`` leaves
-            out. If genes have jumps of their own (``Effects(jumps=True)``), also
-            ``var["thali_jump"]`` and ``var["thali_jump_sd"]``: by how much its components raise
-            the log odds that the gene is on.
+            out. Also ``var["thali_jump"]`` and ``var["thali_jump_sd"]``: by how much its
+            components raise the log odds that the gene is on (not with
+            ``Effects(jumps=False)``, where all genes have the same jump).
         ``uns["thali"]``
             ``params`` of this call, ``settings`` (all settings as JSON), ``version``;
             ``n_components``, the posterior of the number of components; ``components``, the share

@@ -179,7 +179,7 @@ def test_buffet_with_more_components_than_a_word(kind, engine):
     [
         ((300, 90), Model(6)), ((300, 90), Model(alpha=BROAD)), ((2_100, 33), Model(alpha=BROAD)),
         ((120, 90), Model(alpha=BROAD, density=PerComponent(1.0, 2.0, n_values=4))),
-        ((90, 70), Model(3, noise="effects")), ((300, 90), Model(noise=Effects(jumps=True))),
+        ((90, 70), Model(3, noise="effects")), ((300, 90), Model(noise=Effects(jumps=False))),
         ((120, 90), Model(noise="effects", density=PerComponent(1.0, 2.0, n_values=4))),
         ((40, 12, 70), Model(alpha=BROAD)), ((40, 12, 70), Model(noise=effects_for((40, 12, 70)))),
         ((9, 40, 5, 11), Model(2, noise="effects")),

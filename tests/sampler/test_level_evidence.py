@@ -18,8 +18,8 @@ from thali.streams import chain_key
 
 EVIDENCE = "thali.sampler.level_evidence"
 PRIOR = Effects(
-    row_levels=(-1.0, 0.0, 1.5), column_levels=(-2.0, -1.0, 0.5), jump_sizes=(1.0, 3.0),
-    spreads=(0.0, 0.7), offsets=(-0.2, 0.0, 0.2), jumps=True,
+    row_levels=(-1.0, 0.0, 1.5), column_levels=(-2.0, -1.0, 0.5), jump_sizes=(1.0, 1.4, 3.0, 3.3),
+    jump_stride=2, spreads=(0.0, 0.7), offsets=(-0.2, 0.0, 0.2),
 )  # fmt: skip
 
 
@@ -31,18 +31,19 @@ def problem(hyper):
     data[rng.random(data.shape) < 0.1] = np.nan
     rows = rng.integers(3, size=9) if hyper.row_spread else np.full(9, 1)
     columns = rng.integers(3, size=7) if hyper.column_spread else np.full(7, hyper.column_mean)
-    noise = Levels(PRIOR, rows, columns, rng.integers(2, size=7), hyper)
+    jumps = hyper.jump_mean + 2 * rng.integers(2, size=7) * (hyper.jump_spread > 0)
+    noise = Levels(PRIOR, rows, columns, jumps, hyper)
     target = Target.prepare(data, Model(noise=PRIOR), Schedule(), threads=1)
     densities = np.array(0.0), np.array(0.3)
     state = State((Factor.from_dense(z), Factor.from_dense(u)), noise, 1.0, densities, (0, 0), 0)
     return data, (z.astype(int) @ u.T) > 0, target.recount(state), target
 
 
-def log_entries(data, covered, noise, rows, columns):
+def log_entries(data, covered, noise, rows, columns, jumps=None):
     """Return the log probability of every entry at given levels, by its definition (eq. 25)."""
     grids = noise.prior.grids
     odds = grids.rows[rows][:, None] + grids.columns[columns] + noise.offset
-    odds = odds + grids.jumps[noise.jumps] * covered
+    odds = odds + grids.jumps[noise.jumps if jumps is None else jumps] * covered
     return np.nan_to_num(data * odds - np.logaddexp(0.0, odds) * ~np.isnan(data))
 
 
@@ -60,13 +61,23 @@ def by_definition(data, covered, noise):
         logs = [log_entries(data, covered, noise, rows, np.full(7, k)) for k in range(3)]
         prior = grids.of_columns[hyper.column_mean, hyper.column_spread][:, None]
         total += (logsumexp(np.sum(logs, axis=1) + prior, axis=0) - now.sum(axis=0)).sum()
+    if hyper.jump_spread:
+        sizes = [hyper.jump_mean % 2, hyper.jump_mean % 2 + 2]
+        logs = [log_entries(data, covered, noise, rows, columns, np.full(7, k)) for k in sizes]
+        prior = grids.of_jumps[hyper.jump_mean, hyper.jump_spread][:, None]
+        total += (logsumexp(np.sum(logs, axis=1) + prior, axis=0) - now.sum(axis=0)).sum()
     return total
 
 
 @pytest.mark.parametrize(
     "hyper",
-    [Hyper(1, 1, 0, 0, 1, 2), Hyper(0, 1, 1, 0, 1, 0), Hyper(1, 2, 1, 1, 1, 1)],
-    ids=["rows", "columns", "both"],
+    [
+        Hyper(1, 1, 0, 0, 0, 2),
+        Hyper(0, 1, 1, 0, 0, 0),
+        Hyper(0, 1, 0, 1, 1, 0),
+        Hyper(1, 2, 1, 1, 1, 1),
+    ],
+    ids=["rows", "columns", "jumps", "all"],
 )
 def test_levels_are_summed_out_line_by_line(hyper):
     """Sums over the levels of every line by their definition; a sum of another prior differs."""
@@ -79,7 +90,7 @@ def test_levels_are_summed_out_line_by_line(hyper):
 
 def test_no_levels_nothing_to_sum_out():
     """Where all lines have one level, nothing changes."""
-    _, _, state, target = problem(Hyper(0, 1, 0, 0, 1, 1))
+    _, _, state, target = problem(Hyper(0, 1, 0, 0, 0, 1))
     assert module(EVIDENCE).summed_out(state, target) == 0.0
 
 

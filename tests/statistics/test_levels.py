@@ -22,7 +22,8 @@ SMALL = Effects(
     jumps=True,
     row_levels=(-1.5, 0.0, 1.5),  # steps as long as those of columns, so that both can shift
     column_levels=(-2.0, -0.5, 1.0),
-    jump_sizes=(1.0, 2.5),
+    jump_sizes=(1.0, 1.6, 2.5, 3.4),
+    jump_stride=2,
     offsets=tuple(np.linspace(-0.6, 0.5, 12)),  # two of them between coarse ones
     spreads=(0.0, 0.7, 1.5),
 )
@@ -96,11 +97,12 @@ def draw_prior(rng):
         law = exact.level_law(grid, mean, SMALL.spreads[spread])
         return rng.choice(len(grid), size=n, p=law)
 
+    of_jumps = exact.jump_law(SMALL, c, SMALL.spreads[sc])
     noise = Levels(
         SMALL,
         levels(SMALL.row_levels, 0.0, sa, N_ROWS),
         levels(SMALL.column_levels, SMALL.column_levels[m], sb, N_COLUMNS),
-        levels(SMALL.jump_sizes, SMALL.jump_sizes[c], sc, N_COLUMNS),
+        rng.choice(len(of_jumps), size=N_COLUMNS, p=of_jumps),
         Hyper(sa, m, sb, c, sc, o),
     )
     return z, u, alpha, density, noise
@@ -214,6 +216,11 @@ MISTAKES = {
         "counts[2][0, i] + counts[2][1, i]",
         "(counts[2][0, i] + counts[2][1, i]) // 2",
     ),
+    "a mean out of phase": (
+        "thali.sampler.level_draws",
+        "mean = phase + stride * pick(sums, uniforms[_JUMP_MEAN])",
+        "mean = stride * pick(sums, uniforms[_JUMP_MEAN])",
+    ),
     "a prior that is not normalised": (
         "thali.sampler.level_tables",
         "np.exp(log_prior.T, out=prior[:n_levels])",
@@ -224,7 +231,11 @@ MISTAKES = {
 
 @pytest.mark.parametrize(
     "mistake",
-    [pytest.param("half of the ones", marks=pytest.mark.slow), "a prior that is not normalised"],
+    [
+        pytest.param("half of the ones", marks=pytest.mark.slow),
+        pytest.param("a mean out of phase", marks=pytest.mark.slow),
+        "a prior that is not normalised",
+    ],
 )
 def test_mistakes_about_levels_are_rejected(mistake, monkeypatch):
     """The same comparison with the prior fails."""
@@ -289,6 +300,8 @@ def test_bad_grids_are_refused():
         ({"row_levels": (1.0, 2.0)}, "row_levels from 1 on .* with zero"),
         ({"jump_sizes": (-1.0, 2.0)}, "jump_sizes from -1 on .* positive"),
         ({"spreads": (0.5, 1.0)}, "spreads from 0.5 on"),
+        ({"jump_sizes": (1.0, 2.0, 3.0), "jump_stride": 2}, "3 jump_sizes and jump_stride=2 were"),
+        ({"jump_stride": -1}, "jump_stride=-1 was given; allowed are integers from 1 on"),
         ({"offsets": (0.2, 0.1)}, "offsets=.0.2, 0.1. was given; allowed are 1 to 255"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -15,6 +15,7 @@ from thali.sampler import Schedule, State, Target, step
 from thali.streams import chain_key
 
 SMALL = Effects(
+    jumps=False,
     row_levels=(-1.5, 0.0, 1.5),
     column_levels=(-2.0, -0.5, 1.0),  # the same steps, so that both can shift
     jump_sizes=(1.0, 2.5),

@@ -66,7 +66,7 @@ JOBS = [
     lambda: answer((40, 20), noise="effects"),
     lambda: answer((400, 40), noise="unequal"),
     lambda: answer((40, 20), noise="unequal", density=thali.model.PerComponent()),
-    lambda: answer((40, 20), noise=thali.model.Effects(jumps=True)),
+    lambda: answer((40, 20), noise=thali.model.Effects(jumps=False)),
     lambda: answer((300, 20), n_components=3, noise="effects"),  # the vertical form by class
     lambda: answer((40, 20), noise="unequal", schedule="serial-integrated"),
     lambda: transform(None),

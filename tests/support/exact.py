@@ -151,6 +151,15 @@ def level_law(grid, mean, spread):
     return weights / weights.sum()
 
 
+def jump_law(prior, mean, spread):
+    """The prior of jumps by its definition, given the position of their mean."""
+    sizes, phase = np.array(prior.jump_sizes), mean % prior.jump_stride
+    law = np.zeros(len(sizes))
+    some = sizes[phase :: prior.jump_stride]
+    law[phase :: prior.jump_stride] = level_law(some, sizes[mean], spread)
+    return law
+
+
 def _effects_mass(x, known, prior):
     """Probability of the known data under each prediction, levels and spreads summed out."""
     n, d = x.shape
@@ -160,7 +169,7 @@ def _effects_mass(x, known, prior):
     )
     of_rows = [level_law(rows, 0.0, s) for s in spreads[0]]
     of_columns = [level_law(columns, m, s) for m in columns for s in spreads[1]]
-    of_jumps = [level_law(jumps, m, s) for m in jumps for s in spreads[2]]
+    of_jumps = [jump_law(prior, m, s) for m in range(len(jumps)) for s in spreads[2]]
     f = patterns(d)  # of one row
     predictions = np.arange(1 << n * d)
     of_row = [predictions >> row * d & (1 << d) - 1 for row in range(n)]
@@ -174,6 +183,8 @@ def _effects_mass(x, known, prior):
         weight = np.mean([p[i].prod() for p in of_columns]) * np.mean(
             [p[j].prod() for p in of_jumps]
         )
+        if weight == 0.0:
+            continue
         weight /= len(prior.offsets)
         odds = rows[:, None, None] + columns[i] + jumps[j] * f + offset  # level, pattern, column
         one = 1 / (1 + np.exp(-odds))

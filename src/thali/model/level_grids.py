@@ -52,7 +52,8 @@ class Grids(NamedTuple):
     spreads: NDArray[np.float64]
     of_rows: NDArray[np.float64]  # (n_spreads, n_levels)
     of_columns: NDArray[np.float64]  # (n_means, n_spreads, n_levels)
-    of_jumps: NDArray[np.float64]  # (n_means, n_spreads, n_sizes)
+    of_jumps: NDArray[np.float64]  # (n_means, n_spreads, n_sizes / stride)
+    stride: int  # sizes in a step of jumps of columns
     steps: Steps
     lattice: Lattice
 
@@ -70,7 +71,8 @@ def make_grids(prior: Effects) -> Grids:
         rows, columns, jumps, offsets, spreads,
         np.array([log_level_prior(rows, 0.0, s) for s in spreads]),
         _by_mean(columns, spreads),
-        _by_mean(jumps, spreads),
+        _by_mean(jumps, spreads, prior.jump_stride),
+        prior.jump_stride,
         Steps(_ratio(rows, columns), _ratio(offsets, rows)),
         make_lattice(rows, columns, offsets, np.append(0.0, jumps)),
     )  # fmt: skip
@@ -116,15 +118,18 @@ def _ratio(fine: NDArray[np.float64], coarse: NDArray[np.float64]) -> int:
     return ratio if is_whole else 0
 
 
-def _by_mean(grid: NDArray[np.float64], spreads: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the log prior of every level for every mean on the grid and every spread."""
-    table = np.empty((len(grid), len(spreads), len(grid)))
-    for k, spread in enumerate(spreads):
-        if spread == 0.0:
-            table[:, k] = np.where(np.eye(len(grid), dtype=np.bool_), 0.0, -np.inf)
-            continue
-        log_density = -0.5 * ((grid - grid[:, None]) / spread) ** 2
-        table[:, k] = log_density - logsumexp(log_density, axis=1, keepdims=True)
+def _by_mean(
+    grid: NDArray[np.float64], spreads: NDArray[np.float64], stride: int = 1
+) -> NDArray[np.float64]:
+    """Return the log prior of every level for every mean on the grid and every spread.
+
+    Levels are a multiple of ``stride`` positions from the mean; level k has the k-th of these.
+    """
+    table = np.empty((len(grid), len(spreads), len(grid) // stride))
+    for mean, value in enumerate(grid.tolist()):
+        levels = grid[mean % stride :: stride]
+        for k, spread in enumerate(spreads.tolist()):
+            table[mean, k] = log_level_prior(levels, value, spread)
     return table
 
 

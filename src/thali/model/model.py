@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
 from thali.checks import count, probability
@@ -92,10 +92,12 @@ class Model:
             )
             raise ValueError(msg)
         densities = tuple(_density_prior(part) for part in given)
-        buffet = Buffet(self.alpha)
+        noise = noise_prior(self.noise)
+        if isinstance(noise, Effects) and arity > 2:  # its lines have levels, but no jumps
+            noise = replace(noise, jumps=False)
         if self.is_finite:
-            return Priors(noise_prior(self.noise), None, densities)
-        return Priors(noise_prior(self.noise), buffet, (None, *densities))
+            return Priors(noise, None, densities)
+        return Priors(noise, Buffet(self.alpha), (None, *densities))
 
 
 def usual_noise(n_components: int | None) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 from thali._jit import inner, jit
 from thali.bits.words import copy_line
 from thali.model.classes import rank_values as ranks
+from thali.sampler.level_arrays import all_at, every, repeated, shifted, take
 from thali.sampler.level_shifts import draw_shift
 from thali.sampler.level_weights import BLOCK, pick, tables_of_terms, weigh_common
 from thali.sampler.level_windows import (
@@ -50,42 +51,6 @@ _ROW_SPREAD = int(LevelIndex.ROW_SPREAD)
 _COLUMN_MEAN, _COLUMN_SPREAD = int(LevelIndex.COLUMN_MEAN), int(LevelIndex.COLUMN_SPREAD)
 _JUMP_MEAN, _JUMP_SPREAD = int(LevelIndex.JUMP_MEAN), int(LevelIndex.JUMP_SPREAD)
 _OFFSET, _SHIFT = int(LevelIndex.OFFSET), int(LevelIndex.SHIFT)
-
-
-# --- what NumPy does as well, but takes longer to compile --------------------------------------
-
-
-@inner
-def _repeated(value: float, n: int) -> Values:
-    out = np.empty(n)
-    for i in range(n):
-        out[i] = value
-    return out
-
-
-@inner
-def _all_at(level: int, n: int) -> Index:
-    out = np.empty(n, np.int64)
-    for i in range(n):
-        out[i] = level
-    return out
-
-
-@inner
-def _take(values: Values, positions: Index, plus: float) -> Values:
-    """Return the values at some positions, all of them plus a number."""
-    out = np.empty(positions.shape[0])
-    for i in range(positions.shape[0]):
-        out[i] = values[positions[i]] + plus
-    return out
-
-
-@inner
-def _shifted(levels: Index, by: int) -> Index:
-    out = np.empty(levels.shape[0], np.int64)
-    for i in range(levels.shape[0]):
-        out[i] = levels[i] + by
-    return out
 
 
 # --- sums and draws over lines -----------------------------------------------------------------
@@ -150,7 +115,7 @@ def _draw_lines(
         if log_prior[level] > -np.inf:
             n_possible += 1
             possible = level
-    levels = _all_at(possible, given[2].shape[0])
+    levels = all_at(possible, given[2].shape[0])
     if n_possible == 1:  # no spread: all lines have one level
         return levels
     nothing, parts = np.empty((0, 0)), np.empty((-(-levels.shape[0] // CHUNK), 0))
@@ -198,7 +163,7 @@ def _draw_rows(
     ``values`` and ``jumps`` are those of the classes of columns. Returns levels, spread and
     offset, the levels that occur, and the number of every row's level among them.
     """
-    n_ones, which = _all_ones(counts), _all_at(0, 1)
+    n_ones, which = _all_ones(counts), all_at(0, 1)
     log_prior, prior, plain = table
     n_spreads = log_prior.shape[1]
     if fine:
@@ -210,14 +175,14 @@ def _draw_rows(
         log_sums = np.empty(n * n_spreads)
         for k in range(n):
             own = offsets[first + fine * k]
-            odds = _log_odds(_repeated(own, 1), values, jumps, True)
+            odds = _log_odds(repeated(own, 1), values, jumps, True)
             given = _given(counts, n_ones, odds, grid, rows, which, points)
             sums = _sum_out(given, log_prior[0], prior[0])
             for s in range(n_spreads):
                 log_sums[n_spreads * k + s] = sums[s] + np.float64(total) * own
         chosen = pick(log_sums, u)
         offset, spread = first + fine * (chosen // n_spreads), chosen % n_spreads
-    odds = _log_odds(_repeated(offsets[offset], 1), values, jumps, True)
+    odds = _log_odds(repeated(offsets[offset], 1), values, jumps, True)
     given = _given(counts, n_ones, odds, grid, rows, which, points)
     if not fine:
         spread = pick(_sum_out(given, log_prior[0], prior[0]), u)
@@ -237,13 +202,13 @@ def _draw_columns(
 ) -> tuple[Index, int, int]:  # fmt: skip
     """Draw mean and spread of the levels of columns, and the levels themselves."""
     occurring, of_jumps = ranks(jumps)
-    of_groups = _repeated(offset, occurring.shape[0])
-    odds = _log_odds(of_groups, values, _take(sizes, occurring, 0.0), False)
+    of_groups = repeated(offset, occurring.shape[0])
+    odds = _log_odds(of_groups, values, take(sizes, occurring, 0.0), False)
     uncovered, known, n_ones = counts
     if not is_drawn and spread == 0:  # one level for all columns
         weights = weigh_common(uncovered, known, n_ones, of_jumps, odds, grid, points)
         mean = pick(weights, uniforms[_COLUMN_MEAN])
-        return _all_at(mean, jumps.shape[0]), mean, spread
+        return all_at(mean, jumps.shape[0]), mean, spread
     given = _given(counts, _all_ones(counts), odds, grid, columns, of_jumps, points)
     mean = pick(
         _sum_out(given, by_spread[0][spread], by_spread[1][spread]), uniforms[_COLUMN_MEAN]
@@ -258,26 +223,37 @@ def _draw_columns(
 @inner
 def _draw_jumps(
     key: np.uint64, sweep: np.uint64, uniforms: Values, is_drawn: bool, counts: Counts,
-    values: Values, columns: Index, jumps: Index, offset: float, spread: int, grid: Values,
-    sizes: Values, points: Points, by_spread: Pair, by_mean: Table,
+    values: Values, columns: Index, jumps: Index, offset: float, mean: int, spread: int,
+    grid: Values, sizes: Values, stride: int, points: Points, by_spread: Pair, by_mean: Table,
 ) -> tuple[Index, int, int]:  # fmt: skip
     """Draw mean and spread of the jumps of columns, and the jumps themselves."""
     occurring, of_columns = ranks(columns)
-    of_groups = _take(grid, occurring, offset)
-    odds = _log_odds(of_groups, values, _repeated(0.0, occurring.shape[0]), False)
+    of_groups = take(grid, occurring, offset)
+    odds = _log_odds(of_groups, values, repeated(0.0, occurring.shape[0]), False)
     for k in range(odds.shape[0]):
         for c in range(odds.shape[1]):
             odds[k, c, 0] = -np.inf  # a jump does not matter without cover
     uncovered, known, n_ones = counts
-    if not is_drawn and spread == 0:  # one jump for all columns
+    if spread == 0:  # one jump for all columns, of any size
         weights = weigh_common(uncovered, known, n_ones, of_columns, odds, sizes, points)
         mean = pick(weights, uniforms[_JUMP_MEAN])
-        return _all_at(mean, columns.shape[0]), mean, spread
-    given = _given(counts, n_ones[1], odds, sizes, jumps, of_columns, points)
-    mean = pick(_sum_out(given, by_spread[0][spread], by_spread[1][spread]), uniforms[_JUMP_MEAN])
+        jumps = all_at(mean, columns.shape[0])
+        if not is_drawn:
+            return jumps, mean, spread
+    phase, near = mean % stride, np.empty(columns.shape[0], np.int64)
+    for i in range(near.shape[0]):
+        near[i] = jumps[i] // stride
+    own = every(sizes, phase, stride)
+    given = _given(counts, n_ones[1], odds, own, near, of_columns, points)
     log_prior, prior, plain = by_mean
+    if spread > 0:
+        at = phase * log_prior.shape[1] + spread
+        sums = _sum_out(given, by_spread[0][at], by_spread[1][at])
+        mean = phase + stride * pick(sums, uniforms[_JUMP_MEAN])
     spread = pick(_sum_out(given, log_prior[mean], prior[mean]), uniforms[_JUMP_SPREAD])
     levels = _draw_lines(key, sweep, _JUMPS, given, log_prior[mean, spread], plain[mean, spread])
+    for i in range(levels.shape[0]):
+        levels[i] = phase + stride * levels[i]
     return levels, mean, spread
 
 
@@ -314,9 +290,10 @@ def _list_pairs(columns: Index, jumps: Index, n_jumps: int) -> tuple[Index, Inde
 @jit
 def draw_mode(
     mode: int, key: np.uint64, sweep: np.uint64, uniforms: Values,
-    is_drawn: tuple[bool, bool, bool, bool], fine: int, width: int, shift: int, counts: Counts,
-    values: Values, sizes: Values, rows: Index, columns: Index, jumps: Index, hyper: Positions,
-    grids: tuple[Values, Values, Values, Values], points: Points, steps: tuple[int, int],
+    is_drawn: tuple[bool, bool, bool, bool], fine: int, width: int, shift: int,
+    counts: Counts, values: Values, sizes: Values, rows: Index, columns: Index, jumps: Index,
+    hyper: Positions, grids: tuple[Values, Values, Values, Values], stride: int, points: Points,
+    steps: tuple[int, int],
     of_rows: Table, of_columns: tuple[Pair, Table], of_jumps: tuple[Pair, Table],
 ) -> tuple[Index, Index, int, Positions, Index, Index, Index]:  # fmt: skip
     """Draw the levels of rows with their spread; or those of columns, and all else.
@@ -337,6 +314,8 @@ def draw_mode(
         Levels and jumps of the classes of lines of the other mode.
     hyper, grids
         Positions of :class:`thali.model.levels.Hyper`; grids of rows, columns, jumps and offsets.
+    stride
+        Sizes in a step of the jumps of columns.
     of_rows, of_columns, of_jumps
         Priors; those of columns and jumps by spread, and by mean.
 
@@ -367,13 +346,14 @@ def draw_mode(
     )  # fmt: skip
     if has_jump:
         jumps, jump_mean, jump_spread = _draw_jumps(
-            key, sweep, uniforms, has_jumps, counts, values, columns, jumps, offsets[offset],
-            jump_spread, grid, all_sizes, points, of_jumps[0], of_jumps[1],
+            key, sweep, uniforms, has_jumps, counts, values, columns, jumps,
+            offsets[offset], jump_mean, jump_spread, grid, all_sizes, stride, points, of_jumps[0],
+            of_jumps[1],
         )  # fmt: skip
     occurring, of_occurring, classes = _list_pairs(columns, jumps, all_sizes.shape[0])
     offset = _draw_offset(
-        uniforms, width, shift, counts, values, _take(grid, occurring, 0.0),
-        _take(all_sizes, of_occurring, 0.0), classes, offset, offsets, points,
+        uniforms, width, shift, counts, values, take(grid, occurring, 0.0),
+        take(all_sizes, of_occurring, 0.0), classes, offset, offsets, points,
     )  # fmt: skip
     down = 0
     if is_shifted:
@@ -381,7 +361,7 @@ def draw_mode(
             rows, columns, of_rows[0][0, row_spread], of_columns[1][0], column_mean,
             column_spread, offset, offsets.shape[0], steps[0], steps[1], uniforms[_SHIFT],
         )  # fmt: skip
-        columns, occurring = _shifted(columns, up), _shifted(occurring, up)
+        columns, occurring = shifted(columns, up), shifted(occurring, up)
         column_mean, offset = column_mean + up, offset + aside
     found = row_spread, column_mean, column_spread, jump_mean, jump_spread, offset
     return columns, jumps, down, found, occurring, of_occurring, classes

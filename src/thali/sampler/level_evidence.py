@@ -1,8 +1,9 @@
-"""What summing out the levels of rows and columns adds to the density at one draw of them.
+"""What summing out levels and jumps of rows and columns adds to the density at one draw of them.
 
-A state has one level for every row and column, and the prior probability of exactly these levels
-is the smaller, the more levels are possible: two states with the same components could differ by
-hundreds of nats for the spread of levels alone. With levels summed out, they do not.
+A state has one level for every row and column, and one jump for every column. The prior
+probability of exactly these is the smaller, the more of them are possible: two states with the
+same components could differ by hundreds of nats for the spread of levels alone. With levels summed
+out, they do not.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from thali.sampler.level_likelihoods import log_likelihood, sum_out
-from thali.sampler.levels import column_likelihoods, row_likelihoods
+from thali.sampler.levels import column_likelihoods, jump_likelihoods, row_likelihoods
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +29,7 @@ def summed_out(state: State, target: Target) -> float:
     """Return the log of p(data, levels summed out) / p(data | levels), given the factors.
 
     The identity is that of Chib (1995), with the levels of rows given those of columns, and of
-    columns given those of rows: exact if only one of them has a spread.
+    columns given those of rows, and the jumps given both: exact if only one of them has a spread.
     """
     noise: Levels = state.noise
     grids, hyper = noise.prior.grids, noise.hyper
@@ -40,6 +41,10 @@ def summed_out(state: State, target: Target) -> float:
         given = column_likelihoods(state, target)
         log_prior = grids.of_columns[hyper.column_mean, hyper.column_spread]
         total += _gain(target.engine, given, log_prior, noise.columns)
+    if hyper.jump_spread:
+        given = jump_likelihoods(state, target)
+        log_prior = grids.of_jumps[hyper.jump_mean, hyper.jump_spread]
+        total += _gain(target.engine, given, log_prior, noise.jumps // grids.stride)
     return total
 
 

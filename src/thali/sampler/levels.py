@@ -98,19 +98,8 @@ def draw_levels(
     if is_jump_held:
         return _moved(stream, noise.with_columns(columns, jumps, hyper), counts, prior, uniforms)
 
-    spread = hyper.jump_spread
-    if prior.jumps or spread:
-        given = _jump_likelihoods(noise.with_columns(columns, jumps, hyper), counts)
-        log_sums = sum_out(engine, given, grids.of_jumps[:, spread])
-        mean = pick(log_sums, uniforms[LevelIndex.JUMP_MEAN])
-        spread, jumps = draw_with_prior(
-            engine, stream, site_of(Site.JUMPS, 1), given, grids.of_jumps[mean], spread,
-            lambda log_sums: pick(log_sums, uniforms[LevelIndex.JUMP_SPREAD]),
-        )  # fmt: skip
-    else:  # one jump for all columns
-        log_weights = _weigh_jump(noise.with_columns(columns, jumps, hyper), counts)
-        mean = pick(log_weights, uniforms[LevelIndex.JUMP_MEAN])
-        jumps = np.full(len(columns), mean)
+    noise = noise.with_columns(columns, jumps, hyper)
+    jumps, mean, spread = _draw_jumps(engine, stream, noise, counts, prior, uniforms)
     hyper = hyper._replace(jump_mean=mean, jump_spread=spread)
     return _moved(stream, noise.with_columns(columns, jumps, hyper), counts, prior, uniforms)
 
@@ -190,6 +179,35 @@ def _draw_columns(
     return columns, mean, spread
 
 
+def _draw_jumps(
+    engine: Engine, stream: Stream, noise: Levels, counts: LineCounts, prior: Effects,
+    uniforms: list[float],
+) -> tuple[Index, int, int]:  # fmt: skip
+    """Draw mean and spread of the jumps of columns, and the jumps themselves.
+
+    Columns without a spread have one jump, which may be any size. From a mean, a spread leads to
+    sizes of its phase alone, which is its position modulo the stride; so does another mean.
+    """
+    grids, hyper, spread = noise.prior.grids, noise.hyper, noise.hyper.jump_spread
+    mean, jumps = hyper.jump_mean, noise.jumps
+    u = uniforms[LevelIndex.JUMP_MEAN]
+    if spread == 0:
+        mean = pick(_weigh_jump(noise, counts), u)
+        jumps = np.full(len(jumps), mean)
+        if not prior.jumps:
+            return jumps, mean, spread
+    site, phase = site_of(Site.JUMPS, 1), mean % grids.stride
+    given = _jump_likelihoods(noise, counts, phase, jumps)
+    if spread:
+        log_sums = sum_out(engine, given, grids.of_jumps[phase :: grids.stride, spread])
+        mean = phase + grids.stride * pick(log_sums, u)
+    spread, own = draw_with_prior(
+        engine, stream, site, given, grids.of_jumps[mean], spread,
+        lambda log_sums: pick(log_sums, uniforms[LevelIndex.JUMP_SPREAD]),
+    )  # fmt: skip
+    return phase + grids.stride * own, mean, spread
+
+
 def row_likelihoods(state: State, target: Target) -> Likelihoods:
     """Return the likelihoods of the levels of all rows, given those of columns."""
     noise: Levels = state.noise
@@ -201,6 +219,14 @@ def column_likelihoods(state: State, target: Target) -> Likelihoods:
     """Return the likelihoods of the levels of all columns, given those of rows."""
     noise: Levels = state.noise
     return _column_likelihoods(noise, count_lines(state, target, 1, noise.across(1).classes))
+
+
+def jump_likelihoods(state: State, target: Target) -> Likelihoods:
+    """Return the likelihoods of the jumps of all columns, at all sizes in phase with the mean."""
+    noise: Levels = state.noise
+    counts = count_lines(state, target, 1, noise.across(1).classes)
+    phase = noise.hyper.jump_mean % noise.prior.grids.stride
+    return _jump_likelihoods(noise, counts, phase, noise.jumps)
 
 
 def _line_likelihoods(noise: Levels, counts: LineCounts, mode: int, offset: float) -> Likelihoods:
@@ -215,12 +241,12 @@ def _column_likelihoods(noise: Levels, counts: LineCounts) -> Likelihoods:
     return _likelihoods(noise, counts, odds, noise.prior.grids.columns, noise.columns, of_jumps)
 
 
-def _jump_likelihoods(noise: Levels, counts: LineCounts) -> Likelihoods:
+def _jump_likelihoods(noise: Levels, counts: LineCounts, phase: int, jumps: Index) -> Likelihoods:
     odds, of_columns = _odds_by_column(noise)
     grids, n_ones = noise.prior.grids, counts.n_ones[1]
-    return Likelihoods.of(
-        counts, n_ones, odds, grids.jumps, noise.jumps, of_columns, noise.lattice
-    )
+    sizes = np.ascontiguousarray(grids.jumps[phase :: grids.stride])
+    near = np.asarray(jumps, np.int64) // grids.stride
+    return Likelihoods.of(counts, n_ones, odds, sizes, near, of_columns, noise.lattice)
 
 
 def _likelihoods(

@@ -52,8 +52,8 @@ def draw_matrix(
         return draw_mode(
             mode, *stream, uniforms, is_drawn, 0 if is_offset_held else fine, *groups,
             tuple(counts), values, sizes, rows, columns, jumps, noise.hyper[:6],
-            (grids.rows, grids.columns, grids.jumps, grids.offsets), tuple(noise.lattice),
-            tuple(grids.steps), *tables,
+            (grids.rows, grids.columns, grids.jumps, grids.offsets), grids.stride,
+            tuple(noise.lattice), tuple(grids.steps), *tables,
         )  # fmt: skip
 
     rows = np.asarray(noise.rows, np.int64)

@@ -219,7 +219,8 @@ def _search(key: np.uint64, host: Target) -> Iterator[Starting]:
     history: list[Attempted] = []
     half = max(1, host.n_starts // 2)
     flat = yield from _grown(key, trained, half, history, "flat", f"{_FIRST['flat']}, start 1")
-    has_effects = flat[1].state.noise.weights().has_classes
+    # Jumps may differ: they are not what is to be decided.
+    has_effects = any(np.ptp(levels) > 0 for levels in flat[1].state.noise.lines)
     # Where nothing is to be decided, a second start may agree with the first.
     n_flat, n_fitted, n_rounds = half if has_effects else max(2, half), half, host.schedule.regrow
     families = {"flat": ([flat], [*range(half + 1, half + n_flat)])}

@@ -82,12 +82,6 @@ class Target(NamedTuple):
             tensor = PackedTensor.from_tensor(labelled, threads)
         arity = len(tensor.shape)
         priors = model.priors(arity)
-        if isinstance(priors.noise, Effects) and priors.noise.jumps and arity > 2:
-            msg = (
-                f"a tensor of {arity} modes and effects with a jump per column were given; a "
-                "tensor has one jump; use Effects(jumps=False), or unfold the tensor."
-            )
-            raise NotImplementedError(msg)
         is_buffet = not model.is_finite and arity > 2
         if is_buffet and schedule.kind != "parallel":
             msg = (

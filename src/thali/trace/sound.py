@@ -72,6 +72,8 @@ def require_sound(
     hyper = _array(arrays, "level_priors", (n_draws, len(lengths)), "iu")
     for column, length in zip(hyper.T, lengths, strict=True):
         _on_grid("level_priors", column, length)
+    from_mean = arrays["jumps"].astype(np.int64) - hyper[:, 3:4].astype(np.int64)
+    _need("jumps", is_right=not (from_mean % grids.stride).any())
 
 
 def _array(

@@ -65,6 +65,7 @@ class Growth:
         self.key = key
         self.target = target
         self.clock = 0
+        self.n_drawn = 0  # draws of levels
         self.is_flat = is_flat
         self.side = choose_side(target.shape)
         state = target.initial(key)
@@ -133,9 +134,10 @@ class Growth:
         if self.is_flat:
             prior = replace(prior, rows=False, columns=False, jumps=False)
         noise = draw_levels(
-            self.stream(), self.state, self.target, prior,
+            self.stream(), self.state, self.target, prior, number=self.n_drawn,
             is_jump_held=self.state.n_components == 0,
         )  # fmt: skip
+        self.n_drawn += 1
         self.state = self.state._replace(noise=noise)
 
     def release(self) -> None:
