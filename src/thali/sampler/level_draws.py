@@ -19,7 +19,13 @@ from thali.bits.words import copy_line
 from thali.model.classes import rank_values as ranks
 from thali.sampler.level_arrays import all_at, every, repeated, shifted, take
 from thali.sampler.level_shifts import draw_shift
-from thali.sampler.level_weights import BLOCK, pick, tables_of_terms, weigh_common
+from thali.sampler.level_weights import (
+    BLOCK,
+    merge_classes,
+    pick,
+    tables_of_terms,
+    weigh_common,
+)
 from thali.sampler.level_windows import (
     CHUNK,
     KEPT,
@@ -166,6 +172,9 @@ def _draw_rows(
     n_ones, which = _all_ones(counts), all_at(0, 1)
     log_prior, prior, plain = table
     n_spreads = log_prior.shape[1]
+    of_zero = _log_odds(repeated(0.0, 1), values, jumps, True)
+    uncovered, known, of_zero = merge_classes(counts[0], counts[1], of_zero, points)
+    merged = uncovered, known, counts[2]
     if fine:
         total = 0
         for i in range(n_ones.shape[0]):
@@ -175,15 +184,13 @@ def _draw_rows(
         log_sums = np.empty(n * n_spreads)
         for k in range(n):
             own = offsets[first + fine * k]
-            odds = _log_odds(repeated(own, 1), values, jumps, True)
-            given = _given(counts, n_ones, odds, grid, rows, which, points)
+            given = _given(merged, n_ones, of_zero + own, grid, rows, which, points)
             sums = _sum_out(given, log_prior[0], prior[0])
             for s in range(n_spreads):
                 log_sums[n_spreads * k + s] = sums[s] + np.float64(total) * own
         chosen = pick(log_sums, u)
         offset, spread = first + fine * (chosen // n_spreads), chosen % n_spreads
-    odds = _log_odds(repeated(offsets[offset], 1), values, jumps, True)
-    given = _given(counts, n_ones, odds, grid, rows, which, points)
+    given = _given(merged, n_ones, of_zero + offsets[offset], grid, rows, which, points)
     if not fine:
         spread = pick(_sum_out(given, log_prior[0], prior[0]), u)
     levels = _draw_lines(key, sweep, _ROWS, given, log_prior[0, spread], plain[0, spread])

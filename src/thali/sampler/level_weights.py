@@ -5,6 +5,8 @@
 Log odds are given without the level in question, ``(n_groups, n_classes, 2)``: by group of lines,
 class of their columns, and cover. Where they do not depend on the level, as those of entries
 without cover do not depend on a jump, they are minus infinity, and such entries do not count.
+Columns with jumps of their own have many classes, but few different log odds
+(:func:`merge_classes`).
 
 If the grids have a lattice (:class:`thali.model.level_grids.Lattice`), the terms are read from its
 table. It comes as a plain tuple: named ones cost microseconds per call.
@@ -84,7 +86,8 @@ def tables_of_terms(
     common = np.zeros((n_tables, n_levels + BLOCK))
     for t in range(n_tables):
         for c in range(n_classes):
-            _fill_terms(odds[t, c, 1], grid, steps, points, covered[t, c])
+            if odds[t, c, 1] > -np.inf:
+                _fill_terms(odds[t, c, 1], grid, steps, points, covered[t, c])
             if odds[t, c, 0] > -np.inf:
                 _fill_terms(odds[t, c, 0], grid, steps, points, change[t, c])
             n = np.float64(known[0, c]) if known.shape[0] == 1 else 0.0
@@ -96,6 +99,48 @@ def tables_of_terms(
     with_room = np.zeros(n_levels + BLOCK)
     copy_line(grid, with_room)
     return covered, change, common, with_room
+
+
+@jit
+def merge_classes(
+    uncovered: NDArray[np.uint32], known: NDArray[np.uint32], odds: NDArray[np.float64],
+    points: Points,
+) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64]]:  # fmt: skip
+    """Count entries by their log odds instead of class and cover, if these are far fewer.
+
+    The arguments are those of :func:`tables_of_terms` for one group of lines, and so are the
+    results, in which all entries count as uncovered, each with the log odds that it has.
+    """
+    n_lines, n_classes = uncovered.shape
+    if points[0].shape[0] == 0:
+        return uncovered, known, odds
+    places = np.empty((n_classes, 2), np.int64)
+    lowest = highest = _place(odds[0, 0, 0], points)
+    for c in range(n_classes):
+        for k in range(2):
+            places[c, k] = _place(odds[0, c, k], points)
+            lowest, highest = min(lowest, places[c, k]), max(highest, places[c, k])
+    numbers = np.full(highest - lowest + 1, -1)
+    n = 0
+    for c in range(n_classes):
+        for k in range(2):
+            at = places[c, k] - lowest
+            if numbers[at] < 0:
+                numbers[at] = n
+                n += 1
+            places[c, k] = numbers[at]
+    if 2 * n > n_classes:
+        return uncovered, known, odds
+    merged, of_merged = np.zeros((n_lines, n), np.uint32), np.full((1, n, 2), -np.inf)
+    for c in range(n_classes):
+        for k in range(2):
+            of_merged[0, places[c, k], 0] = odds[0, c, k]
+    for i in range(n_lines):
+        line, own, of_known = merged[i], uncovered[i], known[i if known.shape[0] > 1 else 0]
+        for c in range(n_classes):
+            line[places[c, 0]] += own[c]
+            line[places[c, 1]] += of_known[c] - own[c]
+    return merged, np.zeros((1, n), np.uint32), of_merged
 
 
 @jit

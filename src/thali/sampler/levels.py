@@ -16,13 +16,15 @@ from thali.sampler.level_counts import count_lines
 from thali.sampler.level_draws import draw_mode
 from thali.sampler.level_likelihoods import Likelihoods, draw_lines, draw_with_prior, sum_out
 from thali.sampler.level_shifts import draw_shift
-from thali.sampler.level_weights import pick, weigh_common
+from thali.sampler.level_weights import merge_classes, pick, weigh_common
 from thali.sampler.level_windows import CHUNK
 from thali.sampler.matrix_levels import draw_matrix
 from thali.sampler.moves.at_once import Patience
 from thali.sites import LevelIndex, Site, site_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from thali.bits import Index
@@ -70,8 +72,7 @@ def draw_levels(
     uniforms = _uniforms(stream, 0)
     number = int(stream.sweep) if number is None else number
     is_offset_held = number % _OFFSET_EVERY > 0
-    is_small = not noise.more and max(map(len, noise.lines)) < _FEW_LINES
-    if is_small and PATIENCE.ends(1, draw_mode):
+    if _is_small(noise) and PATIENCE.ends(1, draw_mode):
         return draw_matrix(
             stream, state, target, prior, np.array(uniforms), _fine(grids),
             _groups(grids, prior, uniforms),
@@ -104,6 +105,11 @@ def draw_levels(
     return _moved(stream, noise.with_columns(columns, jumps, hyper), counts, prior, uniforms)
 
 
+def _is_small(noise: Levels) -> bool:
+    """Whether a single thread draws the levels of a matrix."""
+    return not noise.more and max(map(len, noise.lines)) < _FEW_LINES
+
+
 def _uniforms(stream: Stream, mode: int) -> list[float]:
     """Return the random numbers of a draw that do not belong to single lines."""
     numbers: list[float] = stream.uniforms(
@@ -124,8 +130,10 @@ def _draw_rows(
     grids, hyper = noise.prior.grids, noise.hyper
     engine, counts = target.engine, count_lines(state, target, 0, noise.across(0).classes)
 
+    of_offset = _line_likelihoods(noise, counts, 0)
+
     def likelihoods(offset: int) -> Likelihoods:
-        return _line_likelihoods(noise, counts, 0, float(grids.offsets[offset]))
+        return of_offset(float(grids.offsets[offset]))
 
     site = site_of(Site.LEVELS, 0)
     if is_offset_held:
@@ -150,7 +158,7 @@ def _draw_more(stream: Stream, state: State, target: Target, noise: Levels, mode
     """Draw the spread and the levels of a third or later mode."""
     grids, hyper = noise.prior.grids, noise.hyper
     counts = count_lines(state, target, mode, noise.across(mode).classes)
-    given = _line_likelihoods(noise, counts, mode, noise.offset)
+    given = _line_likelihoods(noise, counts, mode)(noise.offset)
     site = site_of(Site.LEVELS, mode)
     u = _uniforms(stream, mode)[LevelIndex.ROW_SPREAD]
     spread, levels = draw_with_prior(
@@ -212,7 +220,7 @@ def row_likelihoods(state: State, target: Target) -> Likelihoods:
     """Return the likelihoods of the levels of all rows, given those of columns."""
     noise: Levels = state.noise
     counts = count_lines(state, target, 0, noise.across(0).classes)
-    return _line_likelihoods(noise, counts, 0, noise.offset)
+    return _line_likelihoods(noise, counts, 0)(noise.offset)
 
 
 def column_likelihoods(state: State, target: Target) -> Likelihoods:
@@ -229,11 +237,16 @@ def jump_likelihoods(state: State, target: Target) -> Likelihoods:
     return _jump_likelihoods(noise, counts, phase, noise.jumps)
 
 
-def _line_likelihoods(noise: Levels, counts: LineCounts, mode: int, offset: float) -> Likelihoods:
-    """Return the likelihoods of the levels of a mode that has no mean and no jumps."""
+def _line_likelihoods(
+    noise: Levels, counts: LineCounts, mode: int
+) -> Callable[[float], Likelihoods]:
+    """Return the likelihoods, by offset, of the levels of a mode that has no mean and no jumps."""
     values, jumps, _ = noise.across(mode)
-    odds = _log_odds(np.array([offset]), values, jumps)
-    return _likelihoods(noise, counts, odds, noise.grid(mode), noise.lines[mode])
+    odds, grid, near = _log_odds(np.zeros(1), values, jumps), noise.grid(mode), noise.lines[mode]
+    if _is_small(noise):
+        uncovered, known, odds = merge_classes(*counts[:2], odds, tuple(noise.lattice))
+        counts = counts._replace(uncovered=uncovered, known=known)
+    return lambda offset: _likelihoods(noise, counts, odds + offset, grid, near)
 
 
 def _column_likelihoods(noise: Levels, counts: LineCounts) -> Likelihoods:
