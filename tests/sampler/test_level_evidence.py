@@ -18,7 +18,7 @@ from thali.streams import chain_key
 
 EVIDENCE = "thali.sampler.level_evidence"
 PRIOR = Effects(
-    row_levels=(-1.0, 0.0, 1.5), column_levels=(-2.0, -1.0, 0.5), jump_sizes=(1.0, 1.4, 3.0, 3.3),
+    row_levels=(-1.0, 0.0, 1.5), column_levels=(-2.0, -1.0, 0.5), jump_sizes=(1.0, 1.4, 2.2, 3.3),
     jump_stride=2, spreads=(0.0, 0.7), offsets=(-0.2, 0.0, 0.2),
 )  # fmt: skip
 
@@ -31,7 +31,7 @@ def problem(hyper):
     data[rng.random(data.shape) < 0.1] = np.nan
     rows = rng.integers(3, size=9) if hyper.row_spread else np.full(9, 1)
     columns = rng.integers(3, size=7) if hyper.column_spread else np.full(7, hyper.column_mean)
-    jumps = hyper.jump_mean + 2 * rng.integers(2, size=7) * (hyper.jump_spread > 0)
+    jumps = 2 * rng.integers(2, size=7) if hyper.jump_spread else np.full(7, hyper.jump_mean)
     noise = Levels(PRIOR, rows, columns, jumps, hyper)
     target = Target.prepare(data, Model(noise=PRIOR), Schedule(), threads=1)
     densities = np.array(0.0), np.array(0.3)
@@ -62,9 +62,8 @@ def by_definition(data, covered, noise):
         prior = grids.of_columns[hyper.column_mean, hyper.column_spread][:, None]
         total += (logsumexp(np.sum(logs, axis=1) + prior, axis=0) - now.sum(axis=0)).sum()
     if hyper.jump_spread:
-        sizes = [hyper.jump_mean % 2, hyper.jump_mean % 2 + 2]
-        logs = [log_entries(data, covered, noise, rows, columns, np.full(7, k)) for k in sizes]
-        prior = grids.of_jumps[hyper.jump_mean, hyper.jump_spread][:, None]
+        logs = [log_entries(data, covered, noise, rows, columns, np.full(7, k)) for k in (0, 2)]
+        prior = grids.of_jumps[hyper.jump_mean, hyper.jump_spread - 1][:, None]
         total += (logsumexp(np.sum(logs, axis=1) + prior, axis=0) - now.sum(axis=0)).sum()
     return total
 

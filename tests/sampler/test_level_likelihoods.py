@@ -13,6 +13,7 @@ from thali.model import Effects
 from thali.model.level_grids import NO_LATTICE
 from thali.sampler import level_likelihoods, level_windows
 from thali.sampler.level_likelihoods import Likelihoods
+from thali.sampler.level_weights import merge_classes
 from thali.streams import Stream, chain_key, uniform
 
 MODULE, WINDOWS = "thali.sampler.level_likelihoods", "thali.sampler.level_windows"
@@ -217,3 +218,35 @@ def test_mistakes_about_windows_are_noticed(mistake):
     else:
         name = "spreads of rows" if "narrow" in mistake else "means, narrow"
         assert sums_differ(mutant.sum_out(engine, given, PRIORS[name]), case, PRIORS[name])
+
+
+def many_classes(n_known):
+    """Counts of lines by 60 classes, which have 12 different log odds with cover and without."""
+    rng = np.random.default_rng(8)
+    levels, jumps = rng.choice([-2.0, -1.5, 0.0, 0.5], 60), rng.choice([0.5, 1.0, 3.0], 60)
+    odds = np.stack([levels, levels + jumps], axis=-1)[None]
+    known = rng.poisson(9.0, (n_known, 60)).astype(np.uint32)
+    uncovered = rng.binomial(np.broadcast_to(known, (30, 60)), 0.6).astype(np.uint32)
+    return uncovered, known, odds, rng.integers(300, size=30)
+
+
+def table_of(uncovered, known, odds, n_ones, lattice):
+    counts, near = LineCounts(uncovered, known, n_ones), np.zeros(30, np.int64)
+    given = Likelihoods.of(counts, n_ones, odds, GRID, near, None, lattice)
+    logs = [np.where(np.arange(len(GRID)) == k, 0.0, -np.inf)[None] for k in (0, 20, 64)]
+    return [level_likelihoods.sum_out(CpuEngine(1), given, log_prior)[0] for log_prior in logs]
+
+
+@pytest.mark.parametrize("n_known", [1, 30], ids=["all known", "some unknown"])
+def test_classes_are_merged(n_known):
+    """Counts by log odds give the same likelihoods; without a lattice, counts stay."""
+    uncovered, known, odds, n_ones = many_classes(n_known)
+    merged = merge_classes(uncovered, known, odds, tuple(GRIDS.lattice))
+    assert merged[0].shape == (30, len(np.unique(odds)))
+    expected = table_of(uncovered, known, odds, n_ones, GRIDS.lattice)
+    np.testing.assert_allclose(table_of(*merged, n_ones, GRIDS.lattice), expected, rtol=1e-13)
+    swapped = merge_classes(uncovered, known, odds[..., ::-1].copy(), tuple(GRIDS.lattice))
+    assert np.abs(np.subtract(table_of(*swapped, n_ones, GRIDS.lattice), expected)).min() > 1.0
+    assert merge_classes(uncovered, known, odds, tuple(NO_LATTICE))[0].shape == (30, 60)
+    few = merge_classes(uncovered[:, :5], known[:, :5], odds[:, :5], tuple(GRIDS.lattice))
+    assert few[0].shape == (30, 5)

@@ -6,7 +6,7 @@ import pytest
 import thali
 from support.mutants import mutate
 from thali.model import Effects, Model
-from thali.sampler import Schedule, Target, levels
+from thali.sampler import Schedule, Target, level_draws, levels
 from thali.sampler.moves.at_once import Patience
 from thali.streams import Stream, chain_key
 
@@ -80,3 +80,14 @@ def test_mistakes_are_noticed(mistake, monkeypatch):
     mutant = mutate("thali.sampler.matrix_levels", [MISTAKES[mistake]])
     monkeypatch.setattr(levels, "draw_matrix", mutant.draw_matrix)
     assert draws(PRIORS["default"], n=20) != expected
+
+
+@pytest.mark.parametrize("n", [4, 16, 116])
+def test_means_of_jumps_are_in_question_in_groups(n):
+    """Every mean is in one group, whichever of the group is the present one; limits alternate."""
+    limits = []
+    for number in range(2):
+        groups = {level_draws.means_together(mean, number, n) for mean in range(n)}
+        assert sorted(k for lo, hi in groups for k in range(lo, hi)) == list(range(n))
+        limits.append({lo for lo, _ in groups} - {0})
+    assert not limits[0] & limits[1]

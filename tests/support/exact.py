@@ -153,17 +153,32 @@ def level_law(grid, mean, spread):
 
 def jump_law(prior, mean, spread):
     """The prior of jumps by its definition, given the position of their mean."""
-    sizes, phase = np.array(prior.jump_sizes), mean % prior.jump_stride
+    sizes = np.array(prior.jump_sizes)
     law = np.zeros(len(sizes))
-    some = sizes[phase :: prior.jump_stride]
-    law[phase :: prior.jump_stride] = level_law(some, sizes[mean], spread)
+    if spread == 0.0:
+        law[mean] = 1.0
+    else:
+        law[:: prior.jump_stride] = level_law(sizes[:: prior.jump_stride], sizes[mean], spread)
     return law
+
+
+def jump_spreads(prior):
+    """The positions of all spreads that jumps may have: none, or at least half a step."""
+    steps = np.diff(prior.jump_sizes[:: prior.jump_stride])
+    least = steps.max() / 2 if prior.jump_stride > 1 else 0.0
+    return [k for k, spread in enumerate(prior.spreads) if k == 0 or spread >= least]
 
 
 def _effects_mass(x, known, prior):
     """Probability of the known data under each prediction, levels and spreads summed out."""
     n, d = x.shape
-    spreads = [prior.spreads if on else (0.0,) for on in (prior.rows, prior.columns, prior.jumps)]
+    of_jumps = [prior.spreads[k] for k in jump_spreads(prior)]
+    spreads = [
+        some if on else (0.0,)
+        for on, some in (
+            (prior.rows, prior.spreads), (prior.columns, prior.spreads), (prior.jumps, of_jumps)
+        )
+    ]  # fmt: skip
     rows, columns, jumps = (
         np.array(values) for values in (prior.row_levels, prior.column_levels, prior.jump_sizes)
     )

@@ -312,6 +312,31 @@ def test_levels_beyond_their_grids(levels, tmp_path):
             thali.load(out)
 
 
+@pytest.mark.parametrize(
+    ("spread", "jumps"),
+    [(0, [7, 7, 8]), (0, [9, 9, 9]), (9, [5, 10, 6]), (2, [5, 10, 5])],
+    ids=["two instead of one", "not the mean", "no multiple of 0.5", "a spread that is too small"],
+)
+def test_jumps_that_no_chain_has(spread, jumps, tmp_path):
+    """One jump of any size, or jumps of every fifth size."""
+    out = shutil.copytree(GOLDEN / "effects", tmp_path / "run")
+    path = out / "chain-0" / "state.npz"
+    arrays = read_arrays(path)
+    own, priors = arrays["jumps"].copy(), arrays["level_priors"].copy()
+    priors[:, 3], priors[:, 4] = 7, spread
+
+    def write(jumps):
+        own[:] = np.resize(jumps, own.shape)
+        write_arrays(path, arrays | {"jumps": own, "level_priors": priors})
+
+    write(jumps)
+    with pytest.raises(TraceDamaged, match=r"state.npz is damaged \(its jumps cannot be"):
+        thali.load(out)
+    priors[:, 4] = min(spread, 1) * 9
+    write([5, 10, 0] if spread else [7])
+    thali.load(out)
+
+
 def names_of(plain):
     return np.frombuffer(plain if isinstance(plain, bytes) else str(plain).encode(), np.uint8)
 

@@ -39,7 +39,7 @@ In longer rows it would be worth a component: tables of 7,000 to 9,000 columns d
 rows and columns alone got 3 to 31 components with steps of 0.25, and none with steps of 0.1."""
 
 _STRIDE = 5
-"""Sizes in a step of the jumps of columns, if columns have their own.
+"""Columns that have jumps of their own have one of so many sizes.
 
 With steps of 0.25, 0.5 and 1, hidden entries of single cells have the same probability up to
 0.001, and fewer classes of columns take less time."""
@@ -62,16 +62,17 @@ class Effects:
     rows, columns, jumps
         Whether rows have levels of their own, columns have levels of their own, and every column
         has its own jump. Otherwise that spread is zero. In a tensor, ``columns`` stands for all
-        modes but the first, and there is one jump.
+        modes but the first, and there is one jump, whatever ``jumps`` says.
     row_levels, column_levels, jump_sizes
         Ascending grids; further modes of a tensor have the levels of rows. Row levels must contain
         zero, and jumps must be positive. By default, steps of rows are 0.25, of columns 0.5, and
         of jumps 0.1. ``noise="effects"`` has steps of 0.1 for rows of more than 1,280 entries.
     jump_stride
-        Columns have jumps of their own that lie a multiple of so many sizes from their mean, which
-        may be any size: a common jump must be known exactly, single ones need not be. The number
-        of sizes must be a multiple of it. By default it is 5 if the sizes are those by default, so
-        that jumps of columns have steps of 0.5, and otherwise 1.
+        If columns have jumps of their own, these are every so many of the sizes, from the first
+        on. Their mean may be any size, and so may a jump that all columns have: it must be known
+        exactly, single ones need not be. By default it is 5 if the sizes are those by default, so
+        that steps between jumps of columns are 0.5, and otherwise 1. If it is more than 1, jumps
+        have no spread below half such a step, as their mean may lie between two of them.
     offsets
         Offsets to choose from; all are equally likely a priori.
     spreads
@@ -85,19 +86,18 @@ class Effects:
     row_levels: tuple[float, ...] = _steps(-8.0, 8.0, 0.25)
     column_levels: tuple[float, ...] = _steps(-8.0, 8.0, 0.5)
     jump_sizes: tuple[float, ...] = ()
-    jump_stride: int = 0
+    jump_stride: int | None = None
     offsets: tuple[float, ...] = _steps(-0.55, 0.55, 0.005)
     spreads: tuple[float, ...] = (
         0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0,
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        if not self.jump_sizes:
-            sizes = _steps(0.5, 12.4, 0.1) if self.jumps else _steps(0.5, 12.0, 0.1)
-            object.__setattr__(self, "jump_sizes", sizes)
-            if self.jumps and not self.jump_stride:
-                object.__setattr__(self, "jump_stride", _STRIDE)
-        object.__setattr__(self, "jump_stride", count("jump_stride", self.jump_stride or 1, 1))
+        stride = 1 if self.jump_stride is None else self.jump_stride
+        if len(self.jump_sizes) == 0:
+            object.__setattr__(self, "jump_sizes", _steps(0.5, 12.0, 0.1))
+            stride = _STRIDE if self.jump_stride is None else stride
+        object.__setattr__(self, "jump_stride", count("jump_stride", stride, 1))
         for name in ("row_levels", "column_levels", "jump_sizes", "offsets", "spreads"):
             object.__setattr__(self, name, _checked(name, getattr(self, name)))
         for name, is_right, allowed in (
@@ -109,12 +109,6 @@ class Effects:
                 first = getattr(self, name)[0]
                 msg = f"{name} from {first:g} on were given; allowed are grids with {allowed}."
                 raise ValueError(msg)
-        if len(self.jump_sizes) % self.jump_stride:
-            msg = (
-                f"{len(self.jump_sizes)} jump_sizes and jump_stride={self.jump_stride} were "
-                "given; the number of sizes must be a multiple of the stride; choose another one."
-            )
-            raise ValueError(msg)
 
     @cached_property
     def grids(self) -> Grids:
@@ -144,7 +138,7 @@ class Effects:
         choices = (
             n_spreads if self.rows else 1,
             len(grids.columns) * (n_spreads if self.columns else 1),
-            len(grids.jumps) * (n_spreads if self.jumps else 1),
+            len(grids.jumps) * (1 + grids.of_jumps.shape[1] if self.jumps else 1),
             len(grids.offsets),
             *(n_spreads if self.columns else 1 for _ in noise.more),
         )
@@ -155,8 +149,9 @@ class Effects:
         grids, hyper = self.grids, noise.hyper
         total = grids.of_rows[hyper.row_spread][noise.rows].sum()
         total += grids.of_columns[hyper.column_mean, hyper.column_spread][noise.columns].sum()
-        of_jumps = grids.of_jumps[hyper.jump_mean, hyper.jump_spread]
-        total += of_jumps[noise.jumps // grids.stride].sum()
+        if hyper.jump_spread:
+            of_jumps = grids.of_jumps[hyper.jump_mean, hyper.jump_spread - grids.first_spread]
+            total += of_jumps[noise.jumps // grids.stride].sum()
         for spread, levels in zip(hyper.more_spreads, noise.more, strict=True):
             total += grids.of_rows[spread][levels].sum()
         return float(total)

@@ -52,8 +52,9 @@ class Grids(NamedTuple):
     spreads: NDArray[np.float64]
     of_rows: NDArray[np.float64]  # (n_spreads, n_levels)
     of_columns: NDArray[np.float64]  # (n_means, n_spreads, n_levels)
-    of_jumps: NDArray[np.float64]  # (n_means, n_spreads, n_sizes / stride)
-    stride: int  # sizes in a step of jumps of columns
+    of_jumps: NDArray[np.float64]  # (n_means, n_spreads - first_spread, n_sizes / stride)
+    stride: int  # columns with jumps of their own have every so many of the sizes
+    first_spread: int  # the smallest spread that jumps have, besides none
     steps: Steps
     lattice: Lattice
 
@@ -67,12 +68,14 @@ def make_grids(prior: Effects) -> Grids:
             prior.row_levels, prior.column_levels, prior.jump_sizes, prior.offsets, prior.spreads
         )
     )  # fmt: skip
+    stride = prior.jump_stride or 1
+    first = _first_spread(jumps[::stride], spreads, stride)
     return Grids(
         rows, columns, jumps, offsets, spreads,
         np.array([log_level_prior(rows, 0.0, s) for s in spreads]),
-        _by_mean(columns, spreads),
-        _by_mean(jumps, spreads, prior.jump_stride),
-        prior.jump_stride,
+        _by_mean(columns, columns, spreads),
+        _by_mean(jumps, jumps[::stride], spreads[first:]),
+        stride, first,
         Steps(_ratio(rows, columns), _ratio(offsets, rows)),
         make_lattice(rows, columns, offsets, np.append(0.0, jumps)),
     )  # fmt: skip
@@ -119,18 +122,24 @@ def _ratio(fine: NDArray[np.float64], coarse: NDArray[np.float64]) -> int:
 
 
 def _by_mean(
-    grid: NDArray[np.float64], spreads: NDArray[np.float64], stride: int = 1
+    means: NDArray[np.float64], grid: NDArray[np.float64], spreads: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the log prior of every level for every mean on the grid and every spread.
-
-    Levels are a multiple of ``stride`` positions from the mean; level k has the k-th of these.
-    """
-    table = np.empty((len(grid), len(spreads), len(grid) // stride))
-    for mean, value in enumerate(grid.tolist()):
-        levels = grid[mean % stride :: stride]
-        for k, spread in enumerate(spreads.tolist()):
-            table[mean, k] = log_level_prior(levels, value, spread)
+    """Return the log prior of every level for every mean and every spread."""
+    table = np.empty((len(means), len(spreads), len(grid)))
+    for k, mean in enumerate(means.tolist()):
+        for s, spread in enumerate(spreads.tolist()):
+            table[k, s] = log_level_prior(grid, mean, spread)
     return table
+
+
+def _first_spread(sizes: NDArray[np.float64], spreads: NDArray[np.float64], stride: int) -> int:
+    """Return the smallest spread of jumps, which is no less than half a step between them.
+
+    A smaller one would give all columns the size next to their mean, which then had no meaning.
+    If a mean is one of the sizes, any spread will do.
+    """
+    least = np.diff(sizes).max(initial=0.0) / 2 if stride > 1 else 0.0
+    return max(1, int(np.searchsorted(spreads, least)))
 
 
 def log_level_prior(grid: NDArray[np.float64], mean: float, spread: float) -> NDArray[np.float64]:

@@ -141,13 +141,16 @@ class Levels:
         return Levels(self.prior, rows, self.columns, self.jumps, self.hyper, self.more)
 
     def for_lines(self, chosen: tuple[Index, ...], shape: tuple[int, ...]) -> Levels:
-        """Return levels of more lines, given those of some; the others are average at first."""
+        """Return levels of more lines, given those of some; the others are average at first.
+
+        All columns have one jump at first.
+        """
         zero, mean = nearest(self.prior.grids.rows, 0.0), self.hyper.column_mean
         lines = [np.full(n, mean if mode == 1 else zero) for mode, n in enumerate(shape)]
         for own, some, levels in zip(lines, chosen, self.lines, strict=True):
             own[some] = levels
-        jumps = np.full(shape[1], self.hyper.jump_mean)
-        return Levels(self.prior, lines[0], lines[1], jumps, self.hyper, tuple(lines[2:]))
+        jumps, hyper = np.full(shape[1], self.hyper.jump_mean), self.hyper._replace(jump_spread=0)
+        return Levels(self.prior, lines[0], lines[1], jumps, hyper, tuple(lines[2:]))
 
     def with_rows(self, rows: Index, hyper: Hyper) -> Levels:
         """Return the same levels of columns with other levels of rows."""

@@ -57,9 +57,9 @@ def shifted(levels: Index, by: int) -> Index:
 
 
 @inner
-def every(values: Values, first: int, stride: int) -> Values:
-    """Return every so many values, as an array without gaps."""
-    out = np.empty(values.shape[0] // stride)
+def every(values: Values, stride: int) -> Values:
+    """Return every so many values, from the first on, as an array without gaps."""
+    out = np.empty(-(-values.shape[0] // stride))
     for i in range(out.shape[0]):
-        out[i] = values[first + stride * i]
+        out[i] = values[stride * i]
     return out

@@ -58,6 +58,9 @@ _COLUMN_MEAN, _COLUMN_SPREAD = int(LevelIndex.COLUMN_MEAN), int(LevelIndex.COLUM
 _JUMP_MEAN, _JUMP_SPREAD = int(LevelIndex.JUMP_MEAN), int(LevelIndex.JUMP_SPREAD)
 _OFFSET, _SHIFT = int(LevelIndex.OFFSET), int(LevelIndex.SHIFT)
 
+_MEANS = 16
+"""Means of jumps that are in question together: to sum out all jumps under each takes time."""
+
 
 # --- sums and draws over lines -----------------------------------------------------------------
 
@@ -227,11 +230,39 @@ def _draw_columns(
     return levels, mean, spread
 
 
+@jit
+def means_together(mean: int, number: int, n: int) -> tuple[int, int]:
+    """Return the first of the means that are in question together with this one, and their end.
+
+    Draws of even and of odd numbers have different groups, so that a mean can go anywhere.
+    """
+    shift = _MEANS // 2 * (number % 2)
+    lo = (mean + shift) // _MEANS * _MEANS - shift
+    return max(lo, 0), min(lo + _MEANS, n)
+
+
+@inner
+def _draw_mean(
+    u: float, given: Likelihoods, mean: int, spread: int, number: int, log_prior: Values,
+    plain: Values,
+) -> int:  # fmt: skip
+    """Draw the mean of jumps that have a spread, with the jumps summed out."""
+    lo, hi = means_together(mean, number, log_prior.shape[0])
+    n, n_levels = hi - lo, log_prior.shape[2]
+    of_means, prior = np.empty((n, n_levels)), np.zeros((n_levels + BLOCK, n))
+    for k in range(n):
+        for level in range(n_levels):
+            of_means[k, level] = log_prior[lo + k, spread, level]
+            prior[level, k] = plain[lo + k, spread, level]
+    return lo + pick(_sum_out(given, of_means, prior), u)
+
+
 @inner
 def _draw_jumps(
-    key: np.uint64, sweep: np.uint64, uniforms: Values, is_drawn: bool, counts: Counts,
-    values: Values, columns: Index, jumps: Index, offset: float, mean: int, spread: int,
-    grid: Values, sizes: Values, stride: int, points: Points, by_spread: Pair, by_mean: Table,
+    key: np.uint64, sweep: np.uint64, uniforms: Values, number: int, is_drawn: bool,
+    counts: Counts, values: Values, columns: Index, jumps: Index, offset: float, mean: int,
+    spread: int, grid: Values, sizes: Values, own: tuple[int, int], points: Points,
+    by_mean: Table,
 ) -> tuple[Index, int, int]:  # fmt: skip
     """Draw mean and spread of the jumps of columns, and the jumps themselves."""
     occurring, of_columns = ranks(columns)
@@ -241,27 +272,31 @@ def _draw_jumps(
         for c in range(odds.shape[1]):
             odds[k, c, 0] = -np.inf  # a jump does not matter without cover
     uncovered, known, n_ones = counts
-    if spread == 0:  # one jump for all columns, of any size
-        weights = weigh_common(uncovered, known, n_ones, of_columns, odds, sizes, points)
-        mean = pick(weights, uniforms[_JUMP_MEAN])
-        jumps = all_at(mean, columns.shape[0])
-        if not is_drawn:
-            return jumps, mean, spread
-    phase, near = mean % stride, np.empty(columns.shape[0], np.int64)
+    of_common = weigh_common(uncovered, known, n_ones, of_columns, odds, sizes, points)
+    if spread == 0 or not is_drawn:
+        mean = pick(of_common, uniforms[_JUMP_MEAN])
+    if not is_drawn:
+        return all_at(mean, columns.shape[0]), mean, 0
+    (stride, first), near = own, np.empty(columns.shape[0], np.int64)
     for i in range(near.shape[0]):
         near[i] = jumps[i] // stride
-    own = every(sizes, phase, stride)
-    given = _given(counts, n_ones[1], odds, own, near, of_columns, points)
+    given = _given(counts, n_ones[1], odds, every(sizes, stride), near, of_columns, points)
     log_prior, prior, plain = by_mean
     if spread > 0:
-        at = phase * log_prior.shape[1] + spread
-        sums = _sum_out(given, by_spread[0][at], by_spread[1][at])
-        mean = phase + stride * pick(sums, uniforms[_JUMP_MEAN])
-    spread = pick(_sum_out(given, log_prior[mean], prior[mean]), uniforms[_JUMP_SPREAD])
-    levels = _draw_lines(key, sweep, _JUMPS, given, log_prior[mean, spread], plain[mean, spread])
+        u = uniforms[_JUMP_MEAN]
+        mean = _draw_mean(u, given, mean, spread - first, number, log_prior, plain)
+    sums = _sum_out(given, log_prior[mean], prior[mean])
+    log_sums = np.empty(sums.shape[0] + 1)
+    log_sums[0] = of_common[mean]
+    copy_line(sums, log_sums[1:])
+    chosen = pick(log_sums, uniforms[_JUMP_SPREAD])
+    if chosen == 0:
+        return all_at(mean, columns.shape[0]), mean, 0
+    at = chosen - 1
+    levels = _draw_lines(key, sweep, _JUMPS, given, log_prior[mean, at], plain[mean, at])
     for i in range(levels.shape[0]):
-        levels[i] = phase + stride * levels[i]
-    return levels, mean, spread
+        levels[i] *= stride
+    return levels, mean, first + at
 
 
 @inner
@@ -296,12 +331,12 @@ def _list_pairs(columns: Index, jumps: Index, n_jumps: int) -> tuple[Index, Inde
 
 @jit
 def draw_mode(
-    mode: int, key: np.uint64, sweep: np.uint64, uniforms: Values,
+    mode: int, key: np.uint64, sweep: np.uint64, uniforms: Values, number: int,
     is_drawn: tuple[bool, bool, bool, bool], fine: int, width: int, shift: int,
     counts: Counts, values: Values, sizes: Values, rows: Index, columns: Index, jumps: Index,
-    hyper: Positions, grids: tuple[Values, Values, Values, Values], stride: int, points: Points,
-    steps: tuple[int, int],
-    of_rows: Table, of_columns: tuple[Pair, Table], of_jumps: tuple[Pair, Table],
+    hyper: Positions, grids: tuple[Values, Values, Values, Values], own: tuple[int, int],
+    points: Points, steps: tuple[int, int], of_rows: Table, of_columns: tuple[Pair, Table],
+    of_jumps: Table,
 ) -> tuple[Index, Index, int, Positions, Index, Index, Index]:  # fmt: skip
     """Draw the levels of rows with their spread; or those of columns, and all else.
 
@@ -310,6 +345,8 @@ def draw_mode(
 
     Parameters
     ----------
+    number
+        Number of the draw.
     is_drawn
         Whether columns have levels of their own, whether jumps are drawn at all, whether columns
         have jumps of their own, and whether rows are shifted against columns.
@@ -321,10 +358,10 @@ def draw_mode(
         Levels and jumps of the classes of lines of the other mode.
     hyper, grids
         Positions of :class:`thali.model.levels.Hyper`; grids of rows, columns, jumps and offsets.
-    stride
-        Sizes in a step of the jumps of columns.
+    own
+        Stride and first spread of the jumps of columns (:class:`thali.model.level_grids.Grids`).
     of_rows, of_columns, of_jumps
-        Priors; those of columns and jumps by spread, and by mean.
+        Priors; those of columns by spread, and by mean.
 
     Returns
     -------
@@ -353,9 +390,8 @@ def draw_mode(
     )  # fmt: skip
     if has_jump:
         jumps, jump_mean, jump_spread = _draw_jumps(
-            key, sweep, uniforms, has_jumps, counts, values, columns, jumps,
-            offsets[offset], jump_mean, jump_spread, grid, all_sizes, stride, points, of_jumps[0],
-            of_jumps[1],
+            key, sweep, uniforms, number, has_jumps, counts, values, columns, jumps,
+            offsets[offset], jump_mean, jump_spread, grid, all_sizes, own, points, of_jumps,
         )  # fmt: skip
     occurring, of_occurring, classes = _list_pairs(columns, jumps, all_sizes.shape[0])
     offset = _draw_offset(

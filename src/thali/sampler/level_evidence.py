@@ -43,7 +43,7 @@ def summed_out(state: State, target: Target) -> float:
         total += _gain(target.engine, given, log_prior, noise.columns)
     if hyper.jump_spread:
         given = jump_likelihoods(state, target)
-        log_prior = grids.of_jumps[hyper.jump_mean, hyper.jump_spread]
+        log_prior = grids.of_jumps[hyper.jump_mean, hyper.jump_spread - grids.first_spread]
         total += _gain(target.engine, given, log_prior, noise.jumps // grids.stride)
     return total
 

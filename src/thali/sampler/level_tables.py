@@ -28,13 +28,12 @@ class Tables(NamedTuple):
 
     The arrays of a pair are log priors, ``(n_given, n_priors, n_levels)``, and their exponentials,
     ``(n_given, n_levels + BLOCK, n_priors)``; a table also has the exponentials in the order of
-    the log priors. Means of jumps are those of one phase, their position modulo the stride, and
-    what is given is phase and spread. Jumps have none if all columns have one jump.
+    the log priors. Jumps have none if all columns have one jump.
     """
 
     rows: Table
     columns: tuple[Pair, Table]  # means by spread, and spreads by mean
-    jumps: tuple[Pair, Table]
+    jumps: Table  # spreads by mean
 
 
 _made: dict[int, tuple[Grids, Tables]] = {}
@@ -54,12 +53,10 @@ def tables_of(prior: Effects) -> Tables:
 def _make(prior: Effects) -> Tables:
     grids = prior.grids
     of_jumps = grids.of_jumps if prior.jumps else np.zeros((1, 1, 1))
-    n_means, n_spreads, n_levels = of_jumps.shape
-    by_phase = of_jumps.reshape(n_levels, -1, n_spreads, n_levels).transpose(1, 2, 0, 3)
     return Tables(
         _table(grids.of_rows[None]),
         (_pair(grids.of_columns.swapaxes(0, 1)), _table(grids.of_columns)),
-        (_pair(by_phase.reshape(n_means * n_spreads // n_levels, n_levels, -1)), _table(of_jumps)),
+        _table(of_jumps),
     )
 
 

@@ -101,12 +101,33 @@ def tables_of_terms(
     return covered, change, common, with_room
 
 
+@inner
+def _number_odds(odds: NDArray[np.float64], points: Points) -> tuple[Index, int]:
+    """Return the number of every class and cover among those of equal log odds, and how many."""
+    numbers = np.empty(odds.shape, np.int64)
+    lowest = highest = _place(odds[0, 0], points)
+    for c in range(odds.shape[0]):
+        for k in range(2):
+            numbers[c, k] = _place(odds[c, k], points)
+            lowest, highest = min(lowest, numbers[c, k]), max(highest, numbers[c, k])
+    of_places = np.full(highest - lowest + 1, -1)
+    n = 0
+    for c in range(odds.shape[0]):
+        for k in range(2):
+            at = numbers[c, k] - lowest
+            if of_places[at] < 0:
+                of_places[at] = n
+                n += 1
+            numbers[c, k] = of_places[at]
+    return numbers, n
+
+
 @jit
 def merge_classes(
     uncovered: NDArray[np.uint32], known: NDArray[np.uint32], odds: NDArray[np.float64],
     points: Points,
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64]]:  # fmt: skip
-    """Count entries by their log odds instead of class and cover, if these are far fewer.
+    """Count entries by their log odds instead of class and cover, if these are fewer.
 
     The arguments are those of :func:`tables_of_terms` for one group of lines, and so are the
     results, in which all entries count as uncovered, each with the log odds that it has.
@@ -114,32 +135,18 @@ def merge_classes(
     n_lines, n_classes = uncovered.shape
     if points[0].shape[0] == 0:
         return uncovered, known, odds
-    places = np.empty((n_classes, 2), np.int64)
-    lowest = highest = _place(odds[0, 0, 0], points)
-    for c in range(n_classes):
-        for k in range(2):
-            places[c, k] = _place(odds[0, c, k], points)
-            lowest, highest = min(lowest, places[c, k]), max(highest, places[c, k])
-    numbers = np.full(highest - lowest + 1, -1)
-    n = 0
-    for c in range(n_classes):
-        for k in range(2):
-            at = places[c, k] - lowest
-            if numbers[at] < 0:
-                numbers[at] = n
-                n += 1
-            places[c, k] = numbers[at]
-    if 2 * n > n_classes:
+    numbers, n = _number_odds(odds[0], points)
+    if 5 * n > 4 * n_classes:
         return uncovered, known, odds
     merged, of_merged = np.zeros((n_lines, n), np.uint32), np.full((1, n, 2), -np.inf)
     for c in range(n_classes):
-        for k in range(2):
-            of_merged[0, places[c, k], 0] = odds[0, c, k]
+        of_merged[0, numbers[c, 0], 0] = odds[0, c, 0]
+        of_merged[0, numbers[c, 1], 0] = odds[0, c, 1]
     for i in range(n_lines):
         line, own, of_known = merged[i], uncovered[i], known[i if known.shape[0] > 1 else 0]
         for c in range(n_classes):
-            line[places[c, 0]] += own[c]
-            line[places[c, 1]] += of_known[c] - own[c]
+            line[numbers[c, 0]] += own[c]
+            line[numbers[c, 1]] += of_known[c] - own[c]
     return merged, np.zeros((1, n), np.uint32), of_merged
 
 

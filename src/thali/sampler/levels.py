@@ -13,7 +13,7 @@ import numpy as np
 
 from thali.model.classes import ranks
 from thali.sampler.level_counts import count_lines
-from thali.sampler.level_draws import draw_mode
+from thali.sampler.level_draws import draw_mode, means_together
 from thali.sampler.level_likelihoods import Likelihoods, draw_lines, draw_with_prior, sum_out
 from thali.sampler.level_shifts import draw_shift
 from thali.sampler.level_weights import merge_classes, pick, weigh_common
@@ -63,8 +63,8 @@ def draw_levels(
     those of rows.
 
     A start may have another ``prior``, with fewer effects, and may hold jumps, or columns as well.
-    The ``number`` of the draw decides whether the offset is drawn with the rows; by default, it is
-    that of the sweep.
+    The ``number`` of the draw decides whether the offset is drawn with the rows, and which means
+    of jumps are in question; by default, it is that of the sweep.
     """
     noise: Levels = state.noise
     prior = noise.prior if prior is None else prior
@@ -76,7 +76,7 @@ def draw_levels(
         return draw_matrix(
             stream, state, target, prior, np.array(uniforms), _fine(grids),
             _groups(grids, prior, uniforms),
-            is_offset_held=is_offset_held, is_jump_held=is_jump_held,
+            number, is_offset_held=is_offset_held, is_jump_held=is_jump_held,
             is_column_held=is_column_held,
         )  # fmt: skip
     if prior.rows:
@@ -100,7 +100,10 @@ def draw_levels(
         return _moved(stream, noise.with_columns(columns, jumps, hyper), counts, prior, uniforms)
 
     noise = noise.with_columns(columns, jumps, hyper)
-    jumps, mean, spread = _draw_jumps(engine, stream, noise, counts, prior, uniforms)
+    has_own = prior.jumps and grids.of_jumps.shape[1] > 0
+    jumps, mean, spread = _draw_jumps(
+        engine, stream, noise, counts, uniforms, number, has_own=has_own
+    )
     hyper = hyper._replace(jump_mean=mean, jump_spread=spread)
     return _moved(stream, noise.with_columns(columns, jumps, hyper), counts, prior, uniforms)
 
@@ -188,32 +191,31 @@ def _draw_columns(
 
 
 def _draw_jumps(
-    engine: Engine, stream: Stream, noise: Levels, counts: LineCounts, prior: Effects,
-    uniforms: list[float],
+    engine: Engine, stream: Stream, noise: Levels, counts: LineCounts, uniforms: list[float],
+    number: int, *, has_own: bool,
 ) -> tuple[Index, int, int]:  # fmt: skip
     """Draw mean and spread of the jumps of columns, and the jumps themselves.
 
-    Columns without a spread have one jump, which may be any size. From a mean, a spread leads to
-    sizes of its phase alone, which is its position modulo the stride; so does another mean.
+    Without a spread, all columns have one jump, which is the mean and may be any size.
     """
-    grids, hyper, spread = noise.prior.grids, noise.hyper, noise.hyper.jump_spread
-    mean, jumps = hyper.jump_mean, noise.jumps
-    u = uniforms[LevelIndex.JUMP_MEAN]
-    if spread == 0:
-        mean = pick(_weigh_jump(noise, counts), u)
-        jumps = np.full(len(jumps), mean)
-        if not prior.jumps:
-            return jumps, mean, spread
-    site, phase = site_of(Site.JUMPS, 1), mean % grids.stride
-    given = _jump_likelihoods(noise, counts, phase, jumps)
+    grids, hyper, u = noise.prior.grids, noise.hyper, uniforms[LevelIndex.JUMP_MEAN]
+    mean, spread, first = hyper.jump_mean, hyper.jump_spread, grids.first_spread
+    of_common = _weigh_jump(noise, counts)
+    if spread == 0 or not has_own:
+        mean = pick(of_common, u)
+    if not has_own:
+        return np.full(len(noise.jumps), mean), mean, 0
+    given = _jump_likelihoods(noise, counts)
     if spread:
-        log_sums = sum_out(engine, given, grids.of_jumps[phase :: grids.stride, spread])
-        mean = phase + grids.stride * pick(log_sums, u)
-    spread, own = draw_with_prior(
-        engine, stream, site, given, grids.of_jumps[mean], spread,
-        lambda log_sums: pick(log_sums, uniforms[LevelIndex.JUMP_SPREAD]),
-    )  # fmt: skip
-    return phase + grids.stride * own, mean, spread
+        lo, hi = means_together(mean, number, len(grids.jumps))
+        mean = lo + pick(sum_out(engine, given, grids.of_jumps[lo:hi, spread - first]), u)
+    log_sums = np.append(of_common[mean], sum_out(engine, given, grids.of_jumps[mean]))
+    chosen = pick(log_sums, uniforms[LevelIndex.JUMP_SPREAD])
+    if chosen == 0:
+        return np.full(len(noise.jumps), mean), mean, 0
+    site, log_prior = site_of(Site.JUMPS, 1), grids.of_jumps[mean, chosen - 1]
+    own = draw_lines(engine, stream, site, given, log_prior)
+    return grids.stride * own, mean, first + chosen - 1
 
 
 def row_likelihoods(state: State, target: Target) -> Likelihoods:
@@ -230,11 +232,9 @@ def column_likelihoods(state: State, target: Target) -> Likelihoods:
 
 
 def jump_likelihoods(state: State, target: Target) -> Likelihoods:
-    """Return the likelihoods of the jumps of all columns, at all sizes in phase with the mean."""
+    """Return the likelihoods of the jumps of all columns, if they have their own."""
     noise: Levels = state.noise
-    counts = count_lines(state, target, 1, noise.across(1).classes)
-    phase = noise.hyper.jump_mean % noise.prior.grids.stride
-    return _jump_likelihoods(noise, counts, phase, noise.jumps)
+    return _jump_likelihoods(noise, count_lines(state, target, 1, noise.across(1).classes))
 
 
 def _line_likelihoods(
@@ -254,11 +254,11 @@ def _column_likelihoods(noise: Levels, counts: LineCounts) -> Likelihoods:
     return _likelihoods(noise, counts, odds, noise.prior.grids.columns, noise.columns, of_jumps)
 
 
-def _jump_likelihoods(noise: Levels, counts: LineCounts, phase: int, jumps: Index) -> Likelihoods:
+def _jump_likelihoods(noise: Levels, counts: LineCounts) -> Likelihoods:
     odds, of_columns = _odds_by_column(noise)
     grids, n_ones = noise.prior.grids, counts.n_ones[1]
-    sizes = np.ascontiguousarray(grids.jumps[phase :: grids.stride])
-    near = np.asarray(jumps, np.int64) // grids.stride
+    sizes = np.ascontiguousarray(grids.jumps[:: grids.stride])
+    near = np.asarray(noise.jumps, np.int64) // grids.stride
     return Likelihoods.of(counts, n_ones, odds, sizes, near, of_columns, noise.lattice)
 
 

@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 
 def draw_matrix(
     stream: Stream, state: State, target: Target, prior: Effects, uniforms: NDArray[np.float64],
-    fine: int, groups: tuple[int, int], *, is_offset_held: bool, is_jump_held: bool,
+    fine: int, groups: tuple[int, int], number: int, *, is_offset_held: bool, is_jump_held: bool,
     is_column_held: bool,
 ) -> Levels:  # fmt: skip
     """Draw as :func:`thali.sampler.levels.draw_levels`.
 
     ``uniforms`` are the random numbers that do not belong to single lines, ``fine`` is the number
     of offsets between two coarse ones, and ``groups`` say how many offsets are in question
-    together, and by how many their groups are shifted.
+    together, and by how many their groups are shifted. ``number`` is that of the draw.
     """
     noise: Levels = state.noise
     grids, tables = noise.prior.grids, tables_of(noise.prior)
     is_drawn = (
-        prior.columns, not is_jump_held, prior.jumps,
+        prior.columns, not is_jump_held, prior.jumps and grids.of_jumps.shape[1] > 0,
         noise.prior.rows and grids.steps.of_columns > 0,
     )  # fmt: skip
     columns, jumps = (np.asarray(part, np.int64) for part in (noise.columns, noise.jumps))
@@ -50,10 +50,10 @@ def draw_matrix(
         values, sizes, classes = noise.across(mode)
         counts = count_lines(state, target, mode, classes)
         return draw_mode(
-            mode, *stream, uniforms, is_drawn, 0 if is_offset_held else fine, *groups,
+            mode, *stream, uniforms, number, is_drawn, 0 if is_offset_held else fine, *groups,
             tuple(counts), values, sizes, rows, columns, jumps, noise.hyper[:6],
-            (grids.rows, grids.columns, grids.jumps, grids.offsets), grids.stride,
-            tuple(noise.lattice), tuple(grids.steps), *tables,
+            (grids.rows, grids.columns, grids.jumps, grids.offsets),
+            (grids.stride, grids.first_spread), tuple(noise.lattice), tuple(grids.steps), *tables,
         )  # fmt: skip
 
     rows = np.asarray(noise.rows, np.int64)

@@ -72,8 +72,10 @@ def require_sound(
     hyper = _array(arrays, "level_priors", (n_draws, len(lengths)), "iu")
     for column, length in zip(hyper.T, lengths, strict=True):
         _on_grid("level_priors", column, length)
-    from_mean = arrays["jumps"].astype(np.int64) - hyper[:, 3:4].astype(np.int64)
-    _need("jumps", is_right=not (from_mean % grids.stride).any())
+    mean, spread = hyper[:, 3:4], hyper[:, 4:5]
+    is_own = (spread >= grids.first_spread) & (arrays["jumps"] % grids.stride == 0)
+    is_common = (spread == 0) & (arrays["jumps"] == mean)
+    _need("jumps", is_right=bool((is_own | is_common).all()))
 
 
 def _array(
