@@ -6,7 +6,7 @@ import pytest
 import thali
 from support.mutants import mutate
 from thali.model import Effects, Model
-from thali.sampler import Schedule, Target, level_draws, levels
+from thali.sampler import Schedule, Target, level_weights, levels
 from thali.sampler.moves.at_once import Patience
 from thali.streams import Stream, chain_key
 
@@ -87,7 +87,7 @@ def test_means_of_jumps_are_in_question_in_groups(n):
     """Every mean is in one group, whichever of the group is the present one; limits alternate."""
     limits = []
     for number in range(2):
-        groups = {level_draws.means_together(mean, number, n) for mean in range(n)}
+        groups = {level_weights.means_together(mean, number, n) for mean in range(n)}
         assert sorted(k for lo, hi in groups for k in range(lo, hi)) == list(range(n))
         limits.append({lo for lo, _ in groups} - {0})
     assert not limits[0] & limits[1]

@@ -138,8 +138,8 @@ MISTAKES = {
     # Log odds must stay among those of the grids: tables have no others.
     "levels of the third mode forget the others": (
         "thali.sampler.levels",
-        "return _likelihoods(noise, counts, odds, noise.grid(mode)",
-        "return _likelihoods(noise, counts, odds * (mode != 2), noise.grid(mode)",
+        "_likelihoods(noise, counts, odds + offset,",
+        "_likelihoods(noise, counts, (odds + offset) * (mode != 2),",
     ),
 }
 

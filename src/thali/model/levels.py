@@ -141,10 +141,7 @@ class Levels:
         return Levels(self.prior, rows, self.columns, self.jumps, self.hyper, self.more)
 
     def for_lines(self, chosen: tuple[Index, ...], shape: tuple[int, ...]) -> Levels:
-        """Return levels of more lines, given those of some; the others are average at first.
-
-        All columns have one jump at first.
-        """
+        """Return levels of more lines, given those of some; others are average, with one jump."""
         zero, mean = nearest(self.prior.grids.rows, 0.0), self.hyper.column_mean
         lines = [np.full(n, mean if mode == 1 else zero) for mode, n in enumerate(shape)]
         for own, some, levels in zip(lines, chosen, self.lines, strict=True):

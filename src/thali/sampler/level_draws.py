@@ -21,6 +21,7 @@ from thali.sampler.level_arrays import all_at, every, repeated, shifted, take
 from thali.sampler.level_shifts import draw_shift
 from thali.sampler.level_weights import (
     BLOCK,
+    means_together,
     merge_classes,
     pick,
     tables_of_terms,
@@ -57,9 +58,6 @@ _ROW_SPREAD = int(LevelIndex.ROW_SPREAD)
 _COLUMN_MEAN, _COLUMN_SPREAD = int(LevelIndex.COLUMN_MEAN), int(LevelIndex.COLUMN_SPREAD)
 _JUMP_MEAN, _JUMP_SPREAD = int(LevelIndex.JUMP_MEAN), int(LevelIndex.JUMP_SPREAD)
 _OFFSET, _SHIFT = int(LevelIndex.OFFSET), int(LevelIndex.SHIFT)
-
-_MEANS = 16
-"""Means of jumps that are in question together: to sum out all jumps under each takes time."""
 
 
 # --- sums and draws over lines -----------------------------------------------------------------
@@ -228,17 +226,6 @@ def _draw_columns(
         spread = pick(_sum_out(given, log_prior[mean], prior[mean]), uniforms[_COLUMN_SPREAD])
     levels = _draw_lines(key, sweep, _COLUMNS, given, log_prior[mean, spread], plain[mean, spread])
     return levels, mean, spread
-
-
-@jit
-def means_together(mean: int, number: int, n: int) -> tuple[int, int]:
-    """Return the first of the means that are in question together with this one, and their end.
-
-    Draws of even and of odd numbers have different groups, so that a mean can go anywhere.
-    """
-    shift = _MEANS // 2 * (number % 2)
-    lo = (mean + shift) // _MEANS * _MEANS - shift
-    return max(lo, 0), min(lo + _MEANS, n)
 
 
 @inner

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 BLOCK = 8
 """Levels that are computed at once, in the lanes of a processor's vectors."""
 
+_MEANS = 16
+"""Means of jumps that are in question together: to sum out all jumps under each takes time."""
+
 
 @inlined
 def _softplus(x: float) -> float:
@@ -225,3 +228,14 @@ def pick(log_weights: NDArray[np.float64], u: float) -> int:
         if cumulated[k] > u * total:
             return k
     return log_weights.shape[0] - 1
+
+
+@jit
+def means_together(mean: int, number: int, n: int) -> tuple[int, int]:
+    """Return the first of the means that are in question together with this one, and their end.
+
+    Draws of even and of odd numbers have different groups, so that a mean can go anywhere.
+    """
+    shift = _MEANS // 2 * (number % 2)
+    lo = (mean + shift) // _MEANS * _MEANS - shift
+    return max(lo, 0), min(lo + _MEANS, n)

@@ -13,10 +13,10 @@ import numpy as np
 
 from thali.model.classes import ranks
 from thali.sampler.level_counts import count_lines
-from thali.sampler.level_draws import draw_mode, means_together
+from thali.sampler.level_draws import draw_mode
 from thali.sampler.level_likelihoods import Likelihoods, draw_lines, draw_with_prior, sum_out
 from thali.sampler.level_shifts import draw_shift
-from thali.sampler.level_weights import merge_classes, pick, weigh_common
+from thali.sampler.level_weights import means_together, merge_classes, pick, weigh_common
 from thali.sampler.level_windows import CHUNK
 from thali.sampler.matrix_levels import draw_matrix
 from thali.sampler.moves.at_once import Patience

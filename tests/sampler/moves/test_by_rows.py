@@ -26,7 +26,7 @@ def compare(name):
     data = thali.simulate((12, 70), 3, spurious=0.2, dropped=0.3, unknown=0.1, seed=1).tensor
     target = Target.prepare(data, model, Schedule(hold=0, starts=0), threads=1)
     state, rejected, wrong = target.initial(KEY), 0, 0
-    for sweep in range(30):
+    for sweep in range(45):
         state, _ = step(KEY, state, target)
         for number in range(40):
             attempt = Attempt(Stream(KEY, np.uint64(99 + sweep)), np.uint64(number), state, target)
