@@ -86,7 +86,8 @@ def test_mistakes_are_noticed(mistake, monkeypatch):
 def test_means_of_jumps_are_in_question_in_groups(n):
     """Every mean is in one group, whichever of the group is the present one; limits alternate."""
     limits = []
-    for number in range(2):
+    assert {level_weights.means_together(mean, 8, n) for mean in range(n)} == {(0, n)}
+    for number in (1, 2):
         groups = {level_weights.means_together(mean, number, n) for mean in range(n)}
         assert sorted(k for lo, hi in groups for k in range(lo, hi)) == list(range(n))
         limits.append({lo for lo, _ in groups} - {0})

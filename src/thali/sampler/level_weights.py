@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 BLOCK = 8
 """Levels that are computed at once, in the lanes of a processor's vectors."""
 
-_MEANS = 16
-"""Means of jumps that are in question together: to sum out all jumps under each takes time."""
+_MEANS, _ALL_MEANS = 16, 8
+"""Means of jumps that are in question together: to sum out all jumps under each takes time. In one
+of so many draws, all are."""
 
 
 @inlined
@@ -234,8 +235,11 @@ def pick(log_weights: NDArray[np.float64], u: float) -> int:
 def means_together(mean: int, number: int, n: int) -> tuple[int, int]:
     """Return the first of the means that are in question together with this one, and their end.
 
-    Draws of even and of odd numbers have different groups, so that a mean can go anywhere.
+    Groups of even and of odd draws have different limits, so that a mean can go anywhere, and in
+    one of eight draws, all means are in question.
     """
+    if number % _ALL_MEANS == 0:
+        return 0, n
     shift = _MEANS // 2 * (number % 2)
     lo = (mean + shift) // _MEANS * _MEANS - shift
     return max(lo, 0), min(lo + _MEANS, n)

@@ -72,6 +72,7 @@ def draw_levels(
     uniforms = _uniforms(stream, 0)
     number = int(stream.sweep) if number is None else number
     is_offset_held = number % _OFFSET_EVERY > 0
+    number *= state.n_components > 0  # otherwise the data say nothing about jumps
     if _is_small(noise) and PATIENCE.ends(1, draw_mode):
         return draw_matrix(
             stream, state, target, prior, np.array(uniforms), _fine(grids),
@@ -101,9 +102,8 @@ def draw_levels(
 
     noise = noise.with_columns(columns, jumps, hyper)
     has_own = prior.jumps and grids.of_jumps.shape[1] > 0
-    jumps, mean, spread = _draw_jumps(
-        engine, stream, noise, counts, uniforms, number, has_own=has_own
-    )
+    found = _draw_jumps(engine, stream, noise, counts, uniforms, number, has_own=has_own)
+    jumps, mean, spread = found
     hyper = hyper._replace(jump_mean=mean, jump_spread=spread)
     return _moved(stream, noise.with_columns(columns, jumps, hyper), counts, prior, uniforms)
 
