@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from time import sleep
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from support.data_files import ternary
 from support.thread_ranks import on_ranks
 from thali.bits import PackedTensor
 from thali.data.entries import Shared
-from thali.data.readers import arrays, cell_blocks, parquet
+from thali.data.readers import arrays, cell_blocks, parquet, stored
 from thali.data.readers.files import read
 from thali.data.readers.packed import write_packed
 from thali.engines.cluster.engine import ClusterEngine
@@ -240,6 +241,25 @@ def test_more_processes_than_words_of_rows(tmp_path):
     engines = on_ranks(3, lambda ranks: ClusterEngine(ranks, 1, "cpu").load(
         PackedTensor.from_tensor(read_shared(path, ranks))))  # fmt: skip
     assert {engine.totals for engine in engines} == {PackedTensor.from_tensor(read(path)).totals()}
+
+
+def test_one_header_at_a_time(monkeypatch, tmp_path):
+    """Threads that parse headers at the same time can fail in Python 3.11."""
+    path, inside, most = tmp_path / "t.npy", [], []
+    np.save(path, values(unknown=True, n_rows=70))
+    right = stored._HEADERS[1, 0]
+
+    def slow(file):
+        inside.append(1)
+        most.append(len(inside))
+        sleep(0.02)
+        inside.pop()
+        return right(file)
+
+    monkeypatch.setitem(stored._HEADERS, (1, 0), slow)
+    on_ranks(3, lambda ranks: read_shared(path, ranks))
+    assert len(most) >= 3
+    assert set(most) == {1}
 
 
 @pytest.mark.filterwarnings("ignore")  # of anndata, about itself

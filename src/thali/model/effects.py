@@ -39,7 +39,7 @@ In longer rows it would be worth a component: tables of 7,000 to 9,000 columns d
 rows and columns alone got 3 to 31 components with steps of 0.25, and none with steps of 0.1."""
 
 _STRIDE = 5
-"""Columns that have jumps of their own have one of so many sizes.
+"""Columns that have jumps of their own can have every fifth of the sizes.
 
 With steps of 0.25, 0.5 and 1, hidden entries of single cells have the same probability up to
 0.001, and fewer classes of columns take less time."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from io import SEEK_CUR
 from math import prod
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from typing import IO
 
     from numpy.typing import NDArray
+
+_ONE_AT_A_TIME = Lock()
+"""Headers are Python that NumPy parses. In Python 3.11, threads that parse at the same time can
+fail with "AST constructor recursion depth mismatch"."""
 
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
@@ -65,7 +70,8 @@ def stored_array(file: IO[bytes], size: int) -> StoredArray:
         if version not in _HEADERS:
             msg = f"version {version} of the format was not expected"
             raise ValueError(msg)  # noqa: TRY301 - worded like those of NumPy
-        with warnings.catch_warnings(action="ignore"):  # a damaged header can look like an old one
+        # A damaged header can look like an old one.
+        with _ONE_AT_A_TIME, warnings.catch_warnings(action="ignore"):
             shape, is_by_column, dtype = _HEADERS[version](file)
     except ValueError as error:
         raise explained(error) from None
