@@ -68,7 +68,7 @@ def follow(task):
     """Follow the first chain of a run, and sample as a user would."""
     make, expected = CONTROLS[task["control"]]
     tensor, truth = make(task["seed"])
-    noise = noise_of(task)
+    noise = noise_of(task, tensor.shape)
     target = Target.prepare(tensor, Model(noise=noise), threads=2)
     key = chain_key(task["seed"], 0)
     began = perf_counter()

@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 import thali
 from thali.errors import NotConverged
-from thali.model.model import usual_noise
+from thali.model.model import noise_for, usual_noise
 from thali.sampler import Schedule
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -81,9 +81,9 @@ def with_noise(task, noise):
     return task if noise == "unequal" else task | {"noise": noise}
 
 
-def noise_of(task):
-    """Return the noise of a task."""
-    return task.get("noise", "unequal")
+def noise_of(task, shape=SHAPE):
+    """Return the noise of a task, as `thali.sample` would give it to data of that shape."""
+    return noise_for(task.get("noise", "unequal"), shape, None)
 
 
 def carry_out(work, tasks, chosen, prepare):

@@ -152,7 +152,8 @@ def wide(task):
     data = thali.simulate(WIDE_SHAPE, WIDE_COMPONENTS, spurious=WIDE_FLIPS, seed=task["seed"])
     truth = PackedTensor.from_tensor(BinaryTensor.from_any(data.noise_free))
     start = perf_counter()
-    model, schedule = Model(noise=noise_of(task)), Schedule(warmup=WIDE_SWEEPS)
+    model = Model(noise=noise_of(task, WIDE_SHAPE))
+    schedule = Schedule(warmup=WIDE_SWEEPS)
     target = Target.prepare(data.tensor, model, schedule, threads=1)
     is_found, checking = [], 0.0
     for state, _ in chain(chain_key(task["seed"]), target, WIDE_SWEEPS):

@@ -24,6 +24,7 @@ from thali.engines.gpu.engine import GpuEngine
 from thali.errors import EngineUnavailable, NotConverged
 from thali.model import FixedRates, Model, PerComponent
 from thali.sampler import Schedule, Target, chain, start
+from thali.sampler.grow import search
 from thali.sampler.grow.growth import Growth
 from thali.sampler.grow.search import Judged
 from thali.sampler.start import first_state
@@ -354,7 +355,7 @@ def test_large_data_have_fewer_starts(shape, starts, expected):
     [
         (1000, 600.0, 1 << 27, 4, 2, 2),  # short rows: predictions decide
         (10, 400.0, 1 << 27, 4, 2, 2),
-        (10, -600.0, 1 << 27, 4, 2, 2),
+        (10, -400.0, 1 << 27, 4, 2, 2),
         (10, 600.0, 1 << 27, 4, 1, 8),
         (10, 600.0, 1 << 27, 2, 1, 4),
         (10, 600.0, -1, 4, 1, 2),  # that would take too long
@@ -371,7 +372,7 @@ def test_flat_starts_without_hope_leave_their_time_to_others(
         return grown
 
     def judged(growth):  # all of a kind are equally good, so that no round is the last
-        is_fitted = not made[growth][2]["is_flat"]
+        is_fitted = not made[growth][2].get("is_flat", True)
         return Judged(growth.state, 1e6 + gap * is_fitted)
 
     fixed = {"_LONG": long, "_WORK": work, "_LITTLE": -1.0, "Growth": growth, "judged": judged}
@@ -391,6 +392,47 @@ def test_flat_starts_without_hope_leave_their_time_to_others(
     assert len({*keys}) == len(keys)
     of_fitted = [s for s, o in zip(strict, others, strict=True) if not o["is_flat"]]
     assert of_fitted[1 : 1 + fitted] == [True, False] * (fitted // 2)  # the first has no component
+
+
+@pytest.mark.parametrize("spread", [0.0, 1.5])
+def test_long_rows_with_components_are_searched_without_effects_first(spread, monkeypatch):
+    """Effects are let in at the end. Where they find something to explain, the search goes on."""
+    given = {}
+
+    def growth(key, target, *, is_flat=True, **more):
+        grown = Growth(key, target, is_flat=is_flat, **more)
+        given[grown] = int(key), type(target.priors.noise).__name__, is_flat
+        return grown
+
+    def judged(growth):  # a start with effects has far less evidence
+        found = search.judged(growth)
+        return found._replace(value=found.value - 1e6 * (not given[growth][2]))
+
+    monkeypatch.setattr(MODULE, "Growth", growth)
+    monkeypatch.setattr(MODULE, "judged", judged)
+    monkeypatch.setattr(MODULE, "_LONG", 300)
+    has_effects = iter([True])  # of the first start, which has not found all components
+    found = MODULE._has_effects
+    monkeypatch.setattr(
+        MODULE, "_has_effects", lambda state: next(has_effects, None) or found(state)
+    )
+    data = thali.simulate(
+        (60, 300), 4, spurious=0.1, row_spread=spread, column_spread=spread, seed=2
+    )
+    target = Target.prepare(data.tensor, Model(noise="effects"), FEW, threads=1)
+    *_, last = start(KEY, target)
+    seen = [(part.stage, part.kind) for part in last.history]
+    assert ("regrown", "fitted") not in seen
+    assert ("tried", "fitted") not in seen
+    assert last.history[-1].kind == "flat"
+    assert found(last.state) or not spread
+    if not spread:
+        assert (last.state.factors[0].sizes() > 1).sum() == 4
+    # If effects explain nothing, having no components is not tried.
+    assert [part.tried.gain for part in last.history if part.kind == "none"] == [0.0] or spread
+    keys, noises, _ = zip(*given.values(), strict=True)
+    assert len({*keys}) == len(keys)
+    assert noises.count("UnequalRates") == 2
 
 
 @pytest.mark.parametrize(

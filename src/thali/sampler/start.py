@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from thali.bits import Factor
-from thali.model import Effects, Levels
+from thali.model import Effects, Levels, UnequalRates
 from thali.sampler.grow.boxes import as_boxes, choose_lines, for_lines, some_lines, unfolded
 from thali.sampler.grow.growth import Growth
 from thali.sampler.grow.released import eager_births, fitted_levels, swept
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
     from typing import TypeAlias
 
+    from thali.engines.base import Hidden
     from thali.sampler.grow.search import Judged
     from thali.sampler.state import State
     from thali.sampler.target import Target
@@ -53,8 +54,8 @@ _LITTLE = 3.0
 
 
 _LONG, _HOPELESS = 1000, 500.0
-"""With rows at least so long, starts without effects are given up if the evidence for the first of
-them is so much lower than that for the first with effects. Where rows are short, evidence says
+"""With rows at least so long, one of the two searches is given up if the evidence for its first
+start is so much lower than that for the first of the other. Where rows are short, evidence says
 less."""
 
 _THOROUGH, _MOST, _WORK = 2, 48, 1 << 27
@@ -65,7 +66,7 @@ searched in about a minute: each start finds something that others miss."""
 _FIRST = {"fitted": "effects first", "flat": "components first"}
 """What to call the two searches where there are effects, as pages do."""
 
-_HIDING, _NONE, _LAST, _RATES, _TRIALS = 101, 102, 103, 104, 110
+_HIDING, _NONE, _LAST, _RATES, _PLAIN, _TRIALS = 101, 102, 103, 104, 106, 110
 """Numbers of the keys of what comes beside the starts themselves, which have small numbers."""
 
 
@@ -219,8 +220,7 @@ def _search(key: np.uint64, host: Target) -> Iterator[Starting]:
     history: list[Attempted] = []
     half = max(1, host.n_starts // 2)
     flat = yield from _grown(key, trained, half, history, "flat", f"{_FIRST['flat']}, start 1")
-    # Jumps may differ: they are not what is to be decided.
-    has_effects = any(np.ptp(levels) > 0 for levels in flat[1].state.noise.lines)
+    has_effects = _has_effects(flat[1].state)
     # Where nothing is to be decided, a second start may agree with the first.
     n_flat, n_fitted, n_rounds = half if has_effects else max(2, half), half, host.schedule.regrow
     families = {"flat": ([flat], [*range(half + 1, half + n_flat)])}
@@ -237,17 +237,36 @@ def _search(key: np.uint64, host: Target) -> Iterator[Starting]:
         after = 2 * half + half % 2
         others = [*range(1, half), *range(after, after + n_fitted - half)]
         families = {"fitted": ([fitted], others)} | families
+        if host.shape[1] >= _LONG and fitted[1].value < flat[1].value - _HOPELESS:
+            plain = yield from _without_effects(key, trained, history)
+            families = {"flat": ([plain], [])}
+            if not (has_effects := _has_effects(plain[1].state)):
+                n_rounds, candidates = 0, []
     for kind, (grown, numbers) in families.items():
         for now in _family(key, trained, numbers, history, kind, grown, n_rounds):
             yield now._replace(stage=f"{_FIRST[kind]}, {now.stage}")
         history = list(now.history)
         candidates.append((kind, now.state, now.history[-1].evidence))
+    if not has_effects:  # nothing to decide, but what components add is told all the same
+        history.append(Attempted("tried", 0, evidence, "none"))
+    yield from _decided(key, host, trained, hidden, empty, candidates, history)
+
+
+def _decided(
+    key: np.uint64,
+    host: Target,
+    trained: Target,
+    hidden: Hidden,
+    empty: State,
+    candidates: list[tuple[str, State, float]],
+    history: list[Attempted],
+) -> Iterator[Starting]:
+    """Let the candidates predict hidden entries; the last state is the best of them."""
     baseline = rates_alone(start_key(key, _RATES), trained, empty, hidden)
+    alone = Trial(empty, baseline, 0.0).against(baseline)
+    history = [part._replace(tried=alone) if part.stage == "tried" else part for part in history]
     trials: list[Trial] = []
     tried: list[Attempted] = []
-    if not has_effects:
-        told = Trial(empty, baseline, 0.0).against(baseline)
-        history.append(Attempted("tried", 0, evidence, "none", told))
     for number, (kind, state, evidence) in enumerate(candidates):
         trial = on_trial(start_key(key, _TRIALS + number), trained, state, hidden)
         trials.append(trial)
@@ -259,6 +278,35 @@ def _search(key: np.uint64, host: Target) -> Iterator[Starting]:
     growth.state = host.recount(trials[best].state)
     chosen = tried[best]._replace(stage="chosen")
     yield Starting(growth.result(), (*history, *tried, chosen), "done")
+
+
+def _without_effects(
+    key: np.uint64, host: Target, history: list[Attempted]
+) -> Generator[Starting, None, _Grown]:
+    """Search with two error rates, in a fraction of the time, and let effects in at the end.
+
+    As long as components are missing, effects take their place. If none is missing, they may have
+    nothing left to explain.
+    """
+    prior = host.priors.noise
+    assert isinstance(prior, Effects)
+    plain = host._replace(priors=host.priors._replace(noise=UnequalRates()))
+    for now in _family(key, plain, range(_PLAIN, _PLAIN + 2), history, "flat"):
+        yield now._replace(stage=f"{_FIRST['flat']}, {now.stage}")
+    history[:] = now.history
+    growth = Growth(start_key(key, _PLAIN), host)
+    rates = now.state.noise
+    noise = prior.flat(host.shape, rates.spurious, rates.dropped)
+    growth.state = host.recount(now.state._replace(noise=noise))
+    growth.release()
+    found = judged(growth)
+    history.append(Attempted("grown", found.state.n_components, found.value, "flat"))
+    return growth, found
+
+
+def _has_effects(state: State) -> bool:
+    """Whether rows or columns differ. Jumps may differ: they are not what is to be decided."""
+    return any(np.ptp(levels) > 0 for levels in state.noise.lines)
 
 
 def _family(
