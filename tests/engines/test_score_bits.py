@@ -96,6 +96,9 @@ def assert_uncovered(problem, n_threads=1):
     free = known & (users @ codes.T == 0)
     further = [[rng.random(n) < share for n in values.shape] for share in (0.5, 0.2)]
     further.append([np.zeros(n, bool) for n in values.shape])
+    of_lines = [rng.integers(n, size=size) for n, size in zip((3, 5), values.shape, strict=True)]
+    weights = Weights(rng.normal(size=(3, 5, 1, 2)), *of_lines)
+    worth = np.where(values, *(weights.table[np.ix_(*of_lines)][:, :, 0, k] for k in (0, 1)))
     for lines in [None, *further]:
         if lines is not None:
             rest.cover([pack(line[None])[0] for line in lines])
@@ -106,6 +109,9 @@ def assert_uncovered(problem, n_threads=1):
             found = rest.count(mode, pack(classes))
             by_class = [[(left & y & c).sum(axis=1) for y in (x, ~x)] for c in classes]
             assert found.tolist() == np.moveaxis(by_class, 2, 0).tolist()
+            gains = np.where(free, worth, 0.0).swapaxes(0, mode) @ classes.T
+            found = rest.gains(mode, pack(classes), weights)
+            np.testing.assert_allclose(found, gains, atol=1e-11)
         for row in (0, len(values) - 1):
             found = unpack(rest.of_row(row), values.shape[1])
             assert found.tolist() == [
@@ -129,8 +135,14 @@ def test_uncovered_entries_are_those_of_dense_arrays(problem, n_threads, monkeyp
         ("free[list_bits(own)] &= ~other", "free[list_bits(own)] &= other"),
         ("free & ~ones]", "~ones]"),
         ("self._free, lines, lines[::-1]", "self._free[:1], lines[:1], lines[1:]"),
+        ("        self._sorted = [None, None]\n", ""),
     ],
-    ids=["what is outside is covered", "covered zeros are free", "one mode forgotten"],
+    ids=[
+        "what is outside is covered",
+        "covered zeros are free",
+        "one mode forgotten",
+        "sorted entries of before",
+    ],
 )
 def test_wrong_uncovered_entries_are_rejected(edit, monkeypatch):
     """The same comparison fails if covering or reading a row is wrong."""

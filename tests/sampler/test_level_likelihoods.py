@@ -13,7 +13,6 @@ from thali.model import Effects
 from thali.model.level_grids import NO_LATTICE
 from thali.sampler import level_likelihoods, level_windows
 from thali.sampler.level_likelihoods import Likelihoods
-from thali.sampler.level_weights import merge_classes
 from thali.streams import Stream, chain_key, uniform
 
 MODULE, WINDOWS = "thali.sampler.level_likelihoods", "thali.sampler.level_windows"
@@ -237,16 +236,31 @@ def table_of(uncovered, known, odds, n_ones, lattice):
     return [level_likelihoods.sum_out(CpuEngine(1), given, log_prior)[0] for log_prior in logs]
 
 
+def merged(uncovered, known, odds, lattice, threads=1):
+    counts = LineCounts(uncovered, known, np.zeros((2, len(uncovered)), np.int64))
+    counts, odds = level_likelihoods.merge(CpuEngine(threads), counts, odds, lattice)
+    return *counts[:2], odds
+
+
 @pytest.mark.parametrize("n_known", [1, 30], ids=["all known", "some unknown"])
 def test_classes_are_merged(n_known):
     """Counts by log odds give the same likelihoods; without a lattice, counts stay."""
     uncovered, known, odds, n_ones = many_classes(n_known)
-    merged = merge_classes(uncovered, known, odds, tuple(GRIDS.lattice))
-    assert merged[0].shape == (30, len(np.unique(odds)))
+    by_odds = merged(uncovered, known, odds, GRIDS.lattice)
+    assert by_odds[0].shape == (30, len(np.unique(odds)))
     expected = table_of(uncovered, known, odds, n_ones, GRIDS.lattice)
-    np.testing.assert_allclose(table_of(*merged, n_ones, GRIDS.lattice), expected, rtol=1e-13)
-    swapped = merge_classes(uncovered, known, odds[..., ::-1].copy(), tuple(GRIDS.lattice))
+    np.testing.assert_allclose(table_of(*by_odds, n_ones, GRIDS.lattice), expected, rtol=1e-13)
+    swapped = merged(uncovered, known, odds[..., ::-1].copy(), GRIDS.lattice)
     assert np.abs(np.subtract(table_of(*swapped, n_ones, GRIDS.lattice), expected)).min() > 1.0
-    assert merge_classes(uncovered, known, odds, tuple(NO_LATTICE))[0].shape == (30, 60)
-    few = merge_classes(uncovered[:, :5], known[:, :5], odds[:, :5], tuple(GRIDS.lattice))
+    assert merged(uncovered, known, odds, NO_LATTICE)[0].shape == (30, 60)
+    few = merged(uncovered[:, :5], known[:, :5], odds[:, :5], GRIDS.lattice)
     assert few[0].shape == (30, 5)
+
+
+def test_threads_merge_classes_of_their_own_lines():
+    """Of many lines, each is merged as it is alone."""
+    uncovered, known, odds, _ = many_classes(30)
+    which = np.random.default_rng(9).integers(30, size=3 * level_likelihoods.CHUNK + 5)
+    one = merged(uncovered, known, odds, GRIDS.lattice)[0]
+    many = merged(uncovered[which], known[which], odds, GRIDS.lattice, threads=3)[0]
+    np.testing.assert_array_equal(many, one[which])

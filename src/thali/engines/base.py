@@ -354,11 +354,13 @@ class LineCounts(NamedTuple):
 class FreeEntries(Protocol):
     """The known entries of a matrix that no component covers, while components are added."""
 
-    def count(self, mode: int, classes: Words, of_columns: Index | None = None) -> Index:
-        """Count free ones and zeros per row of a mode and class of its columns.
+    def count(self, mode: int, classes: Words) -> Index:
+        """Count free ones and zeros per row of a mode and class, ``(n_rows, n_classes, 2)``."""
 
-        Returns ``(n_rows, n_classes, 2)``, or ``(n_rows, n_classes * n_column_classes, 2)`` as
-        :meth:`Engine.count_by_class`.
+    def gains(self, mode: int, sets: Words, weights: Weights) -> NDArray[np.float64]:
+        """Return what every row of a mode gains by covering its free entries in sets of columns.
+
+        Rows and columns have classes. Returns ``(n_rows, n_sets)``.
         """
 
     def of_row(self, row: int) -> Words:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from thali.model.gains import plain_gains, sum_gains
+from thali.model.gains import plain_gains
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from thali.bits import Index, Words
@@ -33,11 +32,9 @@ def uncovered_gains(
     rest: FreeEntries, weights: Weights, mode: int, sets: Words
 ) -> NDArray[np.float64]:
     """Return the same for all lines of a mode and entries that no component covers."""
-    weights = weights.of_mode(mode)
-    counts = rest.count(mode, sets, weights.columns)
-    of_lines = np.zeros(len(counts), np.int64) if weights.rows is None else weights.rows
-    gains: NDArray[np.float64] = sum_gains(counts, weights.table[:, :, 0], of_lines)
-    return gains
+    if weights.has_classes:
+        return rest.gains(mode, sets, weights)
+    return gains_of(rest.count(mode, sets), weights)
 
 
 def gains_of(counts: Index, weights: Weights) -> NDArray[np.float64]:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from thali.sampler.level_counts import count_lines
 from thali.sampler.level_likelihoods import log_likelihood, sum_out
-from thali.sampler.levels import column_likelihoods, jump_likelihoods, row_likelihoods
+from thali.sampler.levels import column_likelihoods, jump_likelihoods, line_likelihoods
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,14 +36,17 @@ def summed_out(state: State, target: Target) -> float:
     grids, hyper = noise.prior.grids, noise.hyper
     total = 0.0
     if hyper.row_spread:
-        given = row_likelihoods(state, target)
+        counts = count_lines(state, target, 0, noise.across(0).classes)
+        given = line_likelihoods(target.engine, noise, counts, 0)(noise.offset)
         total += _gain(target.engine, given, grids.of_rows[hyper.row_spread], noise.rows)
+    if hyper.column_spread or hyper.jump_spread:
+        counts = count_lines(state, target, 1, noise.across(1).classes)
     if hyper.column_spread:
-        given = column_likelihoods(state, target)
+        given = column_likelihoods(noise, counts)
         log_prior = grids.of_columns[hyper.column_mean, hyper.column_spread]
         total += _gain(target.engine, given, log_prior, noise.columns)
     if hyper.jump_spread:
-        given = jump_likelihoods(state, target)
+        given = jump_likelihoods(noise, counts)
         log_prior = grids.of_jumps[hyper.jump_mean, hyper.jump_spread - grids.first_spread]
         total += _gain(target.engine, given, log_prior, noise.jumps // grids.stride)
     return total

@@ -12,7 +12,7 @@ import numpy as np
 
 from thali.model.level_grids import NO_LATTICE
 from thali.sampler.level_tables import transposed
-from thali.sampler.level_weights import BLOCK, tables_of_terms
+from thali.sampler.level_weights import BLOCK, merge_lines, number_odds, tables_of_terms
 from thali.sampler.level_windows import (
     CHUNK,
     KEPT,
@@ -83,6 +83,22 @@ class Likelihoods(NamedTuple):
     def n_lines(self) -> int:
         """Number of lines."""
         return len(self.n_ones)
+
+
+def merge(
+    engine: Engine, counts: LineCounts, odds: NDArray[np.float64], lattice: Lattice
+) -> tuple[LineCounts, NDArray[np.float64]]:
+    """Count entries by log odds instead of class and cover, if these are fewer.
+
+    All entries count as uncovered then, each with the log odds that it has.
+    """
+    numbers, odds = number_odds(odds, tuple(lattice))
+    if len(numbers) == 0:
+        return counts, odds
+    n_lines, n = len(counts.uncovered), odds.shape[1]
+    merged, nothing = np.empty((n_lines, n), np.uint32), np.zeros((1, n), np.uint32)
+    engine.over_rows(merge_lines, n_lines, *counts[:2], numbers, merged, step=CHUNK)
+    return counts._replace(uncovered=merged, known=nothing), odds
 
 
 def sum_out(

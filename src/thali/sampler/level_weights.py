@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 BLOCK = 8
 """Levels that are computed at once, in the lanes of a processor's vectors."""
 
+_FIRST = np.int64(0)  # a plain zero would be a type of its own
+
 _MEANS, _ALL_MEANS = 16, 8
 """Means of jumps that are in question together: to sum out all jumps under each takes time. In one
 of so many draws, all are."""
@@ -127,6 +129,42 @@ def _number_odds(odds: NDArray[np.float64], points: Points) -> tuple[Index, int]
 
 
 @jit
+def number_odds(odds: NDArray[np.float64], points: Points) -> tuple[Index, NDArray[np.float64]]:
+    """Return the number of every class and cover among those of equal log odds, and these.
+
+    The log odds are those of one group of lines, given and returned as :func:`tables_of_terms`
+    takes them. Where they are not much fewer than the classes, or there is no lattice, there are
+    no numbers.
+    """
+    n_classes = odds.shape[1]
+    if points[0].shape[0] == 0:
+        return np.empty((0, 2), np.int64), odds
+    numbers, n = _number_odds(odds[0], points)
+    if 5 * n > 4 * n_classes:
+        return numbers[:0], odds
+    of_merged = np.full((1, n, 2), -np.inf)
+    for c in range(n_classes):
+        of_merged[0, numbers[c, 0], 0] = odds[0, c, 0]
+        of_merged[0, numbers[c, 1], 0] = odds[0, c, 1]
+    return numbers, of_merged
+
+
+@jit
+def merge_lines(
+    lo: int, hi: int, uncovered: NDArray[np.uint32], known: NDArray[np.uint32], numbers: Index,
+    merged: NDArray[np.uint32],
+) -> None:  # fmt: skip
+    """Count the entries of a range of lines by their log odds instead of class and cover."""
+    for i in range(lo, hi):
+        line, own, of_known = merged[i], uncovered[i], known[i if known.shape[0] > 1 else 0]
+        for n in range(line.shape[0]):
+            line[n] = 0
+        for c in range(own.shape[0]):
+            line[numbers[c, 0]] += own[c]
+            line[numbers[c, 1]] += of_known[c] - own[c]
+
+
+@inner
 def merge_classes(
     uncovered: NDArray[np.uint32], known: NDArray[np.uint32], odds: NDArray[np.float64],
     points: Points,
@@ -136,21 +174,12 @@ def merge_classes(
     The arguments are those of :func:`tables_of_terms` for one group of lines, and so are the
     results, in which all entries count as uncovered, each with the log odds that it has.
     """
-    n_lines, n_classes = uncovered.shape
-    if points[0].shape[0] == 0:
+    numbers, of_merged = number_odds(odds, points)
+    if numbers.shape[0] == 0:
         return uncovered, known, odds
-    numbers, n = _number_odds(odds[0], points)
-    if 5 * n > 4 * n_classes:
-        return uncovered, known, odds
-    merged, of_merged = np.zeros((n_lines, n), np.uint32), np.full((1, n, 2), -np.inf)
-    for c in range(n_classes):
-        of_merged[0, numbers[c, 0], 0] = odds[0, c, 0]
-        of_merged[0, numbers[c, 1], 0] = odds[0, c, 1]
-    for i in range(n_lines):
-        line, own, of_known = merged[i], uncovered[i], known[i if known.shape[0] > 1 else 0]
-        for c in range(n_classes):
-            line[numbers[c, 0]] += own[c]
-            line[numbers[c, 1]] += of_known[c] - own[c]
+    n_lines, n = uncovered.shape[0], of_merged.shape[1]
+    merged = np.empty((n_lines, n), np.uint32)
+    merge_lines(_FIRST, n_lines, uncovered, known, numbers, merged)
     return merged, np.zeros((1, n), np.uint32), of_merged
 
 

@@ -14,9 +14,15 @@ import numpy as np
 from thali.model.classes import ranks
 from thali.sampler.level_counts import count_lines
 from thali.sampler.level_draws import draw_mode
-from thali.sampler.level_likelihoods import Likelihoods, draw_lines, draw_with_prior, sum_out
+from thali.sampler.level_likelihoods import (
+    Likelihoods,
+    draw_lines,
+    draw_with_prior,
+    merge,
+    sum_out,
+)
 from thali.sampler.level_shifts import draw_shift
-from thali.sampler.level_weights import means_together, merge_classes, pick, weigh_common
+from thali.sampler.level_weights import means_together, pick, weigh_common
 from thali.sampler.level_windows import CHUNK
 from thali.sampler.matrix_levels import draw_matrix
 from thali.sampler.moves.at_once import Patience
@@ -133,7 +139,7 @@ def _draw_rows(
     grids, hyper = noise.prior.grids, noise.hyper
     engine, counts = target.engine, count_lines(state, target, 0, noise.across(0).classes)
 
-    of_offset = _line_likelihoods(noise, counts, 0)
+    of_offset = line_likelihoods(engine, noise, counts, 0)
 
     def likelihoods(offset: int) -> Likelihoods:
         return of_offset(float(grids.offsets[offset]))
@@ -161,7 +167,7 @@ def _draw_more(stream: Stream, state: State, target: Target, noise: Levels, mode
     """Draw the spread and the levels of a third or later mode."""
     grids, hyper = noise.prior.grids, noise.hyper
     counts = count_lines(state, target, mode, noise.across(mode).classes)
-    given = _line_likelihoods(noise, counts, mode)(noise.offset)
+    given = line_likelihoods(target.engine, noise, counts, mode)(noise.offset)
     site = site_of(Site.LEVELS, mode)
     u = _uniforms(stream, mode)[LevelIndex.ROW_SPREAD]
     spread, levels = draw_with_prior(
@@ -177,7 +183,7 @@ def _draw_columns(
 ) -> tuple[Index, int, int]:  # fmt: skip
     """Draw mean and spread of the levels of columns, and the levels themselves."""
     grids, hyper = noise.prior.grids, noise.hyper
-    given = _column_likelihoods(noise, counts)
+    given = column_likelihoods(noise, counts)
     log_sums = sum_out(engine, given, grids.of_columns[:, hyper.column_spread])
     mean = pick(log_sums, uniforms[LevelIndex.COLUMN_MEAN])
     site, spread, of_spreads = site_of(Site.LEVELS, 1), hyper.column_spread, grids.of_columns[mean]
@@ -205,7 +211,7 @@ def _draw_jumps(
         mean = pick(of_common, u)
     if not has_own:
         return np.full(len(noise.jumps), mean), mean, 0
-    given = _jump_likelihoods(noise, counts)
+    given = jump_likelihoods(noise, counts)
     if spread:
         lo, hi = means_together(mean, number, len(grids.jumps))
         mean = lo + pick(sum_out(engine, given, grids.of_jumps[lo:hi, spread - first]), u)
@@ -218,43 +224,24 @@ def _draw_jumps(
     return grids.stride * own, mean, first + chosen - 1
 
 
-def row_likelihoods(state: State, target: Target) -> Likelihoods:
-    """Return the likelihoods of the levels of all rows, given those of columns."""
-    noise: Levels = state.noise
-    counts = count_lines(state, target, 0, noise.across(0).classes)
-    return _line_likelihoods(noise, counts, 0)(noise.offset)
-
-
-def column_likelihoods(state: State, target: Target) -> Likelihoods:
-    """Return the likelihoods of the levels of all columns, given those of rows."""
-    noise: Levels = state.noise
-    return _column_likelihoods(noise, count_lines(state, target, 1, noise.across(1).classes))
-
-
-def jump_likelihoods(state: State, target: Target) -> Likelihoods:
-    """Return the likelihoods of the jumps of all columns, if they have their own."""
-    noise: Levels = state.noise
-    return _jump_likelihoods(noise, count_lines(state, target, 1, noise.across(1).classes))
-
-
-def _line_likelihoods(
-    noise: Levels, counts: LineCounts, mode: int
+def line_likelihoods(
+    engine: Engine, noise: Levels, counts: LineCounts, mode: int
 ) -> Callable[[float], Likelihoods]:
     """Return the likelihoods, by offset, of the levels of a mode that has no mean and no jumps."""
     values, jumps, _ = noise.across(mode)
     odds, grid, near = _log_odds(np.zeros(1), values, jumps), noise.grid(mode), noise.lines[mode]
-    if _is_small(noise):
-        uncovered, known, odds = merge_classes(*counts[:2], odds, tuple(noise.lattice))
-        counts = counts._replace(uncovered=uncovered, known=known)
+    counts, odds = merge(engine, counts, odds, noise.lattice)
     return lambda offset: _likelihoods(noise, counts, odds + offset, grid, near)
 
 
-def _column_likelihoods(noise: Levels, counts: LineCounts) -> Likelihoods:
+def column_likelihoods(noise: Levels, counts: LineCounts) -> Likelihoods:
+    """Return the likelihoods of the levels of all columns, given those of rows."""
     odds, of_jumps = _odds_by_jump(noise)
     return _likelihoods(noise, counts, odds, noise.prior.grids.columns, noise.columns, of_jumps)
 
 
-def _jump_likelihoods(noise: Levels, counts: LineCounts) -> Likelihoods:
+def jump_likelihoods(noise: Levels, counts: LineCounts) -> Likelihoods:
+    """Return the likelihoods of the jumps of all columns, if they have their own."""
     odds, of_columns = _odds_by_column(noise)
     grids, n_ones = noise.prior.grids, counts.n_ones[1]
     sizes = np.ascontiguousarray(grids.jumps[:: grids.stride])

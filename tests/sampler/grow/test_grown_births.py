@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from support.grown import covers, grown, parts, planted, reconstruction
 from support.mutants import mutate
 from thali.model import FixedRates, Model, PerComponent
-from thali.sampler.grow.births import add_components
+from thali.sampler.grow.births import _Residuals, add_components
 
 SHAPES = [(80, 200), (300, 30)]  # codes summed out, users summed out
 MODEL = Model(noise=FixedRates(0.1, 0.1), density=0.25)
@@ -83,6 +84,32 @@ def test_births_depend_on_key_and_data_alone(monkeypatch):
         add_components(growth, N_TRIES)
         seen.append(parts(growth.state))
     assert seen[0] == seen[1] != seen[2]
+
+
+@pytest.mark.parametrize("noise", [FixedRates(0.2, 0.1), "effects"], ids=["rates", "effects"])
+def test_similarity_is_the_correlation_of_residuals(noise):
+    """Known and uncovered entries count, as data minus the rate of ones of their classes."""
+    data, users, codes = planted((40, 150), 2, seed=3, unknown=0.1)
+    growth = grown(data, Model(noise=noise), [users, codes])
+    state, rates = growth.state, np.full((40, 150), 0.2)
+    if noise == "effects":
+        rng, flat = np.random.default_rng(4), state.noise
+        rows, columns = flat.rows + rng.integers(-5, 6, 40), rng.integers(5, 12, 150)
+        levels = flat.with_rows(rows, flat.hyper._replace(row_spread=3))
+        jumps = 5 * rng.integers(2, 9, 150)
+        levels = levels.with_columns(columns, jumps, levels.hyper._replace(column_spread=3))
+        state = state._replace(noise=levels)
+        positions = np.indices((40, 150)).reshape(2, -1).T
+        rates = expit(levels.entry_odds(positions, np.zeros(6000))).reshape(40, 150)
+    is_free = ~np.isnan(data) & ~covers(users, codes)
+    residuals = np.where(is_free, np.nan_to_num(data) - rates, 0.0)
+    rest, found = growth.engine.uncovered(state.factors), _Residuals.of(state.noise)
+    for seed in (0, 17):
+        expected = residuals @ residuals[seed]
+        np.testing.assert_allclose(found.similarities(rest, seed), expected, atol=1e-9)
+        wrong = found._replace(rates=found.rates + 0.1).similarities(rest, seed)
+        assert np.abs(wrong - expected).max() > 0.1
+    np.testing.assert_allclose(found.norms(rest, 150), np.linalg.norm(residuals, axis=1))
 
 
 @pytest.mark.parametrize("shape", [(1, 5), (2, 1), (3, 3)])

@@ -1,4 +1,4 @@
-"""Sums over bits and similarities, against their formulas."""
+"""Sums over bits, against their formulas."""
 
 from itertools import product
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from thali.sampler.grow.values import log_paths, log_sums, similarities, softplus
+from thali.sampler.grow.values import log_paths, log_sums, softplus
 
 RNG = np.random.default_rng(0)
 SCORES = RNG.normal(0.0, 6.0, (7, 3))
@@ -38,36 +38,3 @@ def test_paths_are_probabilities():
         assert paths == pytest.approx(np.where(bits, chances, 1.0 - chances).prod(axis=1))
         total += paths
     assert total == pytest.approx(np.ones(7))
-
-
-def test_similarity_is_the_correlation_of_residuals():
-    """Known and uncovered entries count, as data minus the rate of ones of their classes."""
-    rng = np.random.default_rng(1)
-    data, free = rng.random((6, 40)) < 0.4, rng.random((6, 40)) < 0.7
-    of_rows, of_columns = np.array([1, 0, 0, 1, 1, 0]), rng.integers(3, size=40)
-    rates = rng.uniform(0.2, 0.6, size=(2, 3))
-    classes = of_columns == np.arange(3)[:, None]
-    row, other = data[0], free[0]
-    counts = np.array(
-        [
-            [
-                [[(f & x & own & c).sum(), (f & ~x & own & c).sum()] for c in classes]
-                for own in (other & row, other & ~row)
-            ]
-            for x, f in zip(data, free, strict=True)
-        ]
-    )
-    totals = np.array(
-        [
-            [[(f & x & c).sum(), (f & ~x & c).sum()] for c in classes]
-            for x, f in zip(data, free, strict=True)
-        ]
-    )
-    residuals = np.where(free, data - rates[of_rows][:, of_columns], 0.0)
-    expected = residuals @ residuals[0] / np.linalg.norm(residuals, axis=1)
-    settings = of_rows, 0
-    assert similarities(counts, totals, rates, *settings) == pytest.approx(expected)
-    others = similarities(counts, totals, rates + 0.1, *settings)
-    assert others != pytest.approx(expected, rel=1e-3)
-    nothing = similarities(0 * counts, 0 * totals, rates, *settings)  # nothing is free
-    assert nothing.tolist() == [0.0] * 6

@@ -289,15 +289,6 @@ def fill_free_rows(
 
 
 @jit
-def count_sorted(
-    lo: int, hi: int, ones: Words, free: Words, sets: Words, segments: Segments, counts: Index
-) -> None:
-    """Count the free ones and zeros of a range of rows in sets of columns and by class."""
-    for row in range(lo, hi):
-        fill_by_class(free[row], ones[row], sets, segments, counts[row])
-
-
-@jit
 def count_uncovered(
     lo: int, hi: int, ones: Words, free: Words, classes: Words, counts: Index
 ) -> None:

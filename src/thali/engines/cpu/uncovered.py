@@ -8,13 +8,17 @@ import numpy as np
 
 from thali.bits import khatri_rao
 from thali.bits.words import list_bits, transpose
-from thali.engines.cpu.count_by_class import count_sorted, count_uncovered, fill_uncovered
+from thali.engines.cpu.count_by_class import count_uncovered, fill_uncovered
+from thali.engines.cpu.gain_by_class import gain_rows, list_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from thali.bits import Factor, Index, Words
     from thali.engines.cpu.draw_rows import RowDraws
+    from thali.model import Weights
 
 
 class Uncovered:
@@ -36,14 +40,8 @@ class Uncovered:
             self._ones.append(ones)
             self._free.append(free)
 
-    def count(self, mode: int, classes: Words, of_columns: Index | None = None) -> Index:
-        """Count free ones and zeros per row of a mode and class of its columns.
-
-        Returns ``(n_rows, n_classes, 2)``; if ``of_columns`` divides the classes further, there
-        are as many times more.
-        """
-        if of_columns is not None:
-            return self._count_sorted(mode, classes, of_columns)
+    def count(self, mode: int, classes: Words) -> Index:
+        """Count free ones and zeros per row of a mode and class of its columns."""
         ones, free = self._ones[mode], self._free[mode]
         counts = np.empty((len(ones), len(classes), 2), np.int64)
         self._engine.share_work(
@@ -51,19 +49,32 @@ class Uncovered:
         )
         return counts
 
-    def _count_sorted(self, mode: int, sets: Words, of_columns: Index) -> Index:
+    def gains(self, mode: int, sets: Words, weights: Weights) -> NDArray[np.float64]:
+        """Return what every row of a mode gains by covering its free entries in sets of columns.
+
+        Columns have classes. Counts by class would take longer to write and to read than to find.
+        """
+        weights = weights.of_mode(mode)
+        assert weights.rows is not None
+        assert weights.columns is not None
+        in_order, ones, free = self._in_order(mode, weights.columns)
+        parts = list_parts(in_order.bits(sets), in_order.segments)
+        gains = np.zeros((len(ones), len(sets)))
+        nothing = np.empty((0, len(parts[4])), np.uint64)
+        self._engine.share_work(
+            gain_rows, len(ones), len(ones) * 2 * len(parts[0]), 0, ones, free, nothing, nothing,
+            parts, weights.rows, weights.table[:, :, 0], gains,
+        )  # fmt: skip
+        return gains
+
+    def _in_order(self, mode: int, of_columns: Index) -> tuple[Any, Words, Words]:
+        """Return how columns are sorted by class, and the ones and free entries in that order."""
         in_order = self._engine.sorted_by(mode, of_columns)
         ones = in_order.data[0]
         if self._sorted[mode] is None or self._sorted[mode][0] is not of_columns:
             across = self._free[1 - mode][in_order.places]
             self._sorted[mode] = of_columns, transpose(across, len(ones))
-        free = self._sorted[mode][1]
-        counts = np.empty((len(ones), len(sets), in_order.n_classes, 2), np.int64)
-        self._engine.share_work(
-            count_sorted, len(ones), len(ones) * 2 * len(sets) * len(in_order.segments[0]),
-            ones, free, in_order.bits(sets), in_order.segments, counts,
-        )  # fmt: skip
-        return counts.reshape(len(ones), -1, 2)
+        return in_order, ones, self._sorted[mode][1]
 
     def of_row(self, row: int) -> Words:
         """Return the free ones and the free zeros of a row of the first mode, packed."""

@@ -14,7 +14,6 @@ from thali._jit import inner, jit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from thali.bits import Index
 
 _CERTAIN = 40.0
 """Log odds beyond which the exponential does not change a double."""
@@ -81,40 +80,3 @@ def log_paths(
                     product = 1.0
         paths[column] -= log(product)
     return paths
-
-
-@jit
-def similarities(
-    counts: Index, totals: Index, rates: NDArray[np.float64], of_rows: Index, seed: int
-) -> NDArray[np.float64]:
-    """Return how similar the uncovered entries of every row are to those of a given row.
-
-    The similarity is proportional to the correlation of residuals, which are the data minus the
-    rates of ones.
-
-    Parameters
-    ----------
-    counts
-        ``(n_rows, 2, n_classes, 2)``: for every row, uncovered ones and zeros in the columns where
-        the given row has an uncovered one, and in those where it has an uncovered zero, by class
-        of column.
-    totals
-        ``(n_rows, n_classes, 2)``: uncovered ones and zeros of every row.
-    rates
-        Rates of ones among uncovered entries, ``(n_row_classes, n_column_classes)``.
-    of_rows, seed
-        Class of every row; the given row.
-    """
-    out = np.empty(counts.shape[0])
-    for i in range(counts.shape[0]):
-        inner = 0.0
-        norm = 0.0
-        for c in range(rates.shape[1]):
-            rate = rates[of_rows[i], c]
-            of_seed = rates[of_rows[seed], c]
-            both = (1.0 - rate) * counts[i, 0, c, 0] - rate * counts[i, 0, c, 1]
-            none = (1.0 - rate) * counts[i, 1, c, 0] - rate * counts[i, 1, c, 1]
-            inner += (1.0 - of_seed) * both - of_seed * none
-            norm += (1.0 - rate) ** 2 * totals[i, c, 0] + rate**2 * totals[i, c, 1]
-        out[i] = inner / np.sqrt(max(norm, 1e-9))
-    return out
