@@ -58,6 +58,7 @@ KERNEL_FILES = (
     "sampler/level_arrays.py",
     "sampler/level_counts.py",
     "sampler/level_draws.py",
+    "sampler/level_pairs.py",
     "sampler/level_shifts.py",
     "sampler/level_weights.py",
     "sampler/level_windows.py",

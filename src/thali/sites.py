@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-VERSION = 7
+VERSION = 8
 """Version of the random stream: the same seed gives the same chain within one version."""
 
 SITES_PER_MODE = 64
@@ -88,6 +88,8 @@ class Site(IntEnum):
     OWN_BOX = 60  # the same three uses for a component of a single row
     OWN_BOX_ROWS = 61
     OWN_BOX_CODES = 62
+
+    LEVEL_PAIRS = 63  # jump and level of a column, drawn together
 
 
 class BirthDeathIndex(IntEnum):
@@ -216,6 +218,7 @@ class LevelIndex(IntEnum):
     SHIFT = 5  # of all rows against all columns
     OFFSET = 6
     GROUPS = 7  # of offsets
+    PAIRS = 8  # the spread of jumps, with levels and jumps summed out
 
 
 class OwnComponentIndex(IntEnum):

@@ -21,6 +21,7 @@ from thali.sampler.level_likelihoods import (
     merge,
     sum_out,
 )
+from thali.sampler.level_pairs import draw_pairs
 from thali.sampler.level_shifts import draw_shift
 from thali.sampler.level_weights import means_together, pick, weigh_common
 from thali.sampler.level_windows import CHUNK
@@ -52,6 +53,10 @@ longer to compile and save 0.6 ms."""
 _OFFSET_EVERY = 8
 """The offset is drawn together with the levels of rows in one of so many draws."""
 
+_PAIRS_EVERY = 8
+"""Levels and jumps of columns are drawn together in one of so many draws, with a number that is
+odd: draws with an even number have most of the rest to do."""
+
 
 def draw_levels(
     stream: Stream,
@@ -79,6 +84,9 @@ def draw_levels(
     number = int(stream.sweep) if number is None else number
     is_offset_held = number % _OFFSET_EVERY > 0
     number *= state.n_components > 0  # otherwise the data say nothing about jumps
+    if number % _PAIRS_EVERY == 1 and not (is_jump_held or is_column_held):
+        noise = draw_pairs(stream, state, target, prior)
+        state = state._replace(noise=noise)
     if _is_small(noise) and PATIENCE.ends(1, draw_mode):
         return draw_matrix(
             stream, state, target, prior, np.array(uniforms), _fine(grids),
