@@ -218,7 +218,8 @@ class LevelIndex(IntEnum):
     SHIFT = 5  # of all rows against all columns
     OFFSET = 6
     GROUPS = 7  # of offsets
-    PAIRS = 8  # the spread of jumps, with levels and jumps summed out
+    PAIRS_MEAN = 8  # of jumps, with levels and jumps summed out
+    PAIRS_SPREAD = 9
 
 
 class OwnComponentIndex(IntEnum):

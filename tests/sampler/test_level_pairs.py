@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import log_expit, logsumexp
+from scipy.special import log_expit, logsumexp, softmax
 
 import thali
 from support.mutants import mutate
@@ -34,43 +34,51 @@ def tiny(unknown=0.0):
 
 
 def exact(state, values, factors):
-    """Return probabilities of the spreads, and of (level, jump) of every column given each."""
+    """Return probabilities of means and spreads, and of (level, jump) of every column.
+
+    The mean comes first, given the present spread, and stays if that is zero; the spread follows.
+    """
     noise, grids = state.noise, state.noise.prior.grids
     hyper, covered = noise.hyper, (factors[0].astype(int) @ factors[1].T.astype(int)) > 0
-    base = noise.offset + grids.rows[noise.rows][:, None]
+    n_jumps, base = len(grids.jumps), noise.offset + grids.rows[noise.rows][:, None]
     of_levels = grids.of_columns[hyper.column_mean, hyper.column_spread]
-    logs = np.empty((4, len(grids.columns), len(grids.jumps)))
+    logs = np.empty((4, len(grids.columns), n_jumps))
     for at in np.ndindex(logs.shape[1:]):
         odds = base + grids.columns[at[0]] + grids.jumps[at[1]] * covered
         entries = np.where(values == 1, log_expit(odds), log_expit(-odds))
         logs[:, *at] = np.where(np.isnan(values), 0.0, entries).sum(axis=0) + of_levels[at[0]]
-    common = np.full(len(grids.jumps), -np.inf)
-    common[hyper.jump_mean] = 0.0
-    priors = [common]
-    for own in grids.of_jumps[hyper.jump_mean]:
-        priors.append(np.full(len(grids.jumps), -np.inf))
-        priors[-1][:: grids.stride] = own
-    joint = np.array([logs + prior for prior in priors])  # spread, column, level, jump
-    by_column = logsumexp(joint, axis=(2, 3))
-    weights = by_column.sum(axis=1)
-    return np.exp(weights - logsumexp(weights)), np.exp(joint - by_column[:, :, None, None])
+    priors = np.full((n_jumps, 1 + grids.of_jumps.shape[1], n_jumps), -np.inf)
+    priors[np.arange(n_jumps), 0, np.arange(n_jumps)] = 0.0
+    priors[:, 1:, :: grids.stride] = grids.of_jumps
+    joint = logs + priors[:, :, None, None]  # mean, spread, column, level, jump
+    by_column = logsumexp(joint, axis=(3, 4))
+    weights = by_column.sum(axis=2)
+    of_means = np.arange(n_jumps) == hyper.jump_mean
+    if hyper.jump_spread:
+        of_means = softmax(weights[:, hyper.jump_spread - grids.first_spread + 1])
+    chances = of_means[:, None] * softmax(weights, axis=1)
+    of_pairs = np.exp(joint - by_column[..., None, None])
+    return chances, np.tensordot(chances, of_pairs, axes=2)
 
 
-def distances(module, unknown=0.0):
+def distances(module, unknown=0.0, spread=0):
     """Return by how many standard errors frequencies differ from probabilities, at most."""
     state, target, values, factors = tiny(unknown)
-    of_spreads, of_pairs = exact(state, values, factors)
+    hyper = state.noise.hyper._replace(jump_spread=spread)
+    jumps = state.noise.prior.grids.stride * np.array([0, 1, 2, 1])
+    if spread:
+        state = state._replace(noise=state.noise.with_columns(state.noise.columns, jumps, hyper))
+    expected = exact(state, values, factors)
     first = state.noise.prior.grids.first_spread
-    spreads, pairs = np.zeros(len(of_spreads)), np.zeros(of_pairs.shape[1:])
+    priors, pairs = (np.zeros(chances.shape) for chances in expected)
     for number in range(N_DRAWS):
         stream = Stream(KEY, np.uint64(number))
         noise = module.draw_pairs(stream, state, target, PRIOR)
-        spread = noise.hyper.jump_spread
-        spreads[spread and spread - first + 1] += 1
+        hyper = noise.hyper
+        priors[hyper.jump_mean, hyper.jump_spread and hyper.jump_spread - first + 1] += 1
         pairs[np.arange(4), noise.columns, noise.jumps] += 1
-    expected = np.tensordot(of_spreads, of_pairs, axes=1)
     found = []
-    for counts, chances in ((spreads, of_spreads), (pairs, expected)):
+    for counts, chances in zip((priors, pairs), expected, strict=True):
         is_possible = chances * N_DRAWS > 20  # so that a normal law is near
         errors = np.sqrt(N_DRAWS * chances * (1 - chances))
         found.append(np.abs((counts - N_DRAWS * chances)[is_possible] / errors[is_possible]))
@@ -78,10 +86,11 @@ def distances(module, unknown=0.0):
     return max(map(np.max, found)), max(map(len, found))
 
 
+@pytest.mark.parametrize("spread", [0, 2])
 @pytest.mark.parametrize("unknown", [0.0, 0.2])
-def test_pairs_are_drawn_by_their_probabilities(unknown):
+def test_pairs_are_drawn_by_their_probabilities(unknown, spread):
     """Of some hundred frequencies, none is more than 4.5 standard errors off."""
-    largest, n = distances(level_pairs, unknown)
+    largest, n = distances(level_pairs, unknown, spread)
     assert largest < 4.5  # p = 7e-6 for each
     assert n < 400
 
@@ -90,17 +99,19 @@ def test_pairs_are_drawn_by_their_probabilities(unknown):
     "edit",
     [
         ("pick(pairs[j, size],", "pick(pairs[j, n_own],"),
-        ("of_jumps[chosen - 1, k] + by_size", "by_size"),
+        ("of_jumps[mean, chosen - 1, k] + by_size", "by_size"),
         ("log_sums[0] += by_size[j, n_own]", "log_sums[0] += by_size[j, n_own] + 0.2"),
         ("value = log_prior[level] +", "value ="),
         ("* x - covered[at]", "* x"),
+        ("        sizes[n_own] = jumps[mean]\n", ""),
+        ("of_jumps[:, present - 1]), to_mean", "of_jumps[:, 0]), to_mean"),
     ],
     ids=["another jump's levels", "no prior of jumps", "common is cheap", "no prior of levels",
-         "covered entries forgotten"],
+         "covered entries forgotten", "the former mean", "another spread's means"],
 )  # fmt: skip
 def test_wrong_pairs_are_rejected(edit):
     """The same comparison notices every mistake."""
-    assert distances(mutate("thali.sampler.level_pairs", [edit]))[0] > 4.5
+    assert distances(mutate("thali.sampler.level_pairs", [edit]), spread=2)[0] > 4.5
 
 
 def test_who_has_no_pairs():

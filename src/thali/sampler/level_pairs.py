@@ -1,6 +1,6 @@
 # Compiled code: Numba checks the types, and has no keyword arguments; hence these settings.
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
-"""A draw of the spread of jumps with jumps and levels of columns summed out, then of both.
+"""A draw of mean and spread of jumps with jumps and levels of columns summed out, then of both.
 
 Levels and jumps of columns make up for each other: a covered entry depends on their sum. Given
 levels that belong to different jumps, a common jump is next to impossible, and the other way
@@ -40,7 +40,10 @@ _ZERO, _ONE = np.uint64(0), np.uint64(1)
 
 
 def draw_pairs(stream: Stream, state: State, target: Target, prior: Effects) -> Levels:
-    """Draw the spread of jumps, then jumps and levels of columns, given their means."""
+    """Draw mean and spread of the jumps, then jumps and levels of columns.
+
+    The mean stays if all columns share one jump.
+    """
     noise: Levels = state.noise
     grids, hyper = noise.prior.grids, noise.hyper
     is_possible = prior.jumps and prior.columns and grids.of_jumps.shape[1] > 0
@@ -48,18 +51,17 @@ def draw_pairs(stream: Stream, state: State, target: Target, prior: Effects) -> 
         return noise
     values, _, classes = noise.across(1)
     uncovered, known, n_ones = count_lines(state, target, 1, classes)
-    sizes = np.append(grids.jumps[:: grids.stride], grids.jumps[hyper.jump_mean])
-    u = float(stream.uniforms(site_of(Site.LEVEL_PRIORS, 0), len(LevelIndex))[LevelIndex.PAIRS])
-    spread, columns, jumps = _draw(
-        *stream, u, uncovered, known, n_ones, values + noise.offset, grids.columns, sizes,
-        grids.of_columns[hyper.column_mean, hyper.column_spread], grids.of_jumps[hyper.jump_mean],
-        tuple(grids.lattice),
+    first = grids.first_spread
+    present = hyper.jump_spread - first + 1 if hyper.jump_spread else 0
+    uniforms = stream.uniforms(site_of(Site.LEVEL_PRIORS, 0), len(LevelIndex))
+    mean, spread, columns, jumps = _draw(
+        *stream, uniforms[LevelIndex.PAIRS_MEAN], uniforms[LevelIndex.PAIRS_SPREAD], uncovered,
+        known, n_ones, values + noise.offset, grids.columns, grids.jumps, grids.stride,
+        grids.of_columns[hyper.column_mean, hyper.column_spread], grids.of_jumps,
+        hyper.jump_mean, present, tuple(grids.lattice),
     )  # fmt: skip
-    if spread == 0:
-        jumps = np.full(len(jumps), hyper.jump_mean)
-    else:
-        jumps, spread = grids.stride * jumps, grids.first_spread + spread - 1
-    return noise.with_columns(columns, jumps, hyper._replace(jump_spread=spread))
+    hyper = hyper._replace(jump_mean=mean, jump_spread=first + spread - 1 if spread else 0)
+    return noise.with_columns(columns, jumps, hyper)
 
 
 @inner
@@ -71,14 +73,16 @@ def _place(x: float, points: Points) -> int:
 def _fill_pairs(
     j: int, uncovered: NDArray[np.uint32], known: NDArray[np.uint32], n_ones: Index,
     odds: NDArray[np.float64], levels: NDArray[np.float64], sizes: NDArray[np.float64],
-    log_prior: NDArray[np.float64], points: Points, covered: NDArray[np.float64],
+    log_prior: NDArray[np.float64], points: Points, lowest: float, covered: NDArray[np.float64],
     pairs: NDArray[np.float64],
 ) -> None:  # fmt: skip
-    """Write log p(data of a column, level | jump) for every level and jump of it (eq. 26, 28)."""
+    """Write log p(data of a column, level | jump) for every level and jump of it (eq. 26, 28).
+
+    ``covered`` is memory for what entries with cover add, by the sum of both from the lowest on.
+    """
     terms = points[0]
     for at in range(covered.shape[0]):
         covered[at] = 0.0
-    lowest = levels[0] + min(sizes[0], sizes[sizes.shape[0] - 1])
     of_known = known[j if known.shape[0] > 1 else 0]
     for c in range(odds.shape[0]):
         n = np.float64(of_known[c]) - np.float64(uncovered[j, c])
@@ -109,55 +113,98 @@ def _log_sum(values: NDArray[np.float64]) -> float:
     return largest + log(total)
 
 
+@inner
+def _weigh_means(
+    by_size: NDArray[np.float64], of_means: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the log probability of every mean, given log priors of jumps, with these summed out.
+
+    Of a mean that all sizes of some column are too far from, it is minus infinity.
+    """
+    n_means, n_own = of_means.shape
+    priors, likelihoods = np.exp(of_means), np.empty(n_own)
+    log_sums = np.zeros(n_means)
+    for j in range(by_size.shape[0]):
+        largest = -np.inf
+        for k in range(n_own):
+            largest = max(largest, by_size[j, k])
+        for k in range(n_own):
+            likelihoods[k] = exp(by_size[j, k] - largest)
+        for mean in range(n_means):
+            total = 0.0
+            for k in range(n_own):
+                total += priors[mean, k] * likelihoods[k]
+            log_sums[mean] += log(total) if total > 0.0 else -np.inf
+    return log_sums
+
+
+@inner
+def _weigh_spreads(
+    by_size: NDArray[np.float64], of_spreads: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the log probability of a common jump, and of every spread, with jumps summed out."""
+    n_spreads, n_own = of_spreads.shape
+    log_sums, weights = np.zeros(1 + n_spreads), np.empty(n_own)
+    for j in range(by_size.shape[0]):
+        log_sums[0] += by_size[j, n_own]
+        for spread in range(n_spreads):
+            for k in range(n_own):
+                weights[k] = of_spreads[spread, k] + by_size[j, k]
+            log_sums[1 + spread] += _log_sum(weights)
+    return log_sums
+
+
 @jit
 def _draw(
-    key: np.uint64, sweep: np.uint64, u: float, uncovered: NDArray[np.uint32],
-    known: NDArray[np.uint32], n_ones: Index, odds: NDArray[np.float64],
-    levels: NDArray[np.float64], sizes: NDArray[np.float64], log_prior: NDArray[np.float64],
-    of_jumps: NDArray[np.float64], points: Points,
-) -> tuple[int, Index, Index]:  # fmt: skip
-    """Draw the number of a spread, and the level and the jump of every column.
+    key: np.uint64, sweep: np.uint64, to_mean: float, to_spread: float,
+    uncovered: NDArray[np.uint32], known: NDArray[np.uint32], n_ones: Index,
+    odds: NDArray[np.float64], levels: NDArray[np.float64], jumps: NDArray[np.float64],
+    stride: int, log_prior: NDArray[np.float64], of_jumps: NDArray[np.float64], mean: int,
+    present: int, points: Points,
+) -> tuple[int, int, Index, Index]:  # fmt: skip
+    """Draw the numbers of a mean and a spread, and the level and the jump of every column.
 
     Parameters
     ----------
-    u
-        Random number of the spread; those of columns are read where they are used.
+    to_mean, to_spread
+        Random numbers; those of columns are read where they are used.
     uncovered, known, n_ones
         Counts of columns by class of row (:class:`thali.engines.base.LineCounts`).
     odds
         Log odds of the rows of every class, with the offset.
-    levels, sizes
-        Grids of levels and of jumps; the last size is that of a jump that all columns share, and
-        the spread of number zero stands for it.
+    levels, jumps, stride
+        Grids of levels and of jumps; those of single columns are every so many of the latter.
     log_prior, of_jumps
-        Log priors of levels, and of jumps by spread.
+        Log priors of levels, and of jumps by mean and spread.
+    mean, present
+        The present mean and the number of the present spread; zero is a jump that all share.
     """
-    n, n_own = uncovered.shape[0], sizes.shape[0] - 1
-    largest = levels[levels.shape[0] - 1] + max(sizes[n_own - 1], sizes[n_own])
-    lowest = levels[0] + min(sizes[0], sizes[n_own])
+    n, n_own = uncovered.shape[0], of_jumps.shape[2]
+    lowest = levels[0] + jumps[0]
+    largest = levels[levels.shape[0] - 1] + jumps[jumps.shape[0] - 1]
     covered = np.empty(floor((largest - lowest) * points[1] + 0.5) + 1)
-    pairs = np.empty((n, n_own + 1, levels.shape[0]))
-    by_size = np.empty((n, n_own + 1))
-    log_sums, weights = np.zeros(1 + of_jumps.shape[0]), np.empty(n_own)
+    sizes = np.append(jumps[::stride], jumps[mean])  # the last: what all columns may share
+    pairs, by_size = np.empty((n, n_own + 1, levels.shape[0])), np.empty((n, n_own + 1))
+    for again in range(2):
+        for j in range(n):
+            _fill_pairs(
+                j, uncovered, known, n_ones, odds, levels, sizes, log_prior, points, lowest,
+                covered, pairs[j],
+            )  # fmt: skip
+            for k in range(n_own + 1):
+                by_size[j, k] = _log_sum(pairs[j, k])
+        if again or present == 0:
+            break
+        mean = pick(_weigh_means(by_size[:, :n_own], of_jumps[:, present - 1]), to_mean)
+        sizes[n_own] = jumps[mean]
+    chosen = pick(_weigh_spreads(by_size, of_jumps[mean]), to_spread)
+    columns, found, weights = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n_own)
     for j in range(n):
-        _fill_pairs(
-            j, uncovered, known, n_ones, odds, levels, sizes, log_prior, points, covered, pairs[j]
-        )
-        for k in range(n_own + 1):
-            by_size[j, k] = _log_sum(pairs[j, k])
-        log_sums[0] += by_size[j, n_own]
-        for spread in range(of_jumps.shape[0]):
-            for k in range(n_own):
-                weights[k] = of_jumps[spread, k] + by_size[j, k]
-            log_sums[1 + spread] += _log_sum(weights)
-    chosen = pick(log_sums, u)
-    columns, jumps = np.empty(n, np.int64), np.empty(n, np.int64)
-    for j in range(n):
-        size = n_own
+        size, found[j] = n_own, mean
         if chosen:
             for k in range(n_own):
-                weights[k] = of_jumps[chosen - 1, k] + by_size[j, k]
+                weights[k] = of_jumps[mean, chosen - 1, k] + by_size[j, k]
             size = pick(weights, uniform(key, sweep, _PAIRS, np.uint64(j), _ZERO))
-        jumps[j] = size
+            found[j] = stride * size
         columns[j] = pick(pairs[j, size], uniform(key, sweep, _PAIRS, np.uint64(j), _ONE))
-    return chosen, columns, jumps
+    return mean, chosen, columns, found
