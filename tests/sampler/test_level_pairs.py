@@ -102,7 +102,7 @@ def test_pairs_are_drawn_by_their_probabilities(unknown, spread):
         ("of_jumps[mean, chosen - 1, k] + by_size", "by_size"),
         ("log_sums[0] += by_size[j, n_own]", "log_sums[0] += by_size[j, n_own] + 0.2"),
         ("value = log_prior[level] +", "value ="),
-        ("* x - covered[at]", "* x"),
+        ("of_ones - covered[of_pairs[k, level]]", "of_ones"),
         ("        sizes[n_own] = jumps[mean]\n", ""),
         ("of_jumps[:, present - 1]), to_mean", "of_jumps[:, 0]), to_mean"),
     ],
@@ -114,10 +114,12 @@ def test_wrong_pairs_are_rejected(edit):
     assert distances(mutate("thali.sampler.level_pairs", [edit]), spread=2)[0] > 4.5
 
 
-def test_who_has_no_pairs():
+def test_who_has_no_pairs(monkeypatch):
     """Without own jumps, without levels of columns, or with too many columns, nothing changes."""
     state, target, *_ = tiny()
     stream = Stream(KEY, np.uint64(0))
     for prior in (replace(PRIOR, jumps=False), replace(PRIOR, columns=False)):
         assert level_pairs.draw_pairs(stream, state, target, prior) is state.noise
     assert level_pairs.draw_pairs(stream, state, target, PRIOR) is not state.noise
+    monkeypatch.setattr(level_pairs, "_MOST_COLUMNS", 3)
+    assert level_pairs.draw_pairs(stream, state, target, PRIOR) is state.noise

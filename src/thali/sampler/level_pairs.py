@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from thali.streams import Stream
 
 _MOST_COLUMNS = 1024
-"""Where columns are more, each has to be in tune with all others, and pairs take too long."""
+"""With more columns, one thread would take too long to look at all pairs of each of them."""
 
 _PAIRS = np.uint64(Site.LEVEL_PAIRS)
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
@@ -70,26 +70,48 @@ def _place(x: float, points: Points) -> int:
 
 
 @inner
+def _list_sums(
+    levels: NDArray[np.float64], sizes: NDArray[np.float64], points: Points
+) -> tuple[Index, Index]:
+    """Return the different sums of a level and a jump, and which of them each pair has.
+
+    Sums are counted in points of the lattice, from the lowest on.
+    """
+    lowest, n_levels = levels[0] + sizes.min(), levels.shape[0]
+    n = floor((levels[n_levels - 1] + sizes.max() - lowest) * points[1] + 0.5) + 1
+    numbers, sums = np.full(n, -1), np.empty(n, np.int64)
+    of_pairs = np.empty((sizes.shape[0], n_levels), np.int64)
+    n_sums = 0
+    for k in range(sizes.shape[0]):
+        for level in range(n_levels):
+            at = floor((levels[level] + sizes[k] - lowest) * points[1] + 0.5)
+            if numbers[at] < 0:
+                numbers[at] = n_sums
+                sums[n_sums] = at
+                n_sums += 1
+            of_pairs[k, level] = numbers[at]
+    return sums[:n_sums], of_pairs
+
+
+@inner
 def _fill_pairs(
     j: int, uncovered: NDArray[np.uint32], known: NDArray[np.uint32], n_ones: Index,
     odds: NDArray[np.float64], levels: NDArray[np.float64], sizes: NDArray[np.float64],
-    log_prior: NDArray[np.float64], points: Points, lowest: float, covered: NDArray[np.float64],
+    log_prior: NDArray[np.float64], points: Points, sums: Index, of_pairs: Index,
     pairs: NDArray[np.float64],
 ) -> None:  # fmt: skip
     """Write log p(data of a column, level | jump) for every level and jump of it (eq. 26, 28).
 
-    ``covered`` is memory for what entries with cover add, by the sum of both from the lowest on.
+    Entries with cover depend on the sum of both, which many pairs share (:func:`_list_sums`).
     """
-    terms = points[0]
-    for at in range(covered.shape[0]):
-        covered[at] = 0.0
-    of_known = known[j if known.shape[0] > 1 else 0]
+    terms, covered = points[0], np.zeros(sums.shape[0])
+    lowest, of_known = levels[0] + sizes.min(), known[j if known.shape[0] > 1 else 0]
     for c in range(odds.shape[0]):
         n = np.float64(of_known[c]) - np.float64(uncovered[j, c])
         if n > 0.0:
             first = _place(odds[c] + lowest, points)
-            for at in range(covered.shape[0]):
-                covered[at] += n * terms[first + at]
+            for at in range(sums.shape[0]):
+                covered[at] += n * terms[first + sums[at]]
     for level in range(levels.shape[0]):
         value = log_prior[level] + np.float64(n_ones[0, j]) * levels[level]
         for c in range(odds.shape[0]):
@@ -97,9 +119,8 @@ def _fill_pairs(
                 place = _place(odds[c] + levels[level], points)
                 value -= np.float64(uncovered[j, c]) * terms[place]
         for k in range(sizes.shape[0]):
-            x = levels[level] + sizes[k]
-            at = floor((x - lowest) * points[1] + 0.5)
-            pairs[k, level] = value + np.float64(n_ones[1, j]) * x - covered[at]
+            of_ones = np.float64(n_ones[1, j]) * (levels[level] + sizes[k])
+            pairs[k, level] = value + of_ones - covered[of_pairs[k, level]]
 
 
 @inner
@@ -180,16 +201,14 @@ def _draw(
         The present mean and the number of the present spread; zero is a jump that all share.
     """
     n, n_own = uncovered.shape[0], of_jumps.shape[2]
-    lowest = levels[0] + jumps[0]
-    largest = levels[levels.shape[0] - 1] + jumps[jumps.shape[0] - 1]
-    covered = np.empty(floor((largest - lowest) * points[1] + 0.5) + 1)
     sizes = np.append(jumps[::stride], jumps[mean])  # the last: what all columns may share
     pairs, by_size = np.empty((n, n_own + 1, levels.shape[0])), np.empty((n, n_own + 1))
     for again in range(2):
+        sums, of_pairs = _list_sums(levels, sizes, points)
         for j in range(n):
             _fill_pairs(
-                j, uncovered, known, n_ones, odds, levels, sizes, log_prior, points, lowest,
-                covered, pairs[j],
+                j, uncovered, known, n_ones, odds, levels, sizes, log_prior, points, sums,
+                of_pairs, pairs[j],
             )  # fmt: skip
             for k in range(n_own + 1):
                 by_size[j, k] = _log_sum(pairs[j, k])

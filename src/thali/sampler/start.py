@@ -239,9 +239,9 @@ def _search(key: np.uint64, host: Target) -> Iterator[Starting]:
         families = {"fitted": ([fitted], others)} | families
         if host.shape[1] >= _LONG and fitted[1].value < flat[1].value - _HOPELESS:
             plain = yield from _without_effects(key, trained, history)
-            families = {"flat": ([plain], [])}
+            families = {"flat": ([plain, flat], [])}
             if not (has_effects := _has_effects(plain[1].state)):
-                n_rounds, candidates = 0, []
+                families, n_rounds, candidates = {"flat": ([plain], [])}, 0, []
     for kind, (grown, numbers) in families.items():
         for now in _family(key, trained, numbers, history, kind, grown, n_rounds):
             yield now._replace(stage=f"{_FIRST[kind]}, {now.stage}")
