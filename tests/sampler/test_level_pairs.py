@@ -9,7 +9,7 @@ from scipy.special import log_expit, logsumexp, softmax
 import thali
 from support.mutants import mutate
 from thali.model import Effects, Model
-from thali.sampler import Target, level_pairs
+from thali.sampler import Target, level_pairs, levels
 from thali.streams import Stream, chain_key
 
 KEY = chain_key(11)
@@ -20,11 +20,11 @@ PRIOR = Effects(
 N_DRAWS = 4000
 
 
-def tiny(unknown=0.0):
+def tiny(unknown=0.0, prior=PRIOR):
     """Return a state with different levels of rows, and its target and data."""
     made = thali.simulate((14, 4), 2, spurious=0.2, dropped=0.2, unknown=unknown, seed=3)
     factors = [np.random.default_rng(5).random((n, 2)) < 0.5 for n in (14, 4)]
-    target = Target.prepare(made.tensor, Model(2, noise=PRIOR), threads=1)
+    target = Target.prepare(made.tensor, Model(2, noise=prior), threads=1)
     state = target.initial(KEY, factors)
     noise = state.noise
     rows = noise.rows + np.random.default_rng(6).integers(-6, 7, 14)
@@ -96,22 +96,25 @@ def test_pairs_are_drawn_by_their_probabilities(unknown, spread):
 
 
 @pytest.mark.parametrize(
-    "edit",
+    "edits",
     [
-        ("pick(pairs[j, size],", "pick(pairs[j, n_own],"),
-        ("of_jumps[mean, chosen - 1, k] + by_size", "by_size"),
-        ("log_sums[0] += by_size[j, n_own]", "log_sums[0] += by_size[j, n_own] + 0.2"),
-        ("value = log_prior[level] +", "value ="),
-        ("of_ones - covered[of_pairs[k, level]]", "of_ones"),
-        ("        sizes[n_own] = jumps[mean]\n", ""),
-        ("of_jumps[:, present - 1]), to_mean", "of_jumps[:, 0]), to_mean"),
+        [("pick(pairs[j, size],", "pick(pairs[j, n_own],")],
+        [("of_jumps[mean, chosen - 1, k] + by_size", "by_size")],
+        [("log_sums[0] += by_size[j, n_own]", "log_sums[0] += by_size[j, n_own] + 0.2")],
+        [("value = log_prior[level] +", "value =")],
+        [("of_ones - covered[of_pairs[k, level]]", "of_ones")],
+        [
+            ("    if present:\n", "    former = mean\n    if present:\n"),
+            ("jumps[mean : mean + 1]", "jumps[former : former + 1]"),
+        ],
+        [("of_jumps[:, present - 1]), to_mean", "of_jumps[:, 0]), to_mean")],
     ],
     ids=["another jump's levels", "no prior of jumps", "common is cheap", "no prior of levels",
          "covered entries forgotten", "the former mean", "another spread's means"],
 )  # fmt: skip
-def test_wrong_pairs_are_rejected(edit):
+def test_wrong_pairs_are_rejected(edits):
     """The same comparison notices every mistake."""
-    assert distances(mutate("thali.sampler.level_pairs", [edit]), spread=2)[0] > 4.5
+    assert distances(mutate("thali.sampler.level_pairs", edits), spread=2)[0] > 4.5
 
 
 def test_who_has_no_pairs(monkeypatch):
@@ -123,3 +126,31 @@ def test_who_has_no_pairs(monkeypatch):
     assert level_pairs.draw_pairs(stream, state, target, PRIOR) is not state.noise
     monkeypatch.setattr(level_pairs, "_MOST_COLUMNS", 3)
     assert level_pairs.draw_pairs(stream, state, target, PRIOR) is state.noise
+
+
+def test_levels_without_a_lattice_have_no_pairs():
+    """Their sums are not points of a table. They are drawn in turn, as in other draws."""
+    uneven = replace(PRIOR, column_levels=(-2.0, -1.0, 0.0, 0.97123))
+    state, target, *_ = tiny(prior=uneven)
+    assert len(uneven.grids.lattice.softplus) == 0
+    assert level_pairs.draw_pairs(Stream(KEY, np.uint64(0)), state, target, uneven) is state.noise
+
+
+def test_when_pairs_are_drawn(monkeypatch):
+    """In one of eight draws, if there is a component and nothing is held."""
+    state, target, *_ = tiny()
+    seen = []
+
+    def drawn(stream, state, *_):
+        seen.append(int(stream.sweep))
+        return state.noise
+
+    monkeypatch.setattr(levels, "draw_pairs", drawn)
+    empty = target.recount(state.take(np.zeros(2, np.bool_)))
+    for number in range(20):
+        stream = Stream(KEY, np.uint64(number))
+        levels.draw_levels(stream, state, target)
+        levels.draw_levels(stream, state, target, is_jump_held=True)
+        levels.draw_levels(stream, state, target, is_column_held=True)
+        levels.draw_levels(stream, empty, target)
+    assert seen == [1, 9, 17]

@@ -180,7 +180,7 @@ def largest(one, other):
 @pytest.mark.parametrize(
     ("kind", "n"),
     [
-        ("parallel", QUICK // 4),
+        ("parallel", QUICK // 2),
         pytest.param("parallel", QUICK, marks=pytest.mark.slow),
         pytest.param("serial", QUICK, marks=pytest.mark.slow),
     ],

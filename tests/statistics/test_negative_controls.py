@@ -52,7 +52,7 @@ def prepared(problem, kind):
     return walk(tensor, model, kind=kind), expected
 
 
-LONG, LONG_UNCHANGED = 15_000, 7_000
+LONG, LONG_UNCHANGED = 20_000, 10_000
 """Comparisons of more sweeps are marked slow; of the unchanged sampler sooner, because
 test_enumeration.py has the same models quickly."""
 

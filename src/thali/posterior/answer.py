@@ -100,10 +100,11 @@ def answer(
         ``starts``
             For each chain, the stages of its start before the first sweep: ``stage`` ("grown",
             "pooled" or "regrown"; with row and column effects also "tried" and "chosen"),
-            ``kind`` ("none", "fitted" or "flat" with effects, otherwise None), ``n_components``,
-            ``evidence`` (log evidence for these components), and ``hidden`` (``score`` of a
-            hidden entry, its ``gain`` over row and column rates alone, ``standard_error`` and
-            ``n_hidden``; None if not tried). Empty lists if components were not grown.
+            ``kind`` ("none", "fitted", "flat" or "plain" with effects, otherwise None),
+            ``n_components``, ``evidence`` (log evidence for these components), and ``hidden``
+            (``score`` of a hidden entry, its ``gain`` over row and column rates alone,
+            ``standard_error`` and ``n_hidden``; None if not tried). Empty lists if components
+            were not grown.
         ``same_rows``
             Mean number of components of a draw that have exactly the rows, two or more, of
             another component; None if every component has a density of its own, or if their

@@ -17,7 +17,13 @@ _STAGES = {
     "regrown": "after {} of removing and regrowing",
 }
 _TIMES = {"grown": "start", "pooled": "start", "regrown": "round"}
-_KINDS = {"": "", "fitted": "effects first", "flat": "components first", "none": "no component"}
+_KINDS = {
+    "": "",
+    "fitted": "effects first",
+    "plain": "without effects",
+    "flat": "components first",
+    "none": "no component",
+}
 
 _HELP = (
     "Before its first sweep, each chain grew components on the data in several starts, put these "

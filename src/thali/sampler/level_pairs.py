@@ -17,7 +17,7 @@ import numpy as np
 
 from thali._jit import inner, jit
 from thali.sampler.level_counts import count_lines
-from thali.sampler.level_weights import pick
+from thali.sampler.level_weights import pick, place
 from thali.sites import LevelIndex, Site, site_of
 from thali.streams import uniform
 
@@ -65,11 +65,6 @@ def draw_pairs(stream: Stream, state: State, target: Target, prior: Effects) -> 
 
 
 @inner
-def _place(x: float, points: Points) -> int:
-    return floor((x - points[2]) * points[1] + 0.5)
-
-
-@inner
 def _list_sums(
     levels: NDArray[np.float64], sizes: NDArray[np.float64], points: Points
 ) -> tuple[Index, Index]:
@@ -94,13 +89,34 @@ def _list_sums(
 
 
 @inner
-def _fill_pairs(
+def _fill(
+    uncovered: NDArray[np.uint32], known: NDArray[np.uint32], n_ones: Index,
+    odds: NDArray[np.float64], levels: NDArray[np.float64], sizes: NDArray[np.float64],
+    log_prior: NDArray[np.float64], points: Points, pairs: NDArray[np.float64],
+    by_size: NDArray[np.float64],
+) -> None:  # fmt: skip
+    """Write log p(data of a column, level | jump) by column, jump and level, and its sums.
+
+    The sums are over levels (eq. 26, 28).
+    """
+    sums, of_pairs = _list_sums(levels, sizes, points)
+    for j in range(uncovered.shape[0]):
+        _fill_column(
+            j, uncovered, known, n_ones, odds, levels, sizes, log_prior, points, sums, of_pairs,
+            pairs[j],
+        )  # fmt: skip
+        for k in range(sizes.shape[0]):
+            by_size[j, k] = _log_sum(pairs[j, k])
+
+
+@inner
+def _fill_column(
     j: int, uncovered: NDArray[np.uint32], known: NDArray[np.uint32], n_ones: Index,
     odds: NDArray[np.float64], levels: NDArray[np.float64], sizes: NDArray[np.float64],
     log_prior: NDArray[np.float64], points: Points, sums: Index, of_pairs: Index,
     pairs: NDArray[np.float64],
 ) -> None:  # fmt: skip
-    """Write log p(data of a column, level | jump) for every level and jump of it (eq. 26, 28).
+    """Write what :func:`_fill` does for one column, by jump and level.
 
     Entries with cover depend on the sum of both, which many pairs share (:func:`_list_sums`).
     """
@@ -109,15 +125,15 @@ def _fill_pairs(
     for c in range(odds.shape[0]):
         n = np.float64(of_known[c]) - np.float64(uncovered[j, c])
         if n > 0.0:
-            first = _place(odds[c] + lowest, points)
+            first = place(odds[c] + lowest, points)
             for at in range(sums.shape[0]):
                 covered[at] += n * terms[first + sums[at]]
     for level in range(levels.shape[0]):
         value = log_prior[level] + np.float64(n_ones[0, j]) * levels[level]
         for c in range(odds.shape[0]):
             if uncovered[j, c]:
-                place = _place(odds[c] + levels[level], points)
-                value -= np.float64(uncovered[j, c]) * terms[place]
+                at = place(odds[c] + levels[level], points)
+                value -= np.float64(uncovered[j, c]) * terms[at]
         for k in range(sizes.shape[0]):
             of_ones = np.float64(n_ones[1, j]) * (levels[level] + sizes[k])
             pairs[k, level] = value + of_ones - covered[of_pairs[k, level]]
@@ -201,21 +217,17 @@ def _draw(
         The present mean and the number of the present spread; zero is a jump that all share.
     """
     n, n_own = uncovered.shape[0], of_jumps.shape[2]
-    sizes = np.append(jumps[::stride], jumps[mean])  # the last: what all columns may share
     pairs, by_size = np.empty((n, n_own + 1, levels.shape[0])), np.empty((n, n_own + 1))
-    for again in range(2):
-        sums, of_pairs = _list_sums(levels, sizes, points)
-        for j in range(n):
-            _fill_pairs(
-                j, uncovered, known, n_ones, odds, levels, sizes, log_prior, points, sums,
-                of_pairs, pairs[j],
-            )  # fmt: skip
-            for k in range(n_own + 1):
-                by_size[j, k] = _log_sum(pairs[j, k])
-        if again or present == 0:
-            break
+    _fill(
+        uncovered, known, n_ones, odds, levels, jumps[::stride], log_prior, points,
+        pairs[:, :n_own], by_size[:, :n_own],
+    )  # fmt: skip
+    if present:
         mean = pick(_weigh_means(by_size[:, :n_own], of_jumps[:, present - 1]), to_mean)
-        sizes[n_own] = jumps[mean]
+    _fill(  # the jump that all columns may share
+        uncovered, known, n_ones, odds, levels, jumps[mean : mean + 1], log_prior, points,
+        pairs[:, n_own:], by_size[:, n_own:],
+    )  # fmt: skip
     chosen = pick(_weigh_spreads(by_size, of_jumps[mean]), to_spread)
     columns, found, weights = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n_own)
     for j in range(n):

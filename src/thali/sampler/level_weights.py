@@ -46,7 +46,7 @@ def _softplus(x: float) -> float:
 
 
 @inlined
-def _place(x: float, points: Points) -> int:
+def place(x: float, points: Points) -> int:
     """Return the number of a point of the lattice."""
     return floor((x - points[2]) * points[1] + 0.5)
 
@@ -66,7 +66,7 @@ def _fill_terms(
 ) -> None:
     """Write the term of every level at log odds ``x``."""
     if points[0].shape[0]:
-        terms = points[0][_place(x + grid[0], points) :]
+        terms = points[0][place(x + grid[0], points) :]
         for level in range(grid.shape[0]):
             out[level] = terms[steps[level]]
     else:
@@ -111,10 +111,10 @@ def tables_of_terms(
 def _number_odds(odds: NDArray[np.float64], points: Points) -> tuple[Index, int]:
     """Return the number of every class and cover among those of equal log odds, and how many."""
     numbers = np.empty(odds.shape, np.int64)
-    lowest = highest = _place(odds[0, 0], points)
+    lowest = highest = place(odds[0, 0], points)
     for c in range(odds.shape[0]):
         for k in range(2):
-            numbers[c, k] = _place(odds[c, k], points)
+            numbers[c, k] = place(odds[c, k], points)
             lowest, highest = min(lowest, numbers[c, k]), max(highest, numbers[c, k])
     of_places = np.full(highest - lowest + 1, -1)
     n = 0
@@ -220,14 +220,14 @@ def _subtract_points(
     n_places = 0
     for cell in range(counts.shape[0]):
         if counts[cell] and odds[cell] > -np.inf:
-            place = _place(odds[cell] + grid[0], points)
-            if totals[place] == 0.0:
-                places[n_places] = place
+            at = place(odds[cell] + grid[0], points)
+            if totals[at] == 0.0:
+                places[n_places] = at
                 n_places += 1
-            totals[place] += counts[cell]
+            totals[at] += counts[cell]
     steps = _steps(grid, points)
-    for place in places[:n_places]:
-        n, terms = totals[place], points[0][place:]
+    for at in places[:n_places]:
+        n, terms = totals[at], points[0][at:]
         for level in range(grid.shape[0]):
             weights[level] -= n * terms[steps[level]]
 

@@ -116,8 +116,9 @@ def draw_levels(
 
     noise = noise.with_columns(columns, jumps, hyper)
     has_own = prior.jumps and grids.of_jumps.shape[1] > 0
-    found = _draw_jumps(engine, stream, noise, counts, uniforms, number, has_own=has_own)
-    jumps, mean, spread = found
+    jumps, mean, spread = _draw_jumps(
+        engine, stream, noise, counts, uniforms, number, has_own=has_own
+    )
     hyper = hyper._replace(jump_mean=mean, jump_spread=spread)
     return _moved(stream, noise.with_columns(columns, jumps, hyper), counts, prior, uniforms)
 

@@ -63,8 +63,13 @@ _THOROUGH, _MOST, _WORK = 2, 48, 1 << 27
 number), and as many times the rounds, unless entries times components are more than can be
 searched in about a minute: each start finds something that others miss."""
 
-_FIRST = {"fitted": "effects first", "flat": "components first"}
-"""What to call the two searches where there are effects, as pages do."""
+_FIRST = {
+    "": "",
+    "fitted": "effects first, ",
+    "flat": "components first, ",
+    "plain": "without effects, ",
+}
+"""What to call the searches where there are effects, as pages do."""
 
 _HIDING, _NONE, _LAST, _RATES, _PLAIN, _TRIALS = 101, 102, 103, 104, 106, 110
 """Numbers of the keys of what comes beside the starts themselves, which have small numbers."""
@@ -81,7 +86,7 @@ class Attempted(NamedTuple):
     n_components: int
     evidence: float  # log joint density of data and one side of the components; if tried or
     # chosen, before the sweeps of the trial
-    kind: str = ""  # with effects: "none" (no component), "fitted" or "flat"
+    kind: str = ""  # with effects: "none" (no component), "fitted", "flat" or "plain" (no effects)
     tried: Tried | None = None  # how it predicted hidden entries, if tried or chosen
 
 
@@ -164,10 +169,9 @@ def _of_tensor(key: np.uint64, target: Target) -> Iterator[Starting]:
 
 def _boxes(key: np.uint64, host: Target, kind: str = "") -> Iterator[Starting]:
     """Grow components of the matrix to which a tensor unfolds, and take their codes apart."""
-    matrix = unfolded(host)
-    for now in _family(key, matrix, range(matrix.n_starts), [], kind):
-        yield now
-    yield now._replace(state=host.recount(as_boxes(now.state, host)))
+    matrix, history = unfolded(host), list[Attempted]()
+    state, _ = yield from _family(key, matrix, range(matrix.n_starts), history, kind)
+    yield Starting(host.recount(as_boxes(state, host)), tuple(history), "done")
 
 
 def _search_boxes(key: np.uint64, host: Target) -> Iterator[Starting]:
@@ -178,7 +182,7 @@ def _search_boxes(key: np.uint64, host: Target) -> Iterator[Starting]:
     """
     trained, hidden = hide(start_key(np.uint64(0), _HIDING), host)
     for now in _boxes(key, trained, "flat"):
-        yield now._replace(stage=f"flat, {now.stage}")
+        yield now
     history, flat = list(now.history), now.state
     flat = swept(start_key(key, _LAST), trained, flat, _RELEASED)
     empty = fitted_levels(start_key(key, _NONE), trained)
@@ -219,15 +223,14 @@ def _search(key: np.uint64, host: Target) -> Iterator[Starting]:
     empty, evidence = none.result(), log_evidence(none)
     history: list[Attempted] = []
     half = max(1, host.n_starts // 2)
-    flat = yield from _grown(key, trained, half, history, "flat", f"{_FIRST['flat']}, start 1")
+    flat = yield from _grown(key, trained, half, history, "flat", "start 1")
     has_effects = _has_effects(flat[1].state)
     # Where nothing is to be decided, a second start may agree with the first.
     n_flat, n_fitted, n_rounds = half if has_effects else max(2, half), half, host.schedule.regrow
     families = {"flat": ([flat], [*range(half + 1, half + n_flat)])}
     candidates = [("none", empty, evidence)] if has_effects else []
     if has_effects:
-        stage = f"{_FIRST['fitted']}, start 1"
-        fitted = yield from _grown(key, trained, 0, history, "fitted", stage)
+        fitted = yield from _grown(key, trained, 0, history, "fitted", "start 1")
         if host.shape[1] >= _LONG and flat[1].value < fitted[1].value - _HOPELESS:
             del families["flat"]
             if prod(host.shape) * fitted[1].state.n_components <= _WORK:
@@ -243,10 +246,8 @@ def _search(key: np.uint64, host: Target) -> Iterator[Starting]:
             if not (has_effects := _has_effects(plain[1].state)):
                 families, n_rounds, candidates = {"flat": ([plain], [])}, 0, []
     for kind, (grown, numbers) in families.items():
-        for now in _family(key, trained, numbers, history, kind, grown, n_rounds):
-            yield now._replace(stage=f"{_FIRST[kind]}, {now.stage}")
-        history = list(now.history)
-        candidates.append((kind, now.state, now.history[-1].evidence))
+        found = yield from _family(key, trained, numbers, history, kind, grown, n_rounds)
+        candidates.append((kind, *found))
     if not has_effects:  # nothing to decide, but what components add is told all the same
         history.append(Attempted("tried", 0, evidence, "none"))
     yield from _decided(key, host, trained, hidden, empty, candidates, history)
@@ -291,13 +292,11 @@ def _without_effects(
     prior = host.priors.noise
     assert isinstance(prior, Effects)
     plain = host._replace(priors=host.priors._replace(noise=UnequalRates()))
-    for now in _family(key, plain, range(_PLAIN, _PLAIN + 2), history, "flat"):
-        yield now._replace(stage=f"{_FIRST['flat']}, {now.stage}")
-    history[:] = now.history
+    numbers = range(_PLAIN, _PLAIN + 2)
+    state, _ = yield from _family(key, plain, numbers, history, "plain")
     growth = Growth(start_key(key, _PLAIN), host)
-    rates = now.state.noise
-    noise = prior.flat(host.shape, rates.spurious, rates.dropped)
-    growth.state = host.recount(now.state._replace(noise=noise))
+    noise = prior.flat(host.shape, state.noise.spurious, state.noise.dropped)
+    growth.state = host.recount(state._replace(noise=noise))
     growth.release()
     found = judged(growth)
     history.append(Attempted("grown", found.state.n_components, found.value, "flat"))
@@ -317,13 +316,14 @@ def _family(
     kind: str = "",
     before: Sequence[_Grown] = (),
     n_rounds: int | None = None,
-) -> Iterator[Starting]:
+) -> Generator[Starting, None, tuple[State, float]]:
     """Grow several starts beside those from ``before``, pool them and improve the result.
 
-    If a strict and a tolerant start have found the same, the search ends there.
+    If a strict and a tolerant start have found the same, the search ends there. Returns the result
+    and its evidence; the ``history`` grows on the way.
     """
     grown = list(before)
-    agree = False
+    agree, first = False, _FIRST[kind]
     for number in numbers:
         which = f"start {len(grown) + 1} of {len(before) + len(numbers)}"
         grown.append((yield from _grown(key, host, number, history, kind, which)))
@@ -334,21 +334,24 @@ def _family(
     for _, other in [] if agree else grown[1:]:
         best = pool(growth, best, other.state)
         history.append(Attempted("pooled", best.state.n_components, best.value, kind))
-        yield Starting(best.state, tuple(history), "putting starts together")
+        yield Starting(best.state, tuple(history), f"{first}putting starts together")
     n_rounds = host.schedule.regrow if n_rounds is None else n_rounds
     for number in range(0 if agree else n_rounds):
         growth.state = best.state
         now = judged(growth)  # again: the best so far may have been lucky
         noise, best = abs(best.value - now.value), now
         least = now.value
+        stage = f"{first}replacing components, round {number + 1}"
         for now in improve(growth, best):
             best = now
-            yield Starting(best.state, tuple(history), f"replacing components, round {number + 1}")
+            yield Starting(best.state, tuple(history), stage)
         history.append(Attempted("regrown", best.state.n_components, best.value, kind))
         if best.value < least + max(_LITTLE, noise):
             break
     growth.state = best.state
-    yield Starting(growth.result(), tuple(history), "done")
+    result = growth.result()
+    yield Starting(result, tuple(history), f"{first}done")
+    return result, best.value
 
 
 def _grown(
@@ -365,7 +368,7 @@ def _grown(
         start_key(key, 1 + number), host, is_strict=is_strict, is_flat=kind != "fitted"
     )
     for _ in grow(growth):
-        yield Starting(growth.state, tuple(history), stage)
+        yield Starting(growth.state, tuple(history), f"{_FIRST[kind]}{stage}")
     growth.release()
     now = judged(growth)
     history.append(Attempted("grown", now.state.n_components, now.value, kind))

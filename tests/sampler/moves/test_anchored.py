@@ -38,7 +38,6 @@ def test_a_wrong_ratio_of_anchored_is_rejected(monkeypatch):
     assert_wrong_ratio_is_rejected("anchored", "anchored", monkeypatch.setattr)
 
 
-@pytest.mark.slow  # the move as it is, is compared quickly
 def test_anchors_that_see_a_part_of_the_data_are_exact(monkeypatch):
     """One word of columns and one user more say what tells two components apart.
 

@@ -32,10 +32,9 @@ def add_components(growth: Growth, n_tries: int, seeds: Index | None = None) -> 
     """Try to add components that the data support; return how many were added.
 
     A seed row and the rows whose uncovered entries are most similar, by the correlation of their
-    residuals, are the first users. Code and
-    users are then improved in turn. A component is added if it raises the log joint density, with
-    one side summed out (:mod:`thali.sampler.grow.sides`). ``seeds`` are the rows to choose
-    from; by default all.
+    residuals, are the first users. Code and users are then improved in turn. A component is added
+    if it raises the log joint density, with one side summed out
+    (:mod:`thali.sampler.grow.sides`). ``seeds`` are the rows to choose from; by default all.
     """
     target, state = growth.target, growth.state
     n_rows, n_columns = target.shape
