@@ -69,6 +69,7 @@ KERNEL_FILES = (
     "sampler/moves/at_once.py",
     "sampler/moves/compound.py",
     "sampler/moves/exchange.py",
+    "sampler/moves/fresh.py",
     "sampler/moves/guided.py",
     "sampler/moves/own_component.py",
     "sampler/moves/proposal.py",

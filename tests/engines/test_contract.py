@@ -121,7 +121,7 @@ def test_own_densities(shape, blocks, engine, monkeypatch):
     monkeypatch.setattr("thali.engines.host._MIN_WORK", 0)
     values, known, start = make(shape, 3, seed=shape[0], has_unknown=True)
     start[0][0] = True
-    prior = PerComponent(1.0, 2.0, n_values=4)
+    prior = PerComponent(1.0, 2.0, n_values=4, tied=None)
     key = chain_key(8)
     target = Target.prepare(
         as_input(values, known),
@@ -178,9 +178,9 @@ def test_buffet_with_more_components_than_a_word(kind, engine):
     ("shape", "model"),
     [
         ((300, 90), Model(6)), ((300, 90), Model(alpha=BROAD)), ((2_100, 33), Model(alpha=BROAD)),
-        ((120, 90), Model(alpha=BROAD, density=PerComponent(1.0, 2.0, n_values=4))),
+        ((120, 90), Model(alpha=BROAD, density=PerComponent(1.0, 2.0, n_values=4, tied=None))),
         ((90, 70), Model(3, noise="effects")), ((300, 90), Model(noise=Effects(jumps=False))),
-        ((120, 90), Model(noise="effects", density=PerComponent(1.0, 2.0, n_values=4))),
+        ((120, 90), Model(noise="effects", density=PerComponent(1.0, 2.0, n_values=4, tied=None))),
         ((40, 12, 70), Model(alpha=BROAD)), ((40, 12, 70), Model(noise=effects_for((40, 12, 70)))),
         ((9, 40, 5, 11), Model(2, noise="effects")),
     ],

@@ -15,8 +15,8 @@ from scipy.stats import beta, gamma, kstest, poisson
 
 from thali.bits import Factor
 from thali.model import Beta, Buffet, Fixed, Gamma, PerComponent
+from thali.model.draws import SMALLEST_DENSITY
 from thali.model.priors import (
-    SMALLEST_DENSITY,
     harmonic,
     log_bernoulli,
     log_buffet,
@@ -169,7 +169,7 @@ def test_density_priors():
 
 def test_grid():
     """Densities of components lie on equally likely quantiles of the prior."""
-    prior = PerComponent(2.0, 3.0, n_values=8)
+    prior = PerComponent(2.0, 3.0, n_values=8, tied=None)
     assert beta(2, 3).cdf(prior.grid) == pytest.approx((np.arange(8) + 0.5) / 8)
     assert np.isin(prior.initial(3), prior.grid).all()
     assert prior.initial(3).shape == (3,)
@@ -179,7 +179,7 @@ def test_grid():
 @pytest.mark.parametrize("size", [0, 2, 6])
 def test_grid_draw(size):
     """A component has each density of the grid with its posterior probability."""
-    prior, n_rows = PerComponent(2.0, 3.0, n_values=5), 6
+    prior, n_rows = PerComponent(2.0, 3.0, n_values=5, tied=None), 6
     draws = prior.draw(np.full(N, size), n_rows, MIDPOINTS)
     weights = [q**size * (1 - q) ** (n_rows - size) for q in prior.grid]
     frequencies = [(draws == q).mean() for q in prior.grid]
@@ -189,8 +189,9 @@ def test_grid_draw(size):
 
 def test_grid_draw_is_per_component():
     """Every component uses its own size and number; counts beyond floating point are fine."""
-    drawn = PerComponent().draw(np.array([0, 10**6, 5 * 10**5]), 10**6, EXTREMES)
-    grid = PerComponent().grid
+    prior = PerComponent(1.0, 1.0, 16)
+    drawn = prior.draw(np.array([0, 10**6, 5 * 10**5]), 10**6, EXTREMES)
+    grid = prior.grid
     assert drawn[:2].tolist() == [grid[0], grid[-1]]
     assert drawn[2] in grid[7:9]
     assert PerComponent().draw(np.zeros(0, np.int64), 5, np.zeros(0)).shape == (0,)
@@ -214,7 +215,7 @@ def test_log_bernoulli():
         (lambda: Beta(start=1.0), r"^start=1.0 was given"),
         (lambda: Fixed(1.0), r"^density=1.0 was given; .* strictly between 0 and 1; .*\.$"),
         (lambda: PerComponent(a=0.0), r"^Beta prior=0.0 was given"),
-        (lambda: PerComponent(n_values=0), r"^n_values=0 was given"),
+        (lambda: PerComponent(n_values=0, tied=None), r"^n_values=0 was given"),
     ],
 )
 def test_refusals(make, message):

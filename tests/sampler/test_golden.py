@@ -20,7 +20,11 @@ CHAINS = {
     "serial": ((40, 70), Model(alpha=BROAD), "serial"),
     "serial-integrated": ((40, 70), Model(alpha=BROAD), "serial-integrated"),
     "tensor": ((12, 9, 70), Model(alpha=BROAD), "parallel"),
-    "own densities": ((40, 70), Model(alpha=BROAD, density=PerComponent()), "parallel"),
+    "own densities": (
+        (40, 70),
+        Model(alpha=BROAD, density=PerComponent(1.0, 1.0, 16, None)),
+        "parallel",
+    ),
 }
 
 

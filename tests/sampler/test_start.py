@@ -56,7 +56,11 @@ def first_rows(key, target):
 @pytest.mark.parametrize("name", ["1 thread", "2 threads", "vertical", *GPU])
 @pytest.mark.parametrize(
     ("schedule", "unknown", "density"),
-    [(ALL, 0.2, None), (FEW, 0.0, PerComponent(1.0, 4.0, n_values=4)), (FEW, 0.2, None)],
+    [
+        (ALL, 0.2, None),
+        (FEW, 0.0, PerComponent(1.0, 4.0, n_values=4, tied=None)),
+        (FEW, 0.2, None),
+    ],
     ids=["all rows", "own densities", "few rows"],
 )
 def test_start_does_not_depend_on_the_engine(name, schedule, unknown, density, monkeypatch):

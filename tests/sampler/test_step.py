@@ -20,7 +20,9 @@ MODELS = {
     "buffet": Model(noise=UNEQUAL, alpha=ALPHA, density=DENSITY),
     "equal": Model(noise=EQUAL, alpha=1.5, density=0.3),
     "fixed": Model(noise=FixedRates(0.1, 0.3), alpha=ALPHA, density=0.3),
-    "own densities": Model(noise=UNEQUAL, alpha=ALPHA, density=PerComponent(1.0, 2.0, n_values=3)),
+    "own densities": Model(
+        noise=UNEQUAL, alpha=ALPHA, density=PerComponent(1.0, 2.0, n_values=3, tied=None)
+    ),
     "finite": Model(3, noise=UNEQUAL, density=(DENSITY, 0.4)),
 }
 
@@ -65,7 +67,7 @@ def test_log_joint_is_the_density_of_everything(name):
 
 def test_identical_components_count_once():
     """Components are a multiset: equal ones, their own density included, have no order."""
-    prior = PerComponent(1.0, 2.0, n_values=3)
+    prior = PerComponent(1.0, 2.0, n_values=3, tied=None)
     z, u = np.ones((4, 3), bool), np.tile([[1], [0], [1], [1]], 3).astype(bool)
     model = Model(noise=UNEQUAL, alpha=ALPHA, density=prior)
     target = Target.prepare(np.eye(4), model, threads=1)

@@ -63,7 +63,7 @@ def test_buffet_long(name, kind, blocks):
 
 
 OWN_DENSITIES = Model(
-    noise=FixedRates(0.1, 0.25), alpha=1.4, density=PerComponent(1.0, 2.0, n_values=3)
+    noise=FixedRates(0.1, 0.25), alpha=1.4, density=PerComponent(1.0, 2.0, n_values=3, tied=None)
 )
 
 
@@ -87,7 +87,13 @@ FINITE = {
     "per-component": (
         X32,
         ((0, 1),),
-        Model(2, EqualRates((2.0, 6.0)), density=PerComponent(1.0, 2.0, n_values=3)),
+        Model(2, EqualRates((2.0, 6.0)), density=PerComponent(1.0, 2.0, n_values=3, tied=None)),
+        None,
+    ),
+    "tied": (
+        X32,
+        ((0, 1),),
+        Model(2, EqualRates((2.0, 6.0)), density=PerComponent(1.0, 2.0, n_values=2, tied=0.8)),
         None,
     ),
     "tensor": (

@@ -10,7 +10,9 @@ from thali.sampler.schedule import MOVES
 SHAPE, HIDDEN = (4, 5), ((1, 2), (3, 0))
 PRIORS = {"noise": UnequalRates((2.0, 8.0), (3.0, 7.0)), "alpha": Gamma(4.0, 3.0)}
 SHARED = Problem(SHAPE, HIDDEN, Model(**PRIORS, density=Beta(3.0, 6.0)))
-OWN = Problem(SHAPE, HIDDEN, Model(**PRIORS, density=PerComponent(2.0, 4.0, n_values=4)))
+OWN = Problem(
+    SHAPE, HIDDEN, Model(**PRIORS, density=PerComponent(2.0, 4.0, n_values=4, tied=None))
+)
 
 SCHEDULES = [
     (SHARED, "parallel", 2),

@@ -43,7 +43,9 @@ MOVES = {
     "toggle": 3, "seeded": 3,
 }  # fmt: skip
 LEARNED = Model(noise=SMALL, alpha=Gamma(2.0, 1.5), density=Beta(2.0, 3.0))
-OWN = Model(noise=SMALL, alpha=Gamma(2.0, 1.5), density=PerComponent(1.0, 2.0, n_values=3))
+OWN = Model(
+    noise=SMALL, alpha=Gamma(2.0, 1.5), density=PerComponent(1.0, 2.0, n_values=3, tied=None)
+)
 CASES = {
     "parallel": (FIXED, {}),
     "serial": (FIXED, {"kind": "serial"}),

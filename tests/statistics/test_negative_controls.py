@@ -18,7 +18,11 @@ COLUMN = (np.array([[1], [1], [1]]), (), Model(noise=FixedRates(0.1, 0.2), alpha
 OWN_DENSITIES = (
     np.array([[1, 1, 0], [0, 1, 1]]),
     (),
-    Model(noise=FixedRates(0.2, 0.3), alpha=4.0, density=PerComponent(1.0, 2.0, n_values=3)),
+    Model(
+        noise=FixedRates(0.2, 0.3),
+        alpha=4.0,
+        density=PerComponent(1.0, 2.0, n_values=3, tied=None),
+    ),
 )
 UNEQUAL = (
     X33,

@@ -96,6 +96,7 @@ def as_exact(model):
         out["density_prior"] = (density.a, density.b)
     elif isinstance(density, PerComponent):
         out["density_grid"] = (density.grid, np.full(density.n_values, 1 / density.n_values))
+        out["density_tied"] = density.tied
     else:
         shared = density if isinstance(density, tuple) else (density,)
         out["density"] = tuple(shared[1:]) if model.is_finite else shared

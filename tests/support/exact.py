@@ -33,7 +33,8 @@ class Priors:
     Densities, exactly one of: ``density``, one number for each mode but mode 0;
     ``density_prior`` = (a, b), one density for each mode, shared by its components, Beta(a, b)
     and independent between modes; ``density_grid`` = (values, weights), every component draws a
-    density of its own for each mode from this finite law.
+    density of its own for each mode from this finite law. With ``density_tied`` = c, the law has
+    two values, and the weight of the first of them is unknown, with the prior Beta(c / 2, c / 2).
 
     Noise: ``"fixed"`` uses ``spurious`` = P(1 | not covered) and ``dropped`` = P(0 | covered);
     ``"equal"`` gives the two one common value with law ``error_prior``, a Beta(a, b) truncated to
@@ -47,6 +48,7 @@ class Priors:
     density: tuple[float, ...] | None = None
     density_prior: tuple[float, float] | None = None
     density_grid: tuple[tuple[float, ...], tuple[float, ...]] | None = None
+    density_tied: float | None = None
     noise: str = "fixed"
     spurious: float = 0.1
     dropped: float = 0.1
@@ -63,6 +65,8 @@ class Priors:
             raise ValueError("Give exactly one of density, density_prior and density_grid.")
         if self.density_grid is not None and not np.isclose(sum(self.density_grid[1]), 1.0):
             raise ValueError("The weights of density_grid must sum to one.")
+        if self.density_tied is not None and len(self.density_grid[0]) != 2:
+            raise ValueError("Give two values of density_grid if their weights are unknown.")
         if self.noise not in {"fixed", "equal", "unequal", "effects"}:
             raise ValueError(f"Unknown noise {self.noise!r}.")
 
@@ -275,6 +279,8 @@ def _mode_laws(sizes, priors, densities, n_components):
     for size, density in zip(sizes, densities, strict=True):
         if density is None and priors.density_prior is not None:
             grids.append(_beta_nodes(priors.density_prior, n_components * size))
+        elif density is None and priors.density_tied is not None:
+            grids.append(_beta_nodes((priors.density_tied / 2,) * 2, n_components))
         else:
             grids.append((np.zeros(1), np.ones(1)))
     mesh = np.meshgrid(*[t for t, _ in grids], indexing="ij")
@@ -287,7 +293,9 @@ def _mode_laws(sizes, priors, densities, n_components):
             law = bernoulli_weights(size, nodes.ravel())
         else:
             values, w = priors.density_grid
-            law = bernoulli_weights(size, values) @ np.asarray(w, dtype=float)[:, None]
+            if priors.density_tied is not None:  # the weight of the first of two values
+                w = np.stack([nodes.ravel(), 1.0 - nodes.ravel()])
+            law = bernoulli_weights(size, values) @ np.reshape(w, (len(values), -1))
         laws.append(np.broadcast_to(law, (1 << size, weights.size)))
     return laws, weights
 

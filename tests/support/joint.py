@@ -79,7 +79,9 @@ def draw_prior(rng, problem):
     densities = [np.array(0.0)]
     for n_lines in others:
         if isinstance(model.density, PerComponent):
-            density = rng.choice(model.density.grid, n)
+            grid, tied = model.density.grid, model.density.tied
+            weights = None if tied is None else rng.dirichlet(np.full(len(grid), tied / len(grid)))
+            density = rng.choice(grid, n, p=weights)
         else:
             assert isinstance(model.density, Beta)
             density = rng.beta(model.density.a, model.density.b)

@@ -28,7 +28,11 @@ LEARNED = (
 OWN_DENSITIES = (
     X33,
     ((0, 2),),
-    Model(noise=FixedRates(0.1, 0.25), alpha=1.4, density=PerComponent(1.0, 2.0, n_values=3)),
+    Model(
+        noise=FixedRates(0.1, 0.25),
+        alpha=1.4,
+        density=PerComponent(1.0, 2.0, n_values=3, tied=None),
+    ),
 )
 FINITE = {
     "fixed": (X33, ((0, 2),), Model(3, FixedRates(0.1, 0.2), density=(0.4, 0.3)), 0.4),
@@ -41,7 +45,7 @@ FINITE = {
     "per-component": (
         X32,
         ((0, 1),),
-        Model(3, EqualRates((2.0, 6.0)), density=PerComponent(1.0, 2.0, n_values=3)),
+        Model(3, EqualRates((2.0, 6.0)), density=PerComponent(1.0, 2.0, n_values=3, tied=None)),
         None,
     ),
 }

@@ -50,7 +50,7 @@ def same(left, right):
 CASES = {
     "buffet": (DATA, {}),
     "serial": (DATA, {"schedule": "serial"}),
-    "own densities": (DATA, {"density": PerComponent(n_values=4)}),
+    "own densities": (DATA, {"density": PerComponent(n_values=4, tied=None)}),
     "finite": (DATA, {"n_components": 3, "noise": "equal"}),
     "nothing there": (np.zeros((5, 4)), {"noise": FixedRates(0.1, 0.2), "alpha": 1e-9}),
     "tensor": (thali.simulate((6, 5, 70), 2, unknown=0.2, seed=2).tensor, {"n_components": 2}),

@@ -4,7 +4,8 @@ from thali.model.effects import Effects
 from thali.model.levels import Levels
 from thali.model.model import Model
 from thali.model.noise import AsPublished, EqualRates, FixedRates, Noise, UnequalRates
-from thali.model.priors import Beta, Buffet, Fixed, Gamma, PerComponent
+from thali.model.per_component import PerComponent
+from thali.model.priors import Beta, Buffet, Fixed, Gamma
 from thali.model.weights import Weights
 
 __all__ = [

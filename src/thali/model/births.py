@@ -106,31 +106,43 @@ def birth_tables(
 
 
 def birth_death_tables(
-    rate: float, densities: NDArray[np.float64], noise: Noise, n_components: int
+    rate: float,
+    densities: NDArray[np.float64],
+    noise: Noise,
+    n_components: int,
+    log_weights: NDArray[np.float64] | None = None,
 ) -> BirthDeathTables:
-    """Make the tables of births and deaths for densities that are equally likely a priori."""
-    return _birth_death_tables(rate, tuple(densities.tolist()), noise, n_components)
+    """Make the tables of births and deaths for densities with these weights a priori, or equal."""
+    if log_weights is None:
+        log_weights = np.full(len(densities), -np.log(len(densities)))
+    factors, code = _tables_of_codes(tuple(densities.tolist()), noise)
+    own = np.arange(n_components + 2)
+    odds = np.log(rate) - np.log(np.maximum(own, 1))
+    return BirthDeathTables(fixed(log_weights), factors, fixed(odds), code)
 
 
-@lru_cache(maxsize=64)  # all blocks of a sweep ask for nearly the same tables
-def _birth_death_tables(
-    rate: float, densities: tuple[float, ...], noise: Noise, n_components: int
-) -> BirthDeathTables:
+@lru_cache(maxsize=64)  # all blocks of a sweep ask for the same
+def _tables_of_codes(
+    densities: tuple[float, ...], noise: Noise
+) -> tuple[NDArray[np.int64], CodeTables]:
     table = np.ascontiguousarray(noise.weights().table[:, :, 0])
     q = np.array(densities)
-    # The number of new components is 0 or 1.
-    factors = np.stack([_score_tables(density, table, 2)[0][:, :, 1] for density in densities])
-    own = np.arange(n_components + 2)
-    return BirthDeathTables(
-        fixed(np.full(len(q), -np.log(len(q)))),
-        factors,
-        fixed(np.log(rate) - np.log(np.maximum(own, 1))),
-        CodeTables(
-            np.stack([_cover_table(density, table, 2) for density in densities]),
-            threshold(np.ones((len(q), 2))),
-            threshold(q),
-        ),
-    )
+    factors, covers = _tables_by_density(q, table)
+    return factors, CodeTables(covers, threshold(np.ones((len(q), 2))), threshold(q))
+
+
+@jit
+def _tables_by_density(
+    densities: NDArray[np.float64], weights: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    """Compute log factors and thresholds of cover for every density, and 0 or 1 components."""
+    n_rows, n_columns, _ = weights.shape
+    factors = np.empty((densities.shape[0], n_rows, n_columns, 2), np.int64)
+    covers = np.empty((densities.shape[0], n_rows, n_columns, 2, 2), np.uint64)
+    for k in range(densities.shape[0]):
+        factors[k] = _score_tables(densities[k], weights, 2)[0][:, :, 1]
+        covers[k] = _cover_table(densities[k], weights, 2)
+    return factors, covers
 
 
 @jit

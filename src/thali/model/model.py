@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, TypeAlias
 from thali.checks import count, probability
 from thali.model.effects import Effects, effects_for
 from thali.model.noise import AsPublished, EqualRates, FixedRates, NoisePrior, UnequalRates
-from thali.model.priors import Beta, Buffet, DensityPrior, Fixed, Gamma, PerComponent
+from thali.model.per_component import PerComponent
+from thali.model.priors import Beta, Buffet, DensityPrior, Fixed, Gamma
 from thali.sentences import n_of
 
 Density: TypeAlias = float | DensityPrior

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from math import lgamma, log
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -12,9 +12,9 @@ from scipy.special import betaincinv, betaln, gammaincinv, gammaln
 
 from thali._jit import jit
 from thali.bits.words import earlier_twins
-from thali.checks import count, positive, probability, shape_parameters
-from thali.decide import MOST_WEIGHTS
-from thali.model.draws import SMALLEST_DENSITY, draw_density
+from thali.checks import positive, probability, shape_parameters
+from thali.model.draws import draw_density
+from thali.model.per_component import PerComponent
 from thali.model.special import ADDRESSES
 
 if TYPE_CHECKING:
@@ -236,52 +236,6 @@ class Fixed:
     def log_prior(self, density: NDArray[np.float64]) -> float:  # noqa: ARG002
         """Return zero: nothing is drawn."""
         return 0.0
-
-
-@dataclass(frozen=True)
-class PerComponent:
-    """One unknown density per component, for components of different sizes.
-
-    The prior is a Beta distribution, represented by ``n_values`` equally likely quantiles. On a
-    finite grid, the birth of a component depends on counts only (eq. 13).
-    """
-
-    a: float = 1.0
-    b: float = 1.0
-    n_values: int = 16
-
-    def __post_init__(self) -> None:
-        shape_parameters("Beta prior", (self.a, self.b))
-        if count("n_values", self.n_values, least=1) > MOST_WEIGHTS:
-            msg = f"n_values={self.n_values} was given; at most {MOST_WEIGHTS} are allowed."
-            raise ValueError(msg)
-
-    @cached_property
-    def grid(self) -> NDArray[np.float64]:
-        """The densities a component can have, each with probability ``1 / n_values``."""
-        values = betaincinv(self.a, self.b, (np.arange(self.n_values) + 0.5) / self.n_values)
-        return np.minimum(np.maximum(values, SMALLEST_DENSITY), 1.0 - SMALLEST_DENSITY)
-
-    def initial(self, n_components: int) -> NDArray[np.float64]:
-        """Return densities in the middle of the grid."""
-        return np.full(n_components, self.grid[self.n_values // 2])
-
-    def draw(
-        self, sizes: Index, n_rows: int, uniforms: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Draw the density of every component given its number of ones."""
-        scores = sizes[:, None] * np.log(self.grid) + (n_rows - sizes[:, None]) * np.log1p(
-            -self.grid
-        )
-        weights = np.exp(scores - scores.max(axis=1, initial=-np.inf, keepdims=True))
-        cumulative = weights.cumsum(axis=1)
-        chosen = (uniforms[: len(sizes), None] * cumulative[:, -1:] >= cumulative).sum(axis=1)
-        drawn: NDArray[np.float64] = self.grid[np.minimum(chosen, self.n_values - 1)]
-        return drawn
-
-    def log_prior(self, density: NDArray[np.float64]) -> float:
-        """Return the log prior probability of the densities."""
-        return -len(density) * log(self.n_values)
 
 
 DensityPrior: TypeAlias = Beta | Fixed | PerComponent

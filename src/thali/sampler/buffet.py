@@ -116,7 +116,9 @@ def _update_with_own_densities(
     job = _work_order(stream, state, number, rows, block, state.noise.fixed_weights())
     users, _ = target.engine.update(job, state.factors[0])
     rate = state.alpha / users.n_rows
-    tables = birth_death_tables(rate, prior.grid, state.noise, state.n_components)
+    tables = birth_death_tables(
+        rate, prior.grid, state.noise, state.n_components, prior.log_weights
+    )
     births, density, has_died = target.engine.birth_death(job, users, block.is_single, tables)
     state = state.with_factor(0, users)
     if has_died.any():

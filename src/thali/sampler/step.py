@@ -10,6 +10,7 @@ from scipy.special import expit, logit
 from thali.bits import khatri_rao
 from thali.decide import fixed, units
 from thali.engines.base import RowUpdate
+from thali.model import PerComponent
 from thali.model.effects import Effects
 from thali.sampler import small
 from thali.sampler.buffet import sweep_blocks, sweep_serial
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.model import Levels, Noise
+    from thali.model.priors import DensityPrior
     from thali.sampler.state import State
     from thali.sampler.target import Target
 
@@ -48,6 +50,7 @@ def step(key: np.uint64, state: State, target: Target) -> tuple[State, Info]:
         Data, model and schedule.
     """
     stream = Stream(np.uint64(key), np.uint64(state.sweep))
+    target = with_weights(stream, state, target)
     schedule, priors = target.schedule, target.priors
     is_warmup = state.sweep < schedule.warmup
     if priors.buffet is None:
@@ -62,6 +65,21 @@ def step(key: np.uint64, state: State, target: Target) -> tuple[State, Info]:
     state = _finish(stream, state, target, is_held=is_held) if done is None else done
     state = state._replace(sweep=state.sweep + 1)
     return state, Info(state, target, is_warmup, acceptance)
+
+
+def with_weights(stream: Stream, state: State, target: Target) -> Target:
+    """Draw the weights that tie the densities of components, given these, for one sweep.
+
+    They need not be kept: the next sweep draws them anew, given the densities that it begins with.
+    """
+    densities: list[DensityPrior | None] = []
+    for mode, prior in enumerate(target.priors.densities):
+        if isinstance(prior, PerComponent) and prior.tied is not None:
+            uniforms = stream.uniforms(site_of(Site.DENSITY, mode), 2 * prior.n_values, row=1)
+            densities.append(prior.given(state.densities[mode], uniforms))
+        else:
+            densities.append(prior)
+    return target._replace(priors=target.priors._replace(densities=tuple(densities)))
 
 
 def _finish(stream: Stream, state: State, target: Target, *, is_held: bool) -> State:

@@ -35,7 +35,10 @@ _CLASSES = {
 MOST_CHAINS = 10_000
 """A run has a folder for every chain; a header that asks for more is refused at once."""
 
-_BEFORE = {"Schedule": {"first_rows": 0, "starts": 0, "toggle": 0, "seeded": 0}}
+_BEFORE: dict[str, dict[str, Any]] = {
+    "Schedule": {"first_rows": 0, "starts": 0, "toggle": 0, "seeded": 0},
+    "PerComponent": {"tied": None},
+}
 """Settings of runs that were drawn before these settings existed, and whose headers therefore
 lack them. Such a run can be loaded, but not resumed: its random stream differs."""
 

@@ -29,7 +29,7 @@ def in_noise(births):
     ]
 
 
-@pytest.mark.parametrize("density", [0.25, PerComponent(1.0, 3.0, n_values=8)], ids=str)
+@pytest.mark.parametrize("density", [0.25, PerComponent(1.0, 3.0, n_values=8, tied=None)], ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_a_planted_component_is_found(shape, density):
     """Nearly all its entries are covered, and hardly any others."""

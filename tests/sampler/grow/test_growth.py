@@ -67,7 +67,9 @@ def test_result_without_components_has_the_rates_of_noise():
     assert parts(state._replace(noise=begun.noise)) == parts(begun)
 
 
-@pytest.mark.parametrize("density", [None, PerComponent(1.0, 2.0, n_values=4)], ids=["one", "own"])
+@pytest.mark.parametrize(
+    "density", [None, PerComponent(1.0, 2.0, n_values=4, tied=None)], ids=["one", "own"]
+)
 def test_sweeps_make_no_components(density):
     """They correct users and codes, and drop what nobody uses; counts are those of the data."""
     model = Model() if density is None else Model(density=density)
@@ -102,7 +104,7 @@ def test_odds_are_those_of_the_densities():
     data, users, codes = planted((20, 30), 2, seed=1)
     growth = grown(data, None, [users, codes])
     assert expit(growth.odds) == pytest.approx([0.2, 0.2])
-    prior = PerComponent(1.0, 2.0, n_values=4)
+    prior = PerComponent(1.0, 2.0, n_values=4, tied=None)
     growth = grown(data, Model(density=prior), [users, codes])
     growth.settle()
     assert all(min(abs(prior.grid - q)) < 1e-12 for q in expit(growth.odds))

@@ -218,7 +218,9 @@ def test_wrong_values_are_rejected(edit, side, monkeypatch):
         assert_values(side)
 
 
-@pytest.mark.parametrize("density", [DENSITY, PerComponent(1.0, 2.0, n_values=5)], ids=str)
+@pytest.mark.parametrize(
+    "density", [DENSITY, PerComponent(1.0, 2.0, n_values=5, tied=None)], ids=str
+)
 def test_candidates_are_weighed_beside_the_components_there_are(density):
     """The value is the log ratio with the code, and its density if it has one, summed out."""
     data, users, codes = problem("two")

@@ -26,7 +26,7 @@ ALL_MOVES = Schedule(hold=0, starts=0)
 MODELS = {
     "buffet": Model(),
     "finite": Model(4),
-    "own densities": Model(density=PerComponent(1.0, 2.0, n_values=3)),
+    "own densities": Model(density=PerComponent(1.0, 2.0, n_values=3, tied=None)),
     "buffet with effects": Model(noise="effects"),
     "finite with effects": Model(4, noise="effects"),
 }

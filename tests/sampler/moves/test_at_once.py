@@ -5,7 +5,7 @@ import pytest
 
 import thali
 from support import mutants
-from thali.model import Model
+from thali.model import Model, PerComponent
 from thali.sampler import Schedule, Target, step
 from thali.sampler.moves import at_once, tries
 from thali.sampler.moves.move import Attempt
@@ -25,6 +25,8 @@ MODELS = {
     "finite": Model(4),
     "buffet with effects": Model(noise="effects"),
     "finite with effects": Model(4, noise="effects"),
+    "own densities": Model(density=PerComponent(1.0, 2.0, n_values=4, tied=None)),
+    "tied densities": Model(noise="effects", alpha=2.0, density=PerComponent()),
 }
 
 
@@ -78,9 +80,20 @@ def test_a_wrong_decision_is_noticed():
 
 
 @pytest.mark.slow
+def test_another_density_of_a_new_component_is_noticed():
+    """The same comparison sees a try that gives it the density of the try before."""
+    edit = ("densities, fresh[i], typical", "densities, fresh[i - 1], typical")
+    wrong = mutants.mutate("thali.sampler.moves.at_once", [edit], PATIENCE=at_once.Patience(0))
+    _, _, differ = compare(MODELS["own densities"], module=wrong)
+    assert differ > 0
+
+
+@pytest.mark.slow
 def test_a_try_that_may_be_accepted_is_not_passed_over():
     """The same comparison sees a quick look that rejects too much."""
-    edit = ("old, least):", "old, least + 8.0):")
+    edit = tuple(
+        f"old, {least}):\n            return -np.inf\n    exact" for least in ("least", "least + 8.0")
+    )
     wrong = mutants.mutate("thali.sampler.moves.at_once", [edit], PATIENCE=at_once.Patience(0))
     _, _, differ = compare(Model(), module=wrong)
     assert differ > 0

@@ -39,6 +39,11 @@ _STEPS = 5
 """Number of steps of expectation-maximisation for the weight of a possible component."""
 
 
+_NEGLIGIBLE = 60.0
+"""Log likelihoods that are this much lower than the largest do not count, whatever their prior:
+the smallest weights that are expected are above exp(-20)."""
+
+
 class Candidate(NamedTuple):
     """A possible component, and by how much it would raise the log joint density."""
 
@@ -205,13 +210,37 @@ def _gains(
 def _value_of(growth: Growth, gains: NDArray[np.float64]) -> tuple[float, float]:
     """Return the log marginal likelihood of a code, and the log odds of its density."""
     (prior,) = growth.target.priors.densities[1:]
-    if isinstance(prior, PerComponent):
-        odds = logit(prior.grid)
-        values = log_sums(np.repeat(gains[:, None], len(odds), axis=1), odds)
-        return float(logsumexp(values)) - log(len(odds)), float(odds[values.argmax()])
     (density,) = growth.state.densities[1:]
+    if isinstance(prior, PerComponent):
+        odds, log_weights = logit(prior.grid), prior.expected(density).log_weights
+        values = _by_density(gains, odds) + log_weights
+        return float(logsumexp(values)), float(odds[values.argmax()])
     odds = logit(density)
     return float(log_sums(gains[:, None], odds[None])[0]), float(odds)
+
+
+def _by_density(gains: NDArray[np.float64], odds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the log marginal likelihood of a code for every density of a grid.
+
+    It is concave in the density, a sum of logarithms of linear functions. So it falls on both
+    sides of the best one, and where it has become negligible it is not computed.
+    """
+    values = np.full(len(odds), -np.inf)
+
+    def at(k: int) -> float:
+        if values[k] == -np.inf:
+            values[k] = log_sums(gains[:, None], odds[k : k + 1])[0]
+        return float(values[k])
+
+    best = len(odds) // 2
+    for step in (-1, 1):
+        while 0 <= best + step < len(odds) and at(best + step) > at(best):
+            best += step
+    for step in (-1, 1):
+        k = best
+        while 0 <= k < len(odds) and at(k) > at(best) - _NEGLIGIBLE:
+            k += step
+    return values
 
 
 def _inside(weight: float, n_rows: int) -> float:

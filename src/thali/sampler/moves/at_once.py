@@ -28,6 +28,7 @@ from thali.sampler.moves import move as one_move
 from thali.sampler.moves.anchored import ANCHORED, draft_merger, is_split, propose_anchored
 from thali.sampler.moves.compound import COMPOUND, propose_compound
 from thali.sampler.moves.exchange import EXCHANGE, propose_exchange
+from thali.sampler.moves.fresh import densities_of
 from thali.sampler.moves.guided import GUIDED, propose_guided
 from thali.sampler.moves.move import rates_of
 from thali.sampler.moves.own_component import OWN_COMPONENT, propose_own
@@ -42,6 +43,7 @@ from thali.sites import (
     CompoundIndex,
     ExchangeIndex,
     GuidedIndex,
+    ResidualIndex,
     SeededIndex,
     Site,
     SplitIndex,
@@ -67,13 +69,10 @@ if TYPE_CHECKING:
 
     Here: TypeAlias = tuple[int, int, int, int]
 
+_SUM_OUT = (SPLIT_MERGE, ANCHORED, GUIDED, COMPOUND, TOGGLE, SEEDED, EXCHANGE)
 KINDS: dict[Move, int] = {
-    move: number
-    for number, move in enumerate(
-        (OWN_COMPONENT, RESIDUAL, REPLACEMENT, SPLIT_MERGE, ANCHORED, GUIDED, COMPOUND, TOGGLE,
-         SEEDED, EXCHANGE)
-    )
-}  # fmt: skip
+    move: number for number, move in enumerate((OWN_COMPONENT, RESIDUAL, REPLACEMENT, *_SUM_OUT))
+}
 """The moves that are compiled as a whole, by number. Those from ``_SPLIT_MERGE`` on sum codes
 out."""
 
@@ -93,6 +92,15 @@ _WINDOWS = np.array(
     np.uint64,
 )  # fmt: skip
 """Where every kind of move reads which columns decide first: site and index."""
+
+_FRESH = np.array(
+    [
+        (0, 0), (Site.RESIDUAL, ResidualIndex.DENSITY), (0, 0),
+        *[move.density or (0, 0) for move in _SUM_OUT], (0, 0),
+    ],
+    np.uint64,
+)  # fmt: skip
+"""Where it reads the density of a new component, if every component has its own."""
 
 _LONGEST = (_SEEDED, _RESIDUAL, _REPLACEMENT, _ANCHORED, _GUIDED, _COMPOUND, _SPLIT_MERGE,
             _EXCHANGE, _TOGGLE, _OWN, _OTHER)  # fmt: skip
@@ -139,8 +147,6 @@ class AtOnce:
         cls, stream: Stream, planned: Sequence[tuple[Move, int]], state: State, target: Target
     ) -> AtOnce | None:
         """Return the tries on data that are near; None if these are not."""
-        if target.priors.buffet is not None and state.densities[-1].ndim:
-            return None  # a new component then has a density of its own
         near = target.engine.near(state.noise.rounded_weights(), state.n_components)
         if near is None or not target.engine.agree(PATIENCE.ends(len(planned))):
             return None
@@ -159,9 +165,7 @@ class AtOnce:
     def _look(self, done: int, state: State, target: Target) -> None:
         """Examine the tries from ``done`` on, at least until one of them is accepted."""
         users, codes = state.factors
-        (density,) = state.densities[1:]
-        if density.ndim == 0:
-            density = one_move.repeated(float(density), state.n_components + 1)
+        density, fresh = densities_of(self.stream, self.tries, _FRESH, state, target)
         near, is_large, threads, here = self.near
         places, order = near[2][2], np.arange(done, len(self.tries))
         if threads > 1:  # whoever begins with the longest is not waited for
@@ -174,8 +178,8 @@ class AtOnce:
             _examine, len(order), threads, order, self.tries,
             one_move._BLOCK,  # noqa: SLF001 - tests make it smaller
             *self.stream, users.words, by_row, codes.words, users.n_rows, state.alpha,
-            rates_of(state, target), density, state.noise.typical, near, here, is_large, first,
-            is_kept, parts=len(order),
+            rates_of(state, target), density, fresh, state.noise.typical, near, here, is_large,
+            first, is_kept, parts=len(order),
         )  # fmt: skip
         self._state, self._is_kept = state, target.engine.found_by_any(is_kept)
         self._end = len(self.tries) if is_large else done + int(is_kept[done:].argmax())
@@ -191,8 +195,9 @@ def _numbered(planned: tuple[tuple[Move, int], ...], _which: int) -> Index:
 def _examine(
     lo: int, hi: int, order: Index, tries: Index, block: int, key: np.uint64, sweep: np.uint64,
     users: Words, by_row: Words, codes: Words, n_rows: int, alpha: float,
-    rates: NDArray[np.float64], densities: NDArray[np.float64], typical: tuple[float, float],
-    near: Near, here: Here, is_large: bool, first: Index, is_kept: NDArray[np.bool_],
+    rates: NDArray[np.float64], densities: NDArray[np.float64], fresh: NDArray[np.float64],
+    typical: tuple[float, float], near: Near, here: Here, is_large: bool, first: Index,
+    is_kept: NDArray[np.bool_],
 ) -> None:  # fmt: skip
     """Find the tries of a range of an order that are accepted, or of which that is not known.
 
@@ -204,9 +209,9 @@ def _examine(
         Number of columns of a first decision.
     by_row
         The users, with rows in the order in which columns have them.
-    rates, densities
-        Prior probabilities that rows use each component (none if their number is inferred), and
-        that its code has a column. The last of them is that of a new component, if all are equal.
+    rates, densities, fresh
+        Prior probabilities that rows use each component (none if their number is inferred), that
+        its code has a column, and that the code of a new component has one, by try.
     here
         The rows and columns that are near, of which other processes have the others.
     first, is_kept
@@ -217,7 +222,7 @@ def _examine(
             continue
         if _is_kept(
             tries[i, 0], np.uint64(tries[i, 1]), block, key, sweep, users, by_row, codes, n_rows,
-            alpha, rates, densities, typical, near, here, is_large,
+            alpha, rates, densities, fresh[i], typical, near, here, is_large,
         ):  # fmt: skip
             is_kept[i] = True
             if not is_large:
@@ -228,15 +233,14 @@ def _examine(
 def _is_kept(
     kind: int, number: np.uint64, block: int, key: np.uint64, sweep: np.uint64, users: Words,
     by_row: Words, codes: Words, n_rows: int, alpha: float, rates: NDArray[np.float64],
-    densities: NDArray[np.float64], typical: tuple[float, float], near: Near, here: Here,
-    is_large: bool,
+    densities: NDArray[np.float64], new: float, typical: tuple[float, float], near: Near,
+    here: Here, is_large: bool,
 ) -> bool:  # fmt: skip
     """Return whether a try is accepted, or that is not known.
 
     A try about which another process decides counts as rejected.
     """
     _, _, columns = near
-    new = densities[densities.shape[0] - 1]
     if kind == _OTHER or (is_large and (kind in (_RESIDUAL, _REPLACEMENT, _SEEDED))):
         return True
     n_columns = columns[0].shape[0]
@@ -252,7 +256,7 @@ def _is_kept(
             )
         elif kind == _RESIDUAL:
             u, ratio = propose_residual(
-                key, sweep, number, users, n_rows, alpha, new, near, codes, typical
+                key, sweep, number, users, n_rows, alpha, densities, new, near, codes, typical
             )
         else:
             u, ratio = propose_replacement(
@@ -260,18 +264,19 @@ def _is_kept(
             )
         return u > 0.0 and log(u) < ratio
     proposal = _propose(
-        kind, number, key, sweep, users, codes, n_rows, alpha, rates, new, typical, near, is_large
-    )
+        kind, number, key, sweep, users, codes, n_rows, alpha, rates, densities, new, typical,
+        near, is_large,
+    )  # fmt: skip
     return proposal.is_possible and _is_accepted(
-        proposal, block, by_row, users, codes, densities, near, is_whole, is_large
+        proposal, block, by_row, users, codes, densities, new, near, is_whole, is_large
     )
 
 
 @inner
 def _propose(
     kind: int, number: np.uint64, key: np.uint64, sweep: np.uint64, users: Words, codes: Words,
-    n_rows: int, alpha: float, rates: NDArray[np.float64], new: float,
-    typical: tuple[float, float], near: Near, is_large: bool,
+    n_rows: int, alpha: float, rates: NDArray[np.float64], densities: NDArray[np.float64],
+    new: float, typical: tuple[float, float], near: Near, is_large: bool,
 ) -> Proposal:  # fmt: skip
     """Return what a move proposes that sums codes out.
 
@@ -290,7 +295,9 @@ def _propose(
     if kind == _TOGGLE:
         return propose_toggle(key, sweep, number, users, n_rows, rates)
     if kind == _SEEDED:
-        return propose_seeded(key, sweep, number, users, n_rows, alpha, new, near, codes)
+        return propose_seeded(
+            key, sweep, number, users, n_rows, alpha, densities, new, near, codes
+        )
     return propose_exchange(key, sweep, number, users, rates)
 
 
@@ -312,7 +319,7 @@ def _decides(
 @inner
 def _is_accepted(
     proposal: Proposal, block: int, by_row: Words, users: Words, codes: Words,
-    densities: NDArray[np.float64], near: Near, is_whole: bool, is_large: bool,
+    densities: NDArray[np.float64], fresh: float, near: Near, is_whole: bool, is_large: bool,
 ) -> bool:  # fmt: skip
     """Decide as :meth:`thali.sampler.moves.move.SumOut.decide`.
 
@@ -325,7 +332,7 @@ def _is_accepted(
         is_rest[component] = False
     both = np.empty(max(n_before, n_after))
     for i in range(both.shape[0]):
-        both[i] = densities[concerned[i] if i < n_before else codes.shape[0]]
+        both[i] = densities[concerned[i]] if i < n_before else fresh
     old, new = both[:n_before], both[:n_after]
     to_block, by_block, by_all = proposal.uniforms
     _, _, columns = near

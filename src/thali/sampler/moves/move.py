@@ -156,7 +156,7 @@ class SumOut(Move):
         """Return the densities of the affected components before and after the move.
 
         Components that stay come first and keep their densities. The density of a new component
-        is drawn from its prior (a grid of equal weights), which therefore cancels.
+        is drawn from its prior, given the weights of the sweep, which therefore cancels.
         """
         stream, number, state, target = attempt
         density = state.densities[summed_mode(target.shape)]
@@ -204,6 +204,6 @@ def new_density(attempt: Attempt, uniform: float) -> float:
     """Return the density that all codes share, or draw one for a new component."""
     (prior,) = attempt.target.priors.densities[1:]
     if isinstance(prior, PerComponent):
-        return float(prior.grid[pick(uniform, len(prior.grid))])
+        return float(prior.choose(np.array([uniform]))[0])
     (density,) = attempt.state.densities[1:]
     return float(density)

@@ -51,7 +51,8 @@ _RESIDUAL_CODES = np.uint64(Site.RESIDUAL_CODES)
 @inner
 def propose_residual(
     key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int, alpha: float,
-    density: float, near: Near, codes: Words, typical: tuple[float, float],
+    densities: NDArray[np.float64], new: float, near: Near, codes: Words,
+    typical: tuple[float, float],
 ) -> tuple[float, float]:  # fmt: skip
     """Return what decides :class:`thali.sampler.moves.residual.Residual`, in one call.
 
@@ -64,12 +65,12 @@ def propose_residual(
         return decision, -np.inf
     is_rest = np.ones(n, np.bool_)
     joins = np.zeros(users.shape[1], np.uint64)
-    rest = is_rest, density, min(0.5, 2.0 / n_rows), typical
+    gone = 0 if is_birth else pick(read_uniform(key, sweep, _RESIDUAL, number, _VICTIM), n)
+    rest = is_rest, new if is_birth else densities[gone], min(0.5, 2.0 / n_rows), typical
     if is_birth:
         seed = pick(read_uniform(key, sweep, _RESIDUAL, number, _SEED), n_rows)
         code = _drawn_code(key, sweep, number, seed, users, codes, near, rest)
     else:
-        gone = pick(read_uniform(key, sweep, _RESIDUAL, number, _VICTIM), n)
         is_rest[gone] = False
         copy_line(users[gone], joins)
         code = codes[gone]

@@ -112,7 +112,7 @@ SEEDED = Seeded()
 @inner
 def propose_seeded(
     key: np.uint64, sweep: np.uint64, number: np.uint64, users: Words, n_rows: int, alpha: float,
-    density: float, near: Near, codes: Words,
+    densities: NDArray[np.float64], new: float, near: Near, codes: Words,
 ) -> Proposal:  # fmt: skip
     """Return what :meth:`Seeded.propose` does, without a call from Python for every step."""
     (ones, known, n_columns), rows, columns = near
@@ -120,8 +120,10 @@ def propose_seeded(
     if seed < 0:
         return impossible(users)
     is_rest = np.ones(users.shape[0], np.bool_)
+    density = new
     if gone < users.shape[0]:
         is_rest[gone] = False
+        density = densities[gone]
     by_column = gather_bits(codes, rows[2]) if rows[2].shape[0] else codes
     by_row = gather_bits(users, columns[2]) if columns[2].shape[0] else users
     left = uncovered(near, by_column, by_row, users, codes, is_rest)
