@@ -27,11 +27,31 @@ def dense(seed):
 
 
 def unequal_sizes(seed):
-    """Draw 30 components with 2 to 178 rows each, as those fitted to single cells have."""
+    """Draw 30 components with 2 to 178 rows, a third of them fewer than ten."""
     rng = np.random.default_rng(seed)
     sizes = np.geomspace(2, 178, 30).astype(int)
     users = np.column_stack([rng.permutation(DENSE[0]) < size for size in sizes])
-    codes = rng.random((DENSE[1], 30)) < 0.262
+    return _read(rng, users, rng.random((DENSE[1], 30)) < 0.262)
+
+
+FITTED = (
+    (178, 0.48), (65, 0.15), (56, 0.25), (48, 0.37), (48, 0.35), (43, 0.10), (39, 0.17),
+    (39, 0.27), (38, 0.24), (37, 0.23), (31, 0.16), (26, 0.37), (24, 0.27), (21, 0.35), (21, 0.30),
+    (20, 0.28), (20, 0.27), (19, 0.22), (17, 0.21), (14, 0.28), (12, 0.27), (11, 0.25), (10, 0.32),
+    (9, 0.26), (5, 0.24), (5, 0.24), (5, 0.26), (4, 0.22), (3, 0.25), (2, 0.26),
+)  # fmt: skip
+"""Number of rows and share of the columns of components fitted to cells of Pollen et al. (2014)."""
+
+
+def as_fitted(seed):
+    """Draw 30 components with 2 to 178 rows and 10 to 48% of the columns, as fitted to cells."""
+    rng = np.random.default_rng(seed)
+    users = np.column_stack([rng.permutation(DENSE[0]) < size for size, _ in FITTED])
+    codes = np.column_stack([rng.random(DENSE[1]) < density for _, density in FITTED])
+    return _read(rng, users, codes)
+
+
+def _read(rng, users, codes):
     covered = users.astype(int) @ codes.T.astype(int) > 0
     chance = np.where(covered, 1.0 - RATES["dropped"], RATES["spurious"])
     return rng.random(DENSE) < chance, (users, codes)
@@ -57,6 +77,7 @@ def many(seed):
 CONTROLS = {  # what is drawn, and how many components there are
     "dense": (dense, 30),
     "dense, unequal sizes": (unequal_sizes, 30),
+    "dense, as fitted": (as_fitted, 30),
     "tall": (tall, 8),
     "tall, noise only": (nothing, 0),
     "many components": (many, 300),

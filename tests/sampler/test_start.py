@@ -392,6 +392,8 @@ def test_flat_starts_without_hope_leave_their_time_to_others(
     assert seen.count(("grown", "fitted")) == fitted
     assert seen.count(("regrown", "fitted")) == (2 if fitted > 2 else 1)
     assert seen.count(("tried", "flat")) == (flat > 1)
+    of_none = [part.tried.gain for part in last.history if part.kind == "none"]
+    assert (of_none == [0.0]) == (long == 10)  # then it is told, but not tried
     keys, strict, others = zip(*made.values(), strict=True)
     assert len({*keys}) == len(keys)
     of_fitted = [s for s, o in zip(strict, others, strict=True) if not o["is_flat"]]

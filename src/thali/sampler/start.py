@@ -55,8 +55,8 @@ _LITTLE = 3.0
 
 _LONG, _HOPELESS = 1000, 500.0
 """With rows at least so long, one of the two searches is given up if the evidence for its first
-start is so much lower than that for the first of the other. Where rows are short, evidence says
-less."""
+start is so much lower than that for the first of the other, and so is having no component, from
+which sweeps might make far too many. Where rows are short, evidence says less."""
 
 _THOROUGH, _MOST, _WORK = 2, 48, 1 << 27
 """There are then so many times as many starts with effects as asked for (at most the second
@@ -248,9 +248,11 @@ def _search(key: np.uint64, host: Target) -> Iterator[Starting]:
     for kind, (grown, numbers) in families.items():
         found = yield from _family(key, trained, numbers, history, kind, grown, n_rounds)
         candidates.append((kind, *found))
-    if not has_effects:  # nothing to decide, but what components add is told all the same
+    least = max(value for _, _, value in candidates) - _HOPELESS
+    n_out = int(has_effects and host.shape[1] >= _LONG and evidence < least)
+    if n_out or not has_effects:  # what components add is told all the same
         history.append(Attempted("tried", 0, evidence, "none"))
-    yield from _decided(key, host, trained, hidden, empty, candidates, history)
+    yield from _decided(key, host, trained, hidden, empty, candidates, history, n_out)
 
 
 def _decided(
@@ -261,20 +263,21 @@ def _decided(
     empty: State,
     candidates: list[tuple[str, State, float]],
     history: list[Attempted],
+    n_out: int,
 ) -> Iterator[Starting]:
-    """Let the candidates predict hidden entries; the last state is the best of them."""
+    """Let all but the first candidates predict hidden entries; the last state is the best one."""
     baseline = rates_alone(start_key(key, _RATES), trained, empty, hidden)
     alone = Trial(empty, baseline, 0.0).against(baseline)
     history = [part._replace(tried=alone) if part.stage == "tried" else part for part in history]
     trials: list[Trial] = []
     tried: list[Attempted] = []
-    for number, (kind, state, evidence) in enumerate(candidates):
+    for number, (kind, state, evidence) in list(enumerate(candidates))[n_out:]:
         trial = on_trial(start_key(key, _TRIALS + number), trained, state, hidden)
         trials.append(trial)
         reached = trial.state.n_components, evidence, kind, trial.against(baseline)
         tried.append(Attempted("tried", *reached))
         yield Starting(trial.state, (*history, *tried), "predicting hidden entries")
-    best = choose(trials, [evidence for _, _, evidence in candidates])
+    best = choose(trials, [evidence for _, _, evidence in candidates[n_out:]])
     growth = Growth(start_key(key, _LAST), host, is_flat=False)
     growth.state = host.recount(trials[best].state)
     chosen = tried[best]._replace(stage="chosen")
