@@ -29,7 +29,7 @@ class Site(IntEnum):
     BLOCKS = 7  # partition of the rows into blocks
     STICKS = 8  # weights of the Beta process
     ALPHA = 9  # concentration of the buffet
-    DENSITY = 10  # densities of the factors
+    DENSITY = 10  # densities of the factors; row 1: weights that tie those of components
     NOISE = 11  # error rates
     START = 12  # starting factors of the finite model
     CHAIN = 13  # keys of chains

@@ -180,12 +180,12 @@ def test_buffet_with_more_components_than_a_word(kind, engine):
         ((300, 90), Model(6)), ((300, 90), Model(alpha=BROAD)), ((2_100, 33), Model(alpha=BROAD)),
         ((120, 90), Model(alpha=BROAD, density=PerComponent(1.0, 2.0, n_values=4, tied=None))),
         ((90, 70), Model(3, noise="effects")), ((300, 90), Model(noise=Effects(jumps=False))),
-        ((120, 90), Model(noise="effects", density=PerComponent(1.0, 2.0, n_values=4, tied=None))),
+        ((120, 90), Model(noise="effects", density=PerComponent(1.0, 2.0, n_values=4))),
         ((40, 12, 70), Model(alpha=BROAD)), ((40, 12, 70), Model(noise=effects_for((40, 12, 70)))),
         ((9, 40, 5, 11), Model(2, noise="effects")),
     ],
     ids=["finite", "buffet", "many rows", "own densities", "finite, effects", "buffet, effects",
-         "own densities, effects", "tensor", "tensor, effects", "four modes, effects"],
+         "tied densities, effects", "tensor", "tensor, effects", "four modes, effects"],
 )  # fmt: skip
 def test_chain_does_not_depend_on_the_engine(shape, model, has_unknown, engine):
     """Many sweeps with all moves: the GPU engine draws what the CPU engine draws."""

@@ -66,11 +66,11 @@ class PerComponent:
     def given(self, density: NDArray[np.float64], uniforms: NDArray[np.float64]) -> PerComponent:
         """Draw weights of the grid given the densities of all components.
 
-        ``uniforms`` are two for every value. With them at hand, what follows is independent of
-        component to component; they are forgotten after a sweep, and drawn anew before the next.
+        Given the weights, densities are independent. The weights hold for one sweep, and are
+        drawn anew before the next.
 
-        The logarithm of a Gamma variate of shape s is that of one of shape s + 1, plus log(u) / s:
-        of itself it could be too small for a number.
+        ``uniforms`` are two for every value: a Gamma variate of shape s is one of shape s + 1
+        times u ** (1 / s), whose logarithm is a number even if it is not itself.
         """
         if self.tied is None:
             return self
@@ -87,7 +87,7 @@ class PerComponent:
 
     def _weighted(self, logs: NDArray[np.float64]) -> PerComponent:
         logs = logs - np.logaddexp.reduce(logs)
-        # What is less likely than this is never drawn, and sums of weights stay numbers.
+        # What is less likely than that is never drawn.
         weights = tuple(np.maximum(logs, _LEAST).tolist())
         return Weighted(self.a, self.b, self.n_values, self.tied, weights)
 
@@ -137,6 +137,7 @@ class PerComponent:
 
 
 _LEAST = -600.0
+"""Smallest log weight."""
 
 
 @dataclass(frozen=True)

@@ -72,14 +72,14 @@ def with_weights(stream: Stream, state: State, target: Target) -> Target:
 
     They need not be kept: the next sweep draws them anew, given the densities that it begins with.
     """
-    densities: list[DensityPrior | None] = []
-    for mode, prior in enumerate(target.priors.densities):
+    densities: list[DensityPrior | None] = [*target.priors.densities]
+    for mode, prior in enumerate(densities):
         if isinstance(prior, PerComponent) and prior.tied is not None:
             uniforms = stream.uniforms(site_of(Site.DENSITY, mode), 2 * prior.n_values, row=1)
-            densities.append(prior.given(state.densities[mode], uniforms))
-        else:
-            densities.append(prior)
-    return target._replace(priors=target.priors._replace(densities=tuple(densities)))
+            densities[mode] = prior.given(state.densities[mode], uniforms)
+            priors = target.priors._replace(densities=tuple(densities))
+            target = target._replace(priors=priors)
+    return target
 
 
 def _finish(stream: Stream, state: State, target: Target, *, is_held: bool) -> State:

@@ -92,7 +92,8 @@ def test_another_density_of_a_new_component_is_noticed():
 def test_a_try_that_may_be_accepted_is_not_passed_over():
     """The same comparison sees a quick look that rejects too much."""
     edit = tuple(
-        f"old, {least}):\n            return -np.inf\n    exact" for least in ("least", "least + 8.0")
+        f"old, {least}):\n            return -np.inf\n    exact"
+        for least in ("least", "least + 8.0")
     )
     wrong = mutants.mutate("thali.sampler.moves.at_once", [edit], PATIENCE=at_once.Patience(0))
     _, _, differ = compare(Model(), module=wrong)
