@@ -9,6 +9,8 @@ from support.chains import X33, as_exact, hide, walk
 from support.joint import NAMES, Problem, chain_samples, prior_samples
 from thali.model import FixedRates, Gamma, Model, PerComponent, UnequalRates
 from thali.model.per_component import Weighted
+from thali.sampler import Schedule
+from thali.trace.settings import Settings
 
 PRIOR = PerComponent(0.4, 0.6, n_values=2, tied=0.5)
 MODEL = Model(noise=FixedRates(0.1, 0.25), alpha=2.0, density=PRIOR)
@@ -105,3 +107,21 @@ def test_few_and_unlikely_densities():
     drawn = weighted.draw(np.array([0, 5, 10]), 10, np.full(3, 0.5))
     assert {*drawn} <= {*prior.grid}
     assert (prior.counts(prior.grid) == 1).all()
+
+
+@pytest.mark.parametrize("tied", [None, 0.3])
+def test_settings_remember_it(tied):
+    """Runs that were stored before densities could be tied have independent ones."""
+    density = PerComponent(tied=tied)
+    settings = Settings((4, 5), Model(density=density), Schedule(), seed=1, chains=1, draws=1)
+    plain = settings.to_json()
+    assert Settings.from_json(plain) == settings
+    del plain["model"]["density"]["tied"]
+    assert Settings.from_json(plain).model.density == PerComponent(tied=None)
+
+
+@pytest.mark.parametrize("tied", [0.0, -1.0, float("nan"), "1"])
+def test_numbers_that_cannot_tie(tied):
+    """The sentence says what was given."""
+    with pytest.raises((ValueError, TypeError), match=f"^tied={tied}|^tied='{tied}'"):
+        PerComponent(tied=tied)
