@@ -40,7 +40,7 @@ FITTED = (
     (20, 0.28), (20, 0.27), (19, 0.22), (17, 0.21), (14, 0.28), (12, 0.27), (11, 0.25), (10, 0.32),
     (9, 0.26), (5, 0.24), (5, 0.24), (5, 0.26), (4, 0.22), (3, 0.25), (2, 0.26),
 )  # fmt: skip
-"""Number of rows and share of the columns of components fitted to cells of Pollen et al. (2014)."""
+"""Rows, and share of the columns, of components fitted to cells of Pollen et al. (2014)."""
 
 
 def as_fitted(seed):

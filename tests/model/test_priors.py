@@ -28,6 +28,7 @@ from thali.model.priors import (
 # Inverting a distribution function at the midpoints of N strata puts the empirical one at a
 # distance of exactly 1 / (2 N) from it: any excess is an error of the draw.
 N = 500
+PRESENT = np.array(0.5)
 MIDPOINTS = (np.arange(N) + 0.5) / N
 BOUND = 0.5 / N + 1e-9
 EXTREMES = np.array([2.0**-54, 0.5, 1 - 2.0**-53])
@@ -145,7 +146,7 @@ def test_rates_of_components(n_rows):
 def test_beta_draw():
     """One density is drawn from the ones and zeros of all components."""
     sizes = np.array([3, 0, 5])
-    draws = [float(Beta(2.0, 3.0).draw(sizes, 10, np.array([u]))) for u in MIDPOINTS]
+    draws = [float(Beta(2.0, 3.0).draw(sizes, 10, np.array([u]), PRESENT)) for u in MIDPOINTS]
     assert kstest(draws, beta(2 + 8, 3 + 22).cdf).statistic < BOUND
 
 
@@ -153,7 +154,7 @@ def test_beta_draw():
 def test_beta_extremes(sizes):
     """Densities stay away from zero and one, so that their log odds are finite."""
     for u in EXTREMES:
-        density = Beta(1e-3, 1e-3).draw(np.array(sizes, np.int64), 10**6, np.array([u]))
+        density = Beta(1e-3, 1e-3).draw(np.array(sizes, np.int64), 10**6, np.array([u]), PRESENT)
         assert SMALLEST_DENSITY <= density <= 1 - SMALLEST_DENSITY
 
 
@@ -163,7 +164,7 @@ def test_density_priors():
     assert quad(lambda q: exp(prior.log_prior(np.array(q))), 0, 1)[0] == pytest.approx(1)
     assert prior.initial(5) == 0.3
     known = Fixed(0.2)
-    assert known.initial(5) == known.draw(np.array([3]), 5, np.array([0.9])) == 0.2
+    assert known.initial(5) == known.draw(np.array([3]), 5, np.array([0.9]), PRESENT) == 0.2
     assert known.log_prior(np.array(0.2)) == 0.0
 
 
@@ -180,7 +181,7 @@ def test_grid():
 def test_grid_draw(size):
     """A component has each density of the grid with its posterior probability."""
     prior, n_rows = PerComponent(2.0, 3.0, n_values=5, tied=None), 6
-    draws = prior.draw(np.full(N, size), n_rows, MIDPOINTS)
+    draws = prior.draw(np.full(N, size), n_rows, MIDPOINTS, np.full(N, prior.grid[0]))
     weights = [q**size * (1 - q) ** (n_rows - size) for q in prior.grid]
     frequencies = [(draws == q).mean() for q in prior.grid]
     # Stratified: each of the two ends of an interval is off by half a stratum.
@@ -190,11 +191,12 @@ def test_grid_draw(size):
 def test_grid_draw_is_per_component():
     """Every component uses its own size and number; counts beyond floating point are fine."""
     prior = PerComponent(1.0, 1.0, 16)
-    drawn = prior.draw(np.array([0, 10**6, 5 * 10**5]), 10**6, EXTREMES)
+    present = prior.initial(3)
+    drawn = prior.draw(np.array([0, 10**6, 5 * 10**5]), 10**6, EXTREMES, present)
     grid = prior.grid
     assert drawn[:2].tolist() == [grid[0], grid[-1]]
     assert drawn[2] in grid[7:9]
-    assert PerComponent().draw(np.zeros(0, np.int64), 5, np.zeros(0)).shape == (0,)
+    assert prior.draw(np.zeros(0, np.int64), 5, np.zeros(0), np.zeros(0)).shape == (0,)
 
 
 def test_log_bernoulli():

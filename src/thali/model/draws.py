@@ -2,18 +2,23 @@
 # mypy: disable-error-code="assignment, arg-type, call-overload, no-any-return, return-value"
 """Draws of rates and densities, by inverting distribution functions.
 
-All take :data:`thali.model.special.ADDRESSES` first.
+Those of continuous ones take :data:`thali.model.special.ADDRESSES` first.
 """
 
 from __future__ import annotations
 
-from math import log, sqrt
+from math import exp, log, sqrt
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from thali._jit import jit
 from thali.model.special import below_beta, inverse_beta
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thali.bits import Index
     from thali.model.special import Addresses
 
 SMALLEST_RATE = 1e-12
@@ -52,3 +57,34 @@ def draw_density(addresses: Addresses, a: float, b: float, uniform: float) -> fl
     """Draw a density from Beta(a, b)."""
     drawn = inverse_beta(addresses, a, b, uniform)
     return min(max(drawn, SMALLEST_DENSITY), 1.0 - SMALLEST_DENSITY)
+
+
+@jit
+def draw_in_turn(
+    scores: NDArray[np.float64], numbers: Index, share: float, uniforms: NDArray[np.float64]
+) -> Index:
+    """Draw values of a grid for one component after another, given those of all others.
+
+    ``scores`` are log likelihoods, ``(n_components, n_values)``. The weights of the values are
+    summed out: that of a value is the number of other components that have it, plus ``share``.
+    """
+    n, n_values = scores.shape
+    counts, drawn = np.zeros(n_values), numbers.copy()
+    cumulative = np.empty(n_values)
+    for component in range(n):
+        counts[drawn[component]] += 1.0
+    for component in range(n):
+        counts[drawn[component]] -= 1.0
+        largest = -np.inf
+        for k in range(n_values):
+            largest = max(largest, scores[component, k])
+        total = 0.0
+        for k in range(n_values):
+            total += (counts[k] + share) * exp(scores[component, k] - largest)
+            cumulative[k] = total
+        chosen = 0
+        while chosen < n_values - 1 and uniforms[component] * total >= cumulative[chosen]:
+            chosen += 1
+        drawn[component] = chosen
+        counts[chosen] += 1.0
+    return drawn

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import log
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from scipy.special import betaincinv, gammaincinv, gammaln
 
 from thali.checks import count, positive, shape_parameters
 from thali.decide import MOST_WEIGHTS
-from thali.model.draws import SMALLEST_DENSITY
+from thali.model.draws import SMALLEST_DENSITY, draw_in_turn
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,21 +52,20 @@ class PerComponent:
         if self.tied is not None:
             positive("tied", self.tied)
 
-    @cached_property
+    @property
     def grid(self) -> NDArray[np.float64]:
         """The densities a component can have."""
-        values = betaincinv(self.a, self.b, (np.arange(self.n_values) + 0.5) / self.n_values)
-        return np.minimum(np.maximum(values, SMALLEST_DENSITY), 1.0 - SMALLEST_DENSITY)
+        return _quantiles(self.a, self.b, self.n_values)
 
     @property
     def log_weights(self) -> NDArray[np.float64]:
-        """Log probabilities of the densities of the grid."""
+        """Log probabilities of the densities of the grid: equal, unless they were drawn."""
         return np.full(self.n_values, -np.log(self.n_values))
 
     def given(self, density: NDArray[np.float64], uniforms: NDArray[np.float64]) -> PerComponent:
         """Draw weights of the grid given the densities of all components.
 
-        Given the weights, densities are independent. The weights hold for one sweep, and are
+        Given the weights, new densities are independent. The weights hold for one sweep, and are
         drawn anew before the next.
 
         ``uniforms`` are two for every value: a Gamma variate of shape s is one of shape s + 1
@@ -86,15 +85,16 @@ class PerComponent:
         return self._weighted(np.log(self.counts(density) + self.tied / self.n_values))
 
     def _weighted(self, logs: NDArray[np.float64]) -> PerComponent:
-        logs = logs - np.logaddexp.reduce(logs)
-        # What is less likely than that is never drawn.
-        weights = tuple(np.maximum(logs, _LEAST).tolist())
+        weights = tuple((logs - np.logaddexp.reduce(logs)).tolist())
         return Weighted(self.a, self.b, self.n_values, self.tied, weights)
 
     def counts(self, density: NDArray[np.float64]) -> Index:
         """Return how many components have each density of the grid."""
+        return np.bincount(self._numbers(density), minlength=self.n_values)
+
+    def _numbers(self, density: NDArray[np.float64]) -> Index:
         middles = 0.5 * (self.grid[1:] + self.grid[:-1])
-        return np.bincount(np.searchsorted(middles, density), minlength=self.n_values)
+        return np.searchsorted(middles, density)
 
     def initial(self, n_components: int) -> NDArray[np.float64]:
         """Return densities in the middle of the grid."""
@@ -105,12 +105,19 @@ class PerComponent:
         return self._at((uniforms * self.n_values).astype(np.int64))
 
     def draw(
-        self, sizes: Index, n_rows: int, uniforms: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Draw the density of every component given its number of ones."""
+        self, sizes: Index, n_rows: int, uniforms: NDArray[np.float64],
+        present: NDArray[np.float64],
+    ) -> NDArray[np.float64]:  # fmt: skip
+        """Draw the density of every component given its number of ones.
+
+        If densities are tied, they are drawn one after another, given those of all others, with
+        the weights summed out: given weights, values that nobody has would hardly be taken up.
+        """
         n_zeros = n_rows - sizes[:, None]
         scores = sizes[:, None] * np.log(self.grid) + n_zeros * np.log1p(-self.grid)
-        scores = np.add(scores, self._relative)
+        if self.tied is not None:
+            share = self.tied / self.n_values
+            return self._at(draw_in_turn(scores, self._numbers(present), share, uniforms))
         weights = np.exp(scores - scores.max(axis=1, initial=-np.inf, keepdims=True))
         cumulative = weights.cumsum(axis=1)
         chosen = (uniforms[: len(sizes), None] * cumulative[:, -1:] >= cumulative).sum(axis=1)
@@ -120,11 +127,6 @@ class PerComponent:
         """Return densities by number; rounding may lead beyond the last."""
         densities: NDArray[np.float64] = self.grid[np.minimum(numbers, self.n_values - 1)]
         return densities
-
-    @property
-    def _relative(self) -> NDArray[np.float64] | float:
-        """Log weights up to a constant; of equal weights zero, which changes no last digit."""
-        return 0.0
 
     def log_prior(self, density: NDArray[np.float64]) -> float:
         """Return the log prior probability of the densities, with unknown weights summed out."""
@@ -136,8 +138,10 @@ class PerComponent:
         return float(gammaln(self.tied) - gammaln(self.tied + n) + of_values.sum())
 
 
-_LEAST = -600.0
-"""Smallest log weight."""
+@lru_cache(maxsize=16)  # a prior with the weights of a sweep is new in every sweep
+def _quantiles(a: float, b: float, n: int) -> NDArray[np.float64]:
+    values = betaincinv(a, b, (np.arange(n) + 0.5) / n)
+    return np.minimum(np.maximum(values, SMALLEST_DENSITY), 1.0 - SMALLEST_DENSITY)
 
 
 @dataclass(frozen=True)
@@ -150,10 +154,6 @@ class Weighted(PerComponent):
     def log_weights(self) -> NDArray[np.float64]:
         """Log probabilities of the densities of the grid."""
         return np.array(self.of_values)
-
-    @property
-    def _relative(self) -> NDArray[np.float64]:
-        return self.log_weights
 
     def choose(self, uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
         """Draw densities of new components."""

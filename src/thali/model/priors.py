@@ -194,7 +194,11 @@ class Beta:
         return np.array(self.start)
 
     def draw(
-        self, sizes: Index, n_rows: int, uniforms: NDArray[np.float64]
+        self,
+        sizes: Index,
+        n_rows: int,
+        uniforms: NDArray[np.float64],
+        present: NDArray[np.float64],  # noqa: ARG002
     ) -> NDArray[np.float64]:
         """Draw the density given the number of ones of each component."""
         n_ones = float(sizes.sum())
@@ -229,6 +233,7 @@ class Fixed:
         sizes: Index,  # noqa: ARG002
         n_rows: int,  # noqa: ARG002
         uniforms: NDArray[np.float64],  # noqa: ARG002
+        present: NDArray[np.float64],  # noqa: ARG002
     ) -> NDArray[np.float64]:
         """Return the fixed density; the counts do not matter."""
         return np.array(self.density)

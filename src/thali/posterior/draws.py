@@ -233,16 +233,11 @@ class Draws:
         has the number of components, and the log evidence for them: the log joint density of the
         data and one side of the components, the other side summed out. With row and column
         effects, a start without components, one that fitted effects first and one that grew
-        components first are ``"tried"`` on hidden entries, and one of them is ``"chosen"``. The
-        last stage is what the chain began with. Evidence can be compared between chains only if
-        they grew their components on the same rows and entries
-        (:class:`~thali.sampler.Schedule`). Empty for chains that did not grow components, and for
-        runs of earlier versions.
-
-        Examples
-        --------
-        >>> [chain[-1].n_components for chain in posterior.starts]
-        [3, 3]
+        components first are ``"tried"`` on hidden entries, and one of them is ``"chosen"``; on
+        long rows, what is hopeless is left out. The last stage is what the chain began with.
+        Evidence can be compared between chains only if they grew their components on the same
+        rows and entries (:class:`~thali.sampler.Schedule`). Empty for chains that did not grow
+        components, and for runs of earlier versions.
         """
         return tuple(chain.start for chain in self._chains)
 

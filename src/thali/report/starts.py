@@ -31,7 +31,8 @@ _HELP = (
 )
 _TRIED = (
     "This was done twice: after effects of rows and columns were fitted, and before. Both "
-    "results, and a start without components, predicted hidden entries. A higher log score is "
+    "results, and a start without components, predicted hidden entries, unless their evidence was "
+    "far too low. Evidence without effects is that of a simpler model. A higher log score is "
     "better; the gain is over row and column rates alone, with its standard error. Of starts that "
     "predict about equally well, the one with the fewest components is chosen. "
 )

@@ -265,7 +265,7 @@ def _decided(
     history: list[Attempted],
     n_out: int,
 ) -> Iterator[Starting]:
-    """Let all but the first candidates predict hidden entries; the last state is the best one."""
+    """Let all but ``n_out`` candidates predict hidden entries; the last state is the best one."""
     baseline = rates_alone(start_key(key, _RATES), trained, empty, hidden)
     alone = Trial(empty, baseline, 0.0).against(baseline)
     history = [part._replace(tried=alone) if part.stage == "tried" else part for part in history]

@@ -152,7 +152,8 @@ def update_hyperparameters(stream: Stream, state: State, target: Target) -> Stat
             continue
         factor = state.factors[mode]
         uniforms = stream.uniforms(site_of(Site.DENSITY, mode), max(1, factor.n_components))
-        densities.append(prior.draw(factor.sizes(), factor.n_rows, uniforms))
+        present = state.densities[mode]
+        densities.append(prior.draw(factor.sizes(), factor.n_rows, uniforms, present))
     alpha = state.alpha
     if target.priors.buffet is not None:
         uniform = float(stream.uniforms(Site.ALPHA, 1)[0])

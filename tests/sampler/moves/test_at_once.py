@@ -10,6 +10,7 @@ from thali.sampler import Schedule, Target, step
 from thali.sampler.moves import at_once, tries
 from thali.sampler.moves.move import Attempt
 from thali.sampler.moves.tries import moves_of
+from thali.sampler.step import with_weights
 from thali.streams import Stream, chain_key
 
 KEY = chain_key(6)
@@ -51,6 +52,7 @@ def compare(model, n_tries=60, module=at_once):
         moves = moves_of(state, target)
         planned = [(move, i) for move in moves.values() for i in range(n_tries)]
         stream = Stream(KEY, np.uint64(1_000 + state.sweep))
+        target = with_weights(stream, state, target)
         together = module.AtOnce.on(stream, planned, state, target)
         for number, (move, i) in enumerate(planned):
             is_last = module.AtOnce(stream, together.tries[: number + 1], together.near)

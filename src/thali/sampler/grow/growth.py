@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import logit
 
 from thali.bits import Confusion, Counts
-from thali.model import Beta, Effects, Levels, PerComponent
+from thali.model import Beta, Effects, Levels
 from thali.model.priors import stick_odds
 from thali.sampler.grow.sides import choose_side
 from thali.sampler.levels import draw_levels
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from thali.engines.base import HostEngine
     from thali.model import Noise
-    from thali.model.priors import DensityPrior
     from thali.sampler.state import State
     from thali.sampler.target import Target
 
@@ -115,7 +114,7 @@ class Growth:
         densities = tuple(
             density
             if prior is None
-            else _expected(prior, density).draw(factor.sizes(), factor.n_rows, middle)
+            else prior.draw(factor.sizes(), factor.n_rows, middle, density)
             for density, prior, factor in zip(
                 state.densities, priors.densities, state.factors, strict=True
             )
@@ -191,8 +190,3 @@ class Growth:
         for _ in range(2):  # the second time, no rate is limited by the initial value of another
             noise = prior.draw(guess, _HALF, noise)
         return noise
-
-
-def _expected(prior: DensityPrior, density: NDArray[np.float64]) -> DensityPrior:
-    """Return a prior of densities whose weights, if unknown, are those to be expected."""
-    return prior.expected(density) if isinstance(prior, PerComponent) else prior

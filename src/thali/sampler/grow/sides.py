@@ -40,8 +40,8 @@ _STEPS = 5
 
 
 _NEGLIGIBLE = 60.0
-"""Log likelihoods that are this much lower than the largest do not count, whatever their prior:
-the smallest weights that are expected are above exp(-20)."""
+"""Log likelihoods that are this much lower than the largest do not count. Unless densities are
+tied very closely, the smallest weights that are expected are above exp(-20)."""
 
 
 class Candidate(NamedTuple):
