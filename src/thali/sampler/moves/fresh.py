@@ -29,7 +29,7 @@ def densities_of(
 
     ``places`` has site and index of the random number, by kind of move.
     """
-    (density,), prior = state.densities[1:], target.priors.densities[1]
+    (density,), (prior,) = state.densities[1:], target.priors.densities[1:]
     if density.ndim == 0:
         common = float(density)
         return repeated(common, state.n_components), repeated(common, len(tries))
