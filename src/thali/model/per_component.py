@@ -39,9 +39,9 @@ class PerComponent:
         None: densities are independent, and all quantiles equally likely.
     """
 
-    a: float = 0.5
+    a: float = 1.0
     b: float = 1.0
-    n_values: int = 24
+    n_values: int = 16
     tied: float | None = 1.0
 
     def __post_init__(self) -> None:
