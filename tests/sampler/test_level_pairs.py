@@ -117,6 +117,21 @@ def test_wrong_pairs_are_rejected(edits):
     assert distances(mutate("thali.sampler.level_pairs", edits), spread=2)[0] > 4.5
 
 
+@pytest.mark.parametrize("far", [1.0, 50.0, 2000.0])
+def test_sums_of_terms_that_are_far_apart(far):
+    """Terms that are left out, or too small for a number, do not change a sum by its rounding.
+
+    The far ends of priors and likelihoods are opposite, so that all products are tiny.
+    """
+    rng = np.random.default_rng(4)
+    by_size = -far * np.arange(6.0) + rng.random((5, 6))
+    of_spreads = -far * np.arange(5.0)[::-1] / np.arange(1.0, 4.0)[:, None]
+    found = level_pairs._weigh_spreads(by_size, of_spreads)
+    terms = logsumexp(by_size[:, None, :5] + of_spreads, axis=2)
+    expected = np.append(by_size[:, 5].sum(), terms.sum(axis=0))
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
 def test_who_has_no_pairs(monkeypatch):
     """Without own jumps, without levels of columns, or with too many columns, nothing changes."""
     state, target, *_ = tiny()

@@ -35,6 +35,13 @@ if TYPE_CHECKING:
 _MOST_COLUMNS = 1024
 """With more columns, one thread would take too long to look at all pairs of each of them."""
 
+_TINY = 40.0
+"""Terms of a sum that are smaller than the largest by this factor, as a logarithm, are left out:
+together they are less than what rounding does to it. Most pairs of a level and a jump are."""
+
+_UNSURE = 1e-200
+"""A sum of products below this may have lost terms that were too small for a number."""
+
 _PAIRS = np.uint64(Site.LEVEL_PAIRS)
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 
@@ -146,7 +153,8 @@ def _log_sum(values: NDArray[np.float64]) -> float:
         largest = max(largest, values[k])
     total = 0.0
     for k in range(values.shape[0]):
-        total += exp(values[k] - largest)
+        if values[k] > largest - _TINY:
+            total += exp(values[k] - largest)
     return largest + log(total)
 
 
@@ -182,9 +190,19 @@ def _weigh_spreads(
     """Return the log probability of a common jump, and of every spread, with jumps summed out."""
     n_spreads, n_own = of_spreads.shape
     log_sums, weights = np.zeros(1 + n_spreads), np.empty(n_own)
+    priors, likelihoods = np.exp(of_spreads), np.empty(n_own)
     for j in range(by_size.shape[0]):
         log_sums[0] += by_size[j, n_own]
+        largest = by_size[j, :n_own].max()
+        for k in range(n_own):
+            likelihoods[k] = exp(by_size[j, k] - largest)
         for spread in range(n_spreads):
+            total = 0.0
+            for k in range(n_own):
+                total += priors[spread, k] * likelihoods[k]
+            if total > _UNSURE:
+                log_sums[1 + spread] += largest + log(total)
+                continue
             for k in range(n_own):
                 weights[k] = of_spreads[spread, k] + by_size[j, k]
             log_sums[1 + spread] += _log_sum(weights)
