@@ -2,6 +2,7 @@
 
 from collections import Counter
 from itertools import combinations, permutations, product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -199,3 +200,9 @@ def test_bad_address_of_a_chain(seed, chain):
     """Seeds and chains are integers, not what rounds to one."""
     with pytest.raises(ValueError, match="was given; allowed are integers from 0"):
         chain_key(seed, chain)
+
+
+def test_the_changelog_names_the_version():
+    """Whoever reads it knows whether chains of two versions can be compared."""
+    text = (Path(__file__).parents[1] / "CHANGELOG.md").read_text()
+    assert f"The random stream has version {sites.VERSION}." in text
