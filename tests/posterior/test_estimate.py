@@ -107,13 +107,15 @@ def test_certainty_costs_nothing(n_draws):
     assert point_estimate([draw] * n_draws, packed(np.ones((3, 4)))).expected_loss == 0.0
 
 
-def test_first_of_equals():
-    """Of draws with the same product the first is chosen."""
+def test_densest_of_equals():
+    """Of draws with the same product, the one of highest density is chosen, or the first."""
     factors = [np.ones((3, 1), bool), np.eye(4, 1, dtype=bool)]
     other = [np.ones((3, 1), bool), ~factors[1]]
     draws = [make_draw(f) for f in (other, factors, factors, factors)]
-    got = point_estimate(draws, packed(np.zeros((3, 4))))
-    assert (got.draw, got.expected_loss) == (1, 3.0)
+    for log_joints, expected in (((0, 0, 0, 0), 1), ((9, -7, -5, -6), 2), ((9, -7, -7, -6), 3)):
+        drawn = [d._replace(log_joint=float(v)) for d, v in zip(draws, log_joints, strict=True)]
+        got = point_estimate(drawn, packed(np.zeros((3, 4))))
+        assert (got.draw, got.expected_loss) == (expected, 3.0)
 
 
 def test_smallest_of_equally_frequent_sizes():

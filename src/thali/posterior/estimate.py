@@ -25,6 +25,8 @@ from thali.threads import n_threads, parallel_for
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from numpy.typing import NDArray
+
     from thali.bits import Confusion, Factor, Index, PackedTensor, Words
     from thali.trace import Draw
 
@@ -76,7 +78,8 @@ def point_estimate(
     Returns
     -------
     estimate
-        The chosen draw; if several are equally good, the first of them.
+        The chosen draw; if several are equally good, the one of highest density: draws without
+        components, for example, differ by their noise alone.
 
     Raises
     ------
@@ -118,14 +121,14 @@ def point_estimate(
     if n_draws == 0:
         msg = "no draws were given; at least one is needed to choose from; give some."
         raise ValueError(msg)
-    sizes = np.zeros(n_draws, np.int64)
+    sizes, densities = np.zeros(n_draws, np.int64), np.zeros(n_draws)
     is_candidate = np.ones(n_draws, np.bool_)
     n_covers = 0
     of_blocks = []
     mode, n_planes = row_mode(tensor.shape), max(_FEWEST_PLANES, n_draws.bit_length())
     for rows in _blocks(tensor.shape, mode, n_planes):
         planes = np.zeros((len(rows), n_planes, unfolded_width(tensor.shape, mode)), np.uint64)
-        noted = _noting(checked(draws, tensor.shape), sizes)
+        noted = _noting(checked(draws, tensor.shape), sizes, densities)
         for batch in batches(noted, mode, rows):
             parallel_for(count_covers, len(rows), workers, *batch[:3], planes)
         if modal:
@@ -142,8 +145,9 @@ def point_estimate(
         Fraction(missed) * (n_covers - a) + Fraction(false) * (n_draws * c - a)
         for c, a in np.sum(of_blocks, axis=0).tolist()
     ]
-    best = min(range(len(losses)), key=losses.__getitem__)
-    draw = int(np.flatnonzero(is_candidate)[best])
+    numbers = np.flatnonzero(is_candidate).tolist()
+    best = min(range(len(losses)), key=lambda k: (losses[k], -densities[numbers[k]]))
+    draw = numbers[best]
     state = next(islice(draws, draw, None)).state
     confusion = tensor.confusion(*state.covered)  # counted when it was drawn
     error = n_misread(state, tensor, confusion) / tensor.n_known
@@ -169,10 +173,12 @@ def _blocks(shape: tuple[int, ...], mode: int, n_planes: int) -> Iterator[Index]
         yield np.arange(start, min(start + step, shape[mode]))
 
 
-def _noting(draws: Iterable[Draw], sizes: Index) -> Iterator[Draw]:
-    """Yield the draws, and record their numbers of components."""
+def _noting(
+    draws: Iterable[Draw], sizes: Index, densities: NDArray[np.float64]
+) -> Iterator[Draw]:
+    """Yield the draws, and record their numbers of components and log joint densities."""
     for i, draw in enumerate(draws):
-        sizes[i] = draw.state.n_components
+        sizes[i], densities[i] = draw.state.n_components, draw.log_joint
         yield draw
 
 
