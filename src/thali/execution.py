@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from thali.posterior import Posterior
 from thali.sampler import Target
 from thali.trace.parcel import Parcel
 from thali.trace.witness import Witness
-from thali.workers import LARGE, run_chains
+from thali.workers import LARGE, look, run_chains
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,20 +27,35 @@ if TYPE_CHECKING:
 log = logging.getLogger("thali")
 
 
-def prepare(
-    tensor: PackedTensor, settings: Settings, engine: str, threads: int | None
-) -> tuple[Target, int]:
-    """Load the data on an engine; return the target and how many chains run at a time.
+def prepare(tensor: PackedTensor, settings: Settings, engine: str, threads: int | None) -> Target:
+    """Load the data on an engine."""
+    tensor = tensor.with_first(settings.mode)
+    return Target.prepare(tensor, settings.model, settings.schedule, engine, threads)
+
+
+def with_density(
+    target: Target, settings: Settings, reporter: Reporter
+) -> tuple[Target, Settings]:
+    """Choose the density of components about which nothing was said: one, or one for each."""
+    own = look(target, settings, reporter)
+    if own is None:
+        return target, settings
+    log.info("components differ in size, so that each gets a density of its own")
+    model = replace(settings.model, density=own)
+    target = target._replace(model=model, priors=model.priors(len(target.shape)))
+    return target, replace(settings, model=model)
+
+
+def n_at_a_time(target: Target, settings: Settings) -> int:
+    """Divide the threads among the chains; return how many chains run at a time.
 
     Threads are used better by chains side by side than by rows side by side, so that only the
     threads that the chains leave over share the rows. On small data much of a sweep is Python,
     which threads cannot run in parallel; there, the chains of a process take turns, and long runs
     have several processes (:mod:`thali.workers`).
     """
-    tensor = tensor.with_first(settings.mode)
-    target = Target.prepare(tensor, settings.model, settings.schedule, engine, threads)
     is_large = prod(settings.shape) >= LARGE
-    return target, target.engine.serve_chains(settings.chains) if is_large else 1
+    return target.engine.serve_chains(settings.chains) if is_large else 1
 
 
 def carry_on(

@@ -14,7 +14,7 @@ from thali.data.layout import to_front
 from thali.defaults import CHAINS, DRAWS, WARMUP
 from thali.engines.choose import processes_for
 from thali.errors import InvalidValue, TraceDamaged, TraceMismatch
-from thali.execution import carry_on, finish, prepare
+from thali.execution import carry_on, finish, n_at_a_time, prepare, with_density
 from thali.model import Model
 from thali.model.model import noise_for
 from thali.model.simulate import Simulated
@@ -88,9 +88,12 @@ def sample(
         Concentration of the Indian buffet process: a number, or a
         :class:`~thali.model.Gamma` prior (default).
     density
-        Prior density of ones in the components: a number, :class:`~thali.model.Beta` (default)
-        or :class:`~thali.model.PerComponent`, or a tuple with one of these for every mode that
-        has a density.
+        Prior density of ones in the components: a number, :class:`~thali.model.Beta` (one unknown
+        density) or :class:`~thali.model.PerComponent` (one for each component), or a tuple with
+        one of these for every mode that has a density. None is ``Beta()``, unless a matrix has
+        rows of 1,000 entries or more that components of very different sizes explain without
+        row and column effects; then it is ``PerComponent(4, 4)``.
+        ``posterior.settings.model.density`` says which it was.
     mode
         The mode to whose rows components are assigned by the Indian buffet process, by number or
         name; the lines of all other modes have a density. 0 for the rows of a matrix, 1 for its
@@ -157,7 +160,10 @@ def sample(
             mode,
         )
         processes.require_same("settings", settings)
-        target, n_workers = prepare(tensor, settings, engine, threads)
+        target = prepare(tensor, settings, engine, threads)
+        if density is None:
+            target, settings = with_density(target, settings, reporter)
+        n_workers = n_at_a_time(target, settings)
         if out is None:
             kind = MemoryStore if processes.is_first else Witness
             stores: Sequence[Store] = [kind(settings) for _ in range(chains)]
@@ -299,7 +305,8 @@ def resume(
         if draws is not None:
             count("draws", draws, least=1)
         processes.require_same("run", run.header)
-        target, n_workers = prepare(tensor, run.settings, engine, threads)
+        target = prepare(tensor, run.settings, engine, threads)
+        n_workers = n_at_a_time(target, run.settings)
         run = processes.of_first(processes.first_does(lambda: _to_continue(path, draws, stack)))
         drawn = carry_on(run, target, n_workers, reporter, seconds, processes)
     if not processes.is_first:

@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING
 
 from thali.progress import Progress
 from thali.sampler import chain, start
+from thali.sampler.grow.densities import look
 from thali.streams import chain_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
     from threading import Event
 
     import numpy as np
 
-    from thali.sampler import Info, Target
+    from thali.model import PerComponent
+
+    from thali.sampler import Info, State, Target
     from thali.sampler.start import Starting
     from thali.trace import Settings, Store
 
@@ -82,3 +85,29 @@ class RunningChain:
         n_components = now.state.n_components
         stage = f"starting: {now.stage or 'done'}"
         return Progress(self.number, 0, self.n_sweeps, True, n_components, nan, stage, evidence)
+
+
+class Looking:
+    """A look at the data before the chains begin, which advances as a chain does."""
+
+    number = 0  # shown as what the first chain does
+
+    def __init__(self, target: Target, n_sweeps: int) -> None:
+        self.waiting = Progress(
+            self.number, 0, n_sweeps, True, 0, nan, "starting: looking at sizes of components"
+        )
+        self.now: Progress | None = None
+        self.found: PerComponent | None = None
+        self._steps = self._look(target)
+
+    def advance(self, stop: Event) -> bool:
+        """Go on for one slice of time; return whether something is left to do."""
+        end = monotonic() + _SLICE
+        for state in self._steps:
+            self.now = self.waiting._replace(n_components=state.n_components)
+            if stop.is_set() or monotonic() > end:
+                return True
+        return False
+
+    def _look(self, target: Target) -> Generator[State, None, None]:
+        self.found = yield from look(target)

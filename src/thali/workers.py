@@ -12,11 +12,12 @@ from thali.compiling import COMPILED, kernels
 from thali.engines.cpu.engine import CpuEngine
 from thali.model.effects import Effects
 from thali.processes import Process
-from thali.running import RunningChain
+from thali.running import Looking, RunningChain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from thali.model import PerComponent
     from thali.progress import Reporter
     from thali.sampler import Target
     from thali.trace import Settings, Store
@@ -41,7 +42,7 @@ class _Workers:
 
     def __init__(
         self,
-        chains: list[RunningChain],
+        chains: Sequence[RunningChain | Looking],
         n_workers: int,
         processes: Sequence[Process] = (),
         agree: Callable[[bool], bool] = bool,  # alone, what we wish
@@ -132,6 +133,19 @@ class _Workers:
             self._work()
 
 
+def look(target: Target, settings: Settings, reporter: Reporter) -> PerComponent | None:
+    """Decide whether components get densities of their own (:mod:`.sampler.grow.densities`).
+
+    It takes a thread, as chains do, so that the user can watch and stop it.
+    """
+    looking = Looking(target, settings.n_sweeps)
+    workers = _Workers([looking], 1)
+    workers.run(lambda: _tell([looking], reporter))
+    if workers.failures:
+        raise workers.failures[0]
+    return looking.found
+
+
 def run_chains(
     target: Target,
     settings: Settings,
@@ -145,16 +159,9 @@ def run_chains(
     own = chains[:: len(processes) + 1]
     workers = _Workers(own, n_workers, processes, target.engine.agree)
 
-    def tell() -> None:
-        news = {chain.number: chain.now for chain in chains if chain.now is not None}
-        if COMPILED.is_running:  # only the first chain says so
-            now = own[0].now or own[0].waiting
-            news[own[0].number] = now._replace(kernels=kernels())
-        reporter(list(news.values()))
-
     is_interrupted = False
     try:
-        workers.run(tell)
+        workers.run(lambda: _tell(chains, reporter))
     except KeyboardInterrupt:
         if workers.are_running:  # a second Ctrl-C: threads may still write to the stores
             raise
@@ -168,6 +175,15 @@ def run_chains(
     for store in stores:
         store.flush()
     return is_interrupted or workers.were_stopped
+
+
+def _tell(chains: Sequence[RunningChain | Looking], reporter: Reporter) -> None:
+    """Report what chains do, or that kernels are compiled."""
+    news = {chain.number: chain.now for chain in chains if chain.now is not None}
+    if COMPILED.is_running:  # only the first chain says so
+        now = chains[0].now or chains[0].waiting
+        news[chains[0].number] = now._replace(kernels=kernels())
+    reporter(list(news.values()))
 
 
 def _processes(

@@ -173,9 +173,7 @@ def _blocks(shape: tuple[int, ...], mode: int, n_planes: int) -> Iterator[Index]
         yield np.arange(start, min(start + step, shape[mode]))
 
 
-def _noting(
-    draws: Iterable[Draw], sizes: Index, densities: NDArray[np.float64]
-) -> Iterator[Draw]:
+def _noting(draws: Iterable[Draw], sizes: Index, densities: NDArray[np.float64]) -> Iterator[Draw]:
     """Yield the draws, and record their numbers of components and log joint densities."""
     for i, draw in enumerate(draws):
         sizes[i], densities[i] = draw.state.n_components, draw.log_joint

@@ -23,7 +23,7 @@ from thali.model import Effects, Levels, UnequalRates
 from thali.sampler.grow.boxes import as_boxes, choose_lines, for_lines, some_lines, unfolded
 from thali.sampler.grow.growth import Growth
 from thali.sampler.grow.released import eager_births, fitted_levels, swept
-from thali.sampler.grow.search import grow, improve, is_same, judged, pool
+from thali.sampler.grow.search import HOPELESS, LONG, grow, improve, is_same, judged, pool
 from thali.sampler.grow.sides import log_evidence
 from thali.sampler.grow.trial import Trial, Tried, choose, hide, on_trial, rates_alone
 from thali.sampler.levels import draw_levels
@@ -52,11 +52,6 @@ component are drawn before those of later components, which may explain the same
 _LITTLE = 3.0
 """Gain in log evidence below which a further round is not tried; more if estimates differ more."""
 
-
-_LONG, _HOPELESS = 1000, 500.0
-"""With rows at least so long, one of the two searches is given up if the evidence for its first
-start is so much lower than that for the first of the other, and so is having no component, from
-which sweeps might make far too many. Where rows are short, evidence says less."""
 
 _THOROUGH, _MOST, _WORK = 2, 48, 1 << 27
 """There are then so many times as many starts with effects as asked for (at most the second
@@ -231,7 +226,7 @@ def _search(key: np.uint64, host: Target) -> Iterator[Starting]:
     candidates = [("none", empty, evidence)] if has_effects else []
     if has_effects:
         fitted = yield from _grown(key, trained, 0, history, "fitted", "start 1")
-        if host.shape[1] >= _LONG and flat[1].value < fitted[1].value - _HOPELESS:
+        if host.shape[1] >= LONG and flat[1].value < fitted[1].value - HOPELESS:
             del families["flat"]
             if prod(host.shape) * fitted[1].state.n_components <= _WORK:
                 n_fitted = min(_THOROUGH * host.schedule.starts, _MOST)
@@ -240,7 +235,7 @@ def _search(key: np.uint64, host: Target) -> Iterator[Starting]:
         after = 2 * half + half % 2
         others = [*range(1, half), *range(after, after + n_fitted - half)]
         families = {"fitted": ([fitted], others)} | families
-        if host.shape[1] >= _LONG and fitted[1].value < flat[1].value - _HOPELESS:
+        if host.shape[1] >= LONG and fitted[1].value < flat[1].value - HOPELESS:
             plain = yield from _without_effects(key, trained, history)
             families = {"flat": ([plain, flat], [])}
             if not (has_effects := _has_effects(plain[1].state)):
@@ -248,8 +243,8 @@ def _search(key: np.uint64, host: Target) -> Iterator[Starting]:
     for kind, (grown, numbers) in families.items():
         found = yield from _family(key, trained, numbers, history, kind, grown, n_rounds)
         candidates.append((kind, *found))
-    least = max(value for _, _, value in candidates) - _HOPELESS
-    n_out = int(has_effects and host.shape[1] >= _LONG and evidence < least)
+    least = max(value for _, _, value in candidates) - HOPELESS
+    n_out = int(has_effects and host.shape[1] >= LONG and evidence < least)
     if n_out or not has_effects:  # what components add is told all the same
         history.append(Attempted("tried", 0, evidence, "none"))
     yield from _decided(key, host, trained, hidden, empty, candidates, history, n_out)

@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from thali.sampler.grow.growth import Growth
     from thali.sampler.state import State
 
+LONG, HOPELESS = 1000, 500.0
+"""With rows at least so long, one of the two searches, with and without effects, is given up if
+the evidence for its first start is so much lower than that for the first of the other, and so is
+having no component, from which sweeps might make far too many. Where rows are short, evidence says
+less."""
+
 _ROUNDS = 24
 """Largest number of rounds of growth."""
 

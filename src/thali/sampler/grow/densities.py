@@ -1,0 +1,99 @@
+"""Whether components get densities of their own, decided once, before chains begin.
+
+By default, all components share one density. If they differ much in size, two components with the
+same rows then take the place of a large one. Densities of their own would be right there, but not
+on every table: in many, components with few columns, of which there can be any number, then stand
+for what is left over in single rows. So the data are looked at. If rows are long, so that sizes
+are well known, and if components explain them without effects of rows and columns, so that little
+is left over, then the sizes of grown components decide.
+"""
+
+from __future__ import annotations
+
+from math import log
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from thali.model import Beta, Effects, PerComponent
+from thali.model.priors import log_bernoulli
+from thali.sampler.grow.growth import Growth
+from thali.sampler.grow.search import HOPELESS, LONG, grow, judged
+from thali.sites import Site, site_of
+from thali.streams import Stream, start_key
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from thali.engines.base import HostEngine
+    from thali.sampler.grow.search import Judged
+    from thali.sampler.state import State
+    from thali.sampler.target import Target
+
+OWN = PerComponent(4.0, 4.0)
+"""Densities from 0.2 to 0.8. Smaller ones would again allow for components of little."""
+
+_ROWS, _COLUMNS = 1024, 8192
+"""Numbers of rows and of columns that are looked at; all, if there are less than twice as many."""
+
+_KEY = np.uint64(0)
+"""The same for all chains and seeds: what is decided depends on the data alone."""
+
+
+def look(target: Target) -> Generator[State, None, PerComponent | None]:
+    """Grow components on a part of the data; return densities of their own, or None.
+
+    Yields the state after every round, so that the caller may report or stop.
+    """
+    (prior, *_), noise = target.priors.densities[1:], target.priors.noise
+    is_open = target.is_grown and len(target.shape) == 2 and isinstance(prior, Beta)
+    if not is_open or not isinstance(noise, Effects) or target.shape[1] < LONG:
+        return None
+    if target.schedule.kind != "parallel":  # has no densities of single components
+        return None
+    part = _part(target)
+    flat = yield from _grown(part, is_flat=True)
+    if log_gain(flat.state) < HOPELESS:
+        return None
+    fitted = yield from _grown(part, is_flat=False)
+    return OWN if flat.value > fitted.value + HOPELESS else None
+
+
+def log_gain(state: State, own: PerComponent = OWN) -> float:
+    """Return how much more probable codes of these sizes are with densities of their own.
+
+    That is the log ratio, with each component's best density and all densities equally likely.
+    """
+    codes = state.factors[1]
+    sizes, (shared,) = codes.sizes(), state.densities[1:]
+    if len(sizes) == 0:
+        return 0.0
+    n_zeros = codes.n_rows - sizes[:, None]
+    scores = sizes[:, None] * np.log(own.grid) + n_zeros * np.log1p(-own.grid)
+    best = float(scores.max(axis=1).sum()) - len(sizes) * log(own.n_values)
+    return best - log_bernoulli(sizes, codes.n_rows, shared)
+
+
+def _part(target: Target) -> Target:
+    """Return a target of some rows and columns, on the host."""
+    stream = Stream(start_key(_KEY), np.uint64(0))
+    rows, columns = (
+        np.sort(stream.permutation(site_of(Site.FIRST_ROWS, mode), n)[:most])
+        if n >= 2 * most
+        else None
+        for mode, (n, most) in enumerate(zip(target.shape, (_ROWS, _COLUMNS), strict=True))
+    )
+    host = target.on_host(rows)
+    if columns is None:
+        return host
+    lines = [np.arange(host.shape[0]), columns]
+    return host._replace(engine=cast("HostEngine", host.engine).of_lines(lines))
+
+
+def _grown(part: Target, *, is_flat: bool) -> Generator[State, None, Judged]:
+    """Grow one start, with effects after the components or before them."""
+    growth = Growth(start_key(_KEY, 1 + is_flat), part, is_flat=is_flat)
+    for _ in grow(growth):
+        yield growth.state
+    growth.release()
+    return judged(growth)
