@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from thali.model import PerComponent
-
     from thali.sampler import Info, State, Target
     from thali.sampler.start import Starting
     from thali.trace import Settings, Store

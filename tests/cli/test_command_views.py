@@ -89,6 +89,7 @@ PROMISED = {
             }
         ]
     ],
+    "own_densities": bool,
     "same_rows": float,
     "agree": bool,
     "warning": str,

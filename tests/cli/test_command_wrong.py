@@ -41,7 +41,8 @@ WRONG_USAGE = [
     *(
         (
             f"fit table.csv --density {value} --out new",
-            f"'--density': '{value}' is not 'shared', 'own' or a number strictly between 0 and 1",
+            f"'--density': '{value}' is not 'auto', 'shared', 'own' or a number strictly between "
+            "0 and 1",
         )
         for value in ("1.5", "0", "1", "-0.1", "nan", "much", "1e-999")
     ),

@@ -15,7 +15,13 @@ from thali.posterior.answer import (
     in_words,
 )
 from thali.posterior.answer_words import _duration
-from thali.posterior.remarks import same_rows, same_rows_in_words, start_in_words
+from thali.posterior.remarks import (
+    has_own_densities,
+    own_densities_in_words,
+    same_rows,
+    same_rows_in_words,
+    start_in_words,
+)
 from thali.sampler import Attempted, Tried
 
 pytestmark = pytest.mark.filterwarnings("ignore::thali.errors.NotConverged")
@@ -183,8 +189,16 @@ def test_components_with_the_same_rows_are_counted():
             lines = [line.tobytes() for line in users if line.sum() > 1]
             by_hand.append(len(lines) - len(set(lines)))
     assert same_rows(posterior) == pytest.approx(np.mean(by_hand))
+    assert not has_own_densities(posterior)
     own = thali.sample(data, **SHORT, density=thali.model.PerComponent())
     assert same_rows(own) is None
+    assert has_own_densities(own)
+
+
+def test_own_densities_in_words():
+    """Said only if it is so."""
+    assert own_densities_in_words(False) is None
+    assert own_densities_in_words(True).startswith("Each component has a density of its own")
 
 
 def test_same_rows_in_words():

@@ -1,6 +1,7 @@
 """What the page says draws the same again does."""
 
 import shlex
+from dataclasses import replace
 
 import pytest
 
@@ -8,12 +9,14 @@ import thali
 import thali.cli
 from thali.cli.density import density_prior
 from thali.model import Beta, Fixed, FixedRates, Gamma, Model, PerComponent
+from thali.model.effects import effects_for
 from thali.report.reproduce import command, python_call
 from thali.sampler import Schedule
+from thali.sampler.grow.densities import OWN
 from thali.sampler.schedule import make_schedule
 from thali.trace import Settings
 
-DENSITIES = [(Fixed(0.2), 0.2), ((0.3,), 0.3), (PerComponent(), "own"), (Beta(), "shared")]
+DENSITIES = [(Fixed(0.2), 0.2), ((0.3,), 0.3), (PerComponent(), "own")]
 MODELS = [
     Model(),
     Model(n_components=3, noise="equal"),
@@ -66,6 +69,24 @@ def test_command_has_the_density(density, typed):
     assert context.params["density"] == typed
     meant = Model(density=density_prior(typed))
     assert meant.priors(2) == settings.model.priors(2)
+
+
+def test_density_that_might_be_chosen():
+    """On long rows it is always said, because without it the data decide; else Beta() is not."""
+    model = Model(noise=effects_for((5, 2000)))
+    for shape, density, typed in (
+        ((5, 6), Beta(), "auto"), ((5, 2000), Beta(), "shared"), ((5, 2000), PerComponent(), "own")
+    ):  # fmt: skip
+        noise = model.noise if shape[1] == 2000 else "effects"
+        settings = Settings(shape, Model(noise=noise, density=density), SCHEDULES[0], 1, 2, 9)
+        words = shlex.split(command(settings))
+        context = thali.cli.main.commands["fit"].make_context("fit", words[2:])
+        assert context.params["density"] == typed
+        said = f"density=thali.model.{type(density).__name__}()"
+        assert (said in python_call(settings)) == (typed != "auto")
+    chosen = Settings((5, 2000), replace(model, density=OWN), SCHEDULES[0], 1, 2, 9)
+    assert command(chosen) is None
+    assert "density=thali.model.PerComponent(a=4.0, b=4.0)" in python_call(chosen)
 
 
 def test_no_command_for_what_it_cannot_do():

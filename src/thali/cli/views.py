@@ -205,11 +205,15 @@ def _load(run: Path, chain: int | None, after: int) -> Posterior:
 
 def _lines(title: str, found: dict[str, Any]) -> list[str]:
     from thali.model.noise_kinds import noise_kind  # noqa: PLC0415 - --help must stay fast
+    from thali.posterior import remarks  # noqa: PLC0415
     from thali.posterior.answer import in_words  # noqa: PLC0415
-    from thali.posterior.remarks import same_rows_in_words, start_in_words  # noqa: PLC0415
 
-    remarks = start_in_words(found), same_rows_in_words(found["same_rows"], "`--density own`")
-    lines = [title, *in_words(found), *filter(None, remarks)]
+    remarked = (
+        remarks.start_in_words(found),
+        remarks.own_densities_in_words(found["own_densities"]),
+        remarks.same_rows_in_words(found["same_rows"], "`--density own`"),
+    )
+    lines = [title, *in_words(found), *filter(None, remarked)]
     lines += ["", "components  probability"]
     for value, share in found["n_components"]["pmf"].items():
         lines.append(f"{value:>10}  {share:>11.3f}  {'#' * round(40 * share)}".rstrip())

@@ -12,7 +12,7 @@ from thali.model.noise_kinds import noise_kind
 from thali.posterior.answer_words import in_words
 from thali.posterior.by_chain import in_all_chains
 from thali.posterior.explained import coverage
-from thali.posterior.remarks import same_rows
+from thali.posterior.remarks import has_own_densities, same_rows
 from thali.posterior.tables import probabilities
 from thali.posterior.verdict import Disagreement
 from thali.sentences import PYTHON, numbered
@@ -105,6 +105,8 @@ def answer(
             (``score`` of a hidden entry, its ``gain`` over row and column rates alone,
             ``standard_error`` and ``n_hidden``; None if not tried). Empty lists if components
             were not grown.
+        ``own_densities``
+            Whether every component has a density of its own.
         ``same_rows``
             Mean number of components of a draw that have exactly the rows, two or more, of
             another component; None if every component has a density of its own, or if their
@@ -161,6 +163,7 @@ def answer(
         "ess": {str(name): _finite(value) for name, value in table["ess_bulk"].items()},
         "moves": _moves(posterior.acceptance),
         "starts": [[_stage(part) for part in history] for history in posterior.starts],
+        "own_densities": has_own_densities(posterior),
         "same_rows": same_rows(posterior),
         "agree": verdict is None,
         "warning": None if verdict is None else verdict.sentence(face, words),

@@ -62,6 +62,28 @@ def start_in_words(found: dict[str, Any]) -> str | None:
     return f"{grew}, and kept {numbers}{evidence}."
 
 
+def has_own_densities(posterior: Posterior) -> bool:
+    """Return whether every component has a density of its own in some mode."""
+    given = np.atleast_1d(np.array(posterior.settings.model.density, object))
+    return any(isinstance(part, PerComponent) for part in given)
+
+
+def own_densities_in_words(is_so: bool) -> str | None:  # noqa: FBT001 - the only argument
+    """Say that every component has a density of its own; None if they share one.
+
+    Examples
+    --------
+    >>> own_densities_in_words(True).partition(",")[0]
+    'Each component has a density of its own'
+    """
+    if not is_so:
+        return None
+    return (
+        "Each component has a density of its own, so that large ones are not divided in order to "
+        "be as large as others."
+    )
+
+
 def same_rows(posterior: Posterior) -> float | None:
     """Return the mean number of components that have the rows, two or more, of another.
 
@@ -69,13 +91,8 @@ def same_rows(posterior: Posterior) -> float | None:
     that some may have the same rows because there are more than the data need; and for tensors,
     where two boxes of the same rows are not one.
     """
-    model = posterior.settings.model
-    given = model.density
-    if (
-        len(posterior.shape) > 2
-        or model.is_finite
-        or any(isinstance(part, PerComponent) for part in np.atleast_1d(np.array(given, object)))
-    ):
+    is_given = posterior.settings.model.is_finite
+    if len(posterior.shape) > 2 or is_given or has_own_densities(posterior):
         return None
     numbers = []
     step = -(-posterior.n_draws // _DRAWS)

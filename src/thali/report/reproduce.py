@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from thali.model import Fixed, Model, PerComponent
+from thali.model import Beta, Fixed, Model, PerComponent
 from thali.model.model import noise_for
 from thali.sampler import Schedule
+from thali.sampler.grow.densities import is_looked_at
 
 if TYPE_CHECKING:
     from thali.trace import Settings
@@ -48,6 +49,8 @@ def arguments(settings: Settings) -> dict[str, Any]:
         for field in fields(Model)
         if getattr(model, field.name) != getattr(usual, field.name)
     }
+    if is_looked_at(model, shape, settings.schedule):  # another density might be chosen
+        given["density"] = model.density
     if given.get("noise") == noise_for("effects", shape, model.n_components):
         given["noise"] = "effects"
     if settings.mode:
@@ -121,7 +124,7 @@ def _density_option(density: Any) -> Any:
         density = density[0]
     if isinstance(density, Fixed):
         return density.density
-    return "own" if density == PerComponent() else density
+    return {PerComponent(): "own", Beta(): "shared"}.get(density, density)
 
 
 def _as_python(value: Any) -> str:

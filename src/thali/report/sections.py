@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import thali
+from thali.posterior import remarks
 from thali.posterior.beyond import NOTHING
 from thali.posterior.diagnostics import MAX_R_HAT, MIN_ESS_PER_CHAIN, in_words
-from thali.posterior.remarks import same_rows, same_rows_in_words
 from thali.report.by_chain import by_chain_html
 from thali.report.cards import cards_html, tile, tools_html
 from thali.report.charts import bars, trace
@@ -210,13 +210,15 @@ def chains(posterior: Posterior) -> str:
         "<th scope=col>quantity</th><th scope=col>mean</th><th scope=col>sd</th>"
         "<th scope=col>R-hat</th><th scope=col>ESS, bulk</th><th scope=col>ESS, tails</th></tr>"
         f"</thead><tbody>{rows}</tbody></table></div>{starts_html(posterior)}{moves_html(posterior)}"
-        f"{_same_rows(posterior)}"
+        f"{_about_sizes(posterior)}"
     )
 
 
-def _same_rows(posterior: Posterior) -> str:
-    """Remark that some components have the same rows."""
-    remark = same_rows_in_words(same_rows(posterior), "<code>--density own</code>")
+def _about_sizes(posterior: Posterior) -> str:
+    """Remark that components have densities of their own, or that some have the same rows."""
+    own = remarks.own_densities_in_words(remarks.has_own_densities(posterior))
+    twins = remarks.same_rows(posterior)
+    remark = own or remarks.same_rows_in_words(twins, "<code>--density own</code>")
     return f'<p class="help">{remark}</p>' if remark else ""
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from thali.model import Beta, Effects, PerComponent
+from thali.model import Effects, PerComponent
 from thali.model.priors import log_bernoulli
 from thali.sampler.grow.growth import Growth
 from thali.sampler.grow.search import HOPELESS, LONG, grow, judged
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from thali.engines.base import HostEngine
+    from thali.model import Model
     from thali.sampler.grow.search import Judged
+    from thali.sampler.schedule import Schedule
     from thali.sampler.state import State
     from thali.sampler.target import Target
 
@@ -40,16 +42,20 @@ _KEY = np.uint64(0)
 """The same for all chains and seeds: what is decided depends on the data alone."""
 
 
+def is_looked_at(model: Model, shape: tuple[int, ...], schedule: Schedule) -> bool:
+    """Whether the data decide if nothing is said about the density."""
+    if len(shape) > 2 or shape[1] < LONG or model.is_finite:
+        return False
+    is_possible = schedule.starts > 0 and schedule.kind == "parallel"  # others cannot have them
+    return is_possible and isinstance(model.priors(len(shape)).noise, Effects)
+
+
 def look(target: Target) -> Generator[State, None, PerComponent | None]:
     """Grow components on a part of the data; return densities of their own, or None.
 
     Yields the state after every round, so that the caller may report or stop.
     """
-    (prior, *_), noise = target.priors.densities[1:], target.priors.noise
-    is_open = target.is_grown and len(target.shape) == 2 and isinstance(prior, Beta)
-    if not is_open or not isinstance(noise, Effects) or target.shape[1] < LONG:
-        return None
-    if target.schedule.kind != "parallel":  # has no densities of single components
+    if not is_looked_at(target.model, target.shape, target.schedule):
         return None
     part = _part(target)
     flat = yield from _grown(part, is_flat=True)
@@ -64,8 +70,8 @@ def log_gain(state: State, own: PerComponent = OWN) -> float:
 
     That is the log ratio, with each component's best density and all densities equally likely.
     """
-    codes = state.factors[1]
-    sizes, (shared,) = codes.sizes(), state.densities[1:]
+    (codes,), (shared,) = state.factors[1:], state.densities[1:]
+    sizes = codes.sizes()
     if len(sizes) == 0:
         return 0.0
     n_zeros = codes.n_rows - sizes[:, None]

@@ -214,7 +214,7 @@ def _value_of(growth: Growth, gains: NDArray[np.float64]) -> tuple[float, float]
     if isinstance(prior, PerComponent):
         odds, log_weights = logit(prior.grid), prior.expected(density).log_weights
         values = _by_density(gains, odds) + log_weights
-        return float(logsumexp(values)), float(odds[values.argmax()])
+        return float(np.logaddexp.reduce(values)), float(odds[values.argmax()])
     odds = logit(density)
     return float(log_sums(gains[:, None], odds[None])[0]), float(odds)
 
@@ -223,7 +223,8 @@ def _by_density(gains: NDArray[np.float64], odds: NDArray[np.float64]) -> NDArra
     """Return the log marginal likelihood of a code for every density of a grid.
 
     It is concave in the density, a sum of logarithms of linear functions. So it falls on both
-    sides of the best one, and where it has become negligible it is not computed.
+    sides of the best one, and where it has become negligible it is not computed. The search for
+    the best begins with the share of columns that gain.
     """
     values = np.full(len(odds), -np.inf)
 
@@ -232,7 +233,8 @@ def _by_density(gains: NDArray[np.float64], odds: NDArray[np.float64]) -> NDArra
             values[k] = log_sums(gains[:, None], odds[k : k + 1])[0]
         return float(values[k])
 
-    best = len(odds) // 2
+    share = _inside(float((gains > 0.0).mean()), len(gains))
+    best = min(int(odds.searchsorted(logit(share))), len(odds) - 1)
     for step in (-1, 1):
         while 0 <= best + step < len(odds) and at(best + step) > at(best):
             best += step
