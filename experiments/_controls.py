@@ -1,6 +1,7 @@
 """Simulated data on which chains once made far too many components, and how chains do on them."""
 
 import warnings
+from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
@@ -10,6 +11,7 @@ import thali
 from thali.errors import NotConverged
 from thali.model import Model
 from thali.sampler import Target, chain
+from thali.sampler.grow.densities import look
 from thali.sampler.grow.growth import Growth
 from thali.sampler.grow.sides import log_evidence
 from thali.sampler.start import first_state
@@ -90,7 +92,7 @@ def follow(task):
     make, expected = CONTROLS[task["control"]]
     tensor, truth = make(task["seed"])
     noise = noise_of(task, tensor.shape)
-    target = Target.prepare(tensor, Model(noise=noise), threads=2)
+    target = with_chosen_density(Target.prepare(tensor, Model(noise=noise), threads=2))
     key = chain_key(task["seed"], 0)
     began = perf_counter()
     state = first_state(key, target)
@@ -123,6 +125,22 @@ def follow(task):
                 min(evidence(target, s) for s in last) - evidence(target, at_truth), 1
             )
     return found | {"expected": expected}
+
+
+def with_chosen_density(target):
+    """Return the target that `thali.sample` would have, if nothing is said about the density."""
+    own = None
+
+    def looking():
+        nonlocal own
+        own = yield from look(target)
+
+    for _ in looking():
+        pass
+    if own is None:
+        return target
+    model = replace(target.model, density=own)
+    return target._replace(model=model, priors=model.priors(2))
 
 
 def evidence(target, state):
