@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 OWN = PerComponent(4.0, 4.0)
 """Densities from 0.2 to 0.8. Smaller ones would again allow for components of little."""
 
-_ROWS, _COLUMNS = 1024, 8192
+_ROWS, _COLUMNS = 1024, 4096
 """Numbers of rows and of columns that are looked at; all, if there are less than twice as many."""
 
 _KEY = np.uint64(0)
