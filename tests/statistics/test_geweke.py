@@ -1,5 +1,7 @@
 """Geweke's joint-distribution test: prior moments survive alternating data and parameters."""
 
+from functools import partial
+
 import pytest
 
 from support import compare, mutants
@@ -54,7 +56,8 @@ def test_geweke(problem, kind, blocks, n):
 def test_geweke_rejects(mutation, kind, n, monkeypatch):
     """The same test rejects samplers with a known mistake."""
     mutation(monkeypatch.setattr)
-    assert compare.geweke_rejects(prior_samples(4 * n, SHARED), chain_samples(n, SHARED, kind, 2))
+    sampled = partial(chain_samples, problem=SHARED, kind=kind, blocks=2)
+    assert compare.geweke_rejects_by(n, partial(prior_samples, problem=SHARED), sampled)
 
 
 @pytest.mark.slow

@@ -172,6 +172,14 @@ def geweke_rejects(prior_samples, chain_samples, n_batches=N_BATCHES, level=LEVE
     return _exceeds(z, n_batches, level)
 
 
+def geweke_rejects_by(n, prior_of, chain_of):
+    """Whether the chain is rejected after ``n`` sweeps, or after a quarter of them already.
+
+    Samples are functions of their number. Most mistakes are seen early.
+    """
+    return any(geweke_rejects(prior_of(4 * k), chain_of(k)) for k in (n // 4, n))
+
+
 def assert_geweke(prior_samples, chain_samples, names=None, n_batches=N_BATCHES, level=LEVEL):
     """Fail, naming the worst summaries, if `geweke_rejects` holds."""
     z = geweke_z(prior_samples, chain_samples, n_batches)
