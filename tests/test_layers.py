@@ -198,6 +198,13 @@ def test_parts_are_reached_by_name():
     assert "thali.sampler" in loaded
 
 
+def test_a_process_that_runs_chains_begins_quickly():
+    """Small data have several: libraries that few models need are imported by these."""
+    loaded = imported_by("import thali.processes")
+    assert "thali.sampler" in loaded
+    assert not loaded & {"pandas", "scipy.integrate", "scipy.optimize", "scipy.stats"}
+
+
 def test_command_line_starts_without_the_heavy_libraries():
     """``thali --help`` needs neither Numba nor pandas."""
     loaded = imported_by("import thali.cli")

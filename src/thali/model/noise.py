@@ -12,7 +12,6 @@ from math import exp, log, log1p
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
-from scipy.integrate import quad
 from scipy.special import betainc, betaincinv, betaln
 
 from thali.checks import probability, shape_parameters
@@ -277,6 +276,8 @@ def _log_volume(spurious: tuple[float, float], dropped: tuple[float, float]) -> 
     quantiles of the first.
     """
     (a0, b0), (a1, b1) = spurious, dropped
+    from scipy.integrate import quad  # noqa: PLC0415 - slow to import
+
     below, _ = quad(
         lambda p: betainc(a1, b1, 1.0 - betaincinv(a0, b0, p)), 0.0, 1.0, epsabs=0.0, epsrel=1e-11
     )
