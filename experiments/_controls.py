@@ -1,7 +1,6 @@
 """Simulated data on which chains once made far too many components, and how chains do on them."""
 
 import warnings
-from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
@@ -137,10 +136,7 @@ def with_chosen_density(target):
 
     for _ in looking():
         pass
-    if own is None:
-        return target
-    model = replace(target.model, density=own)
-    return target._replace(model=model, priors=model.priors(2))
+    return target if own is None else target.with_density(own)
 
 
 def evidence(target, state):

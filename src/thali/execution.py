@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from contextlib import ExitStack
 from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
@@ -11,17 +12,20 @@ from typing import TYPE_CHECKING
 from thali.errors import NotConverged, StoppedEarly
 from thali.posterior import Posterior
 from thali.sampler import Target
+from thali.trace import MemoryStore, Run
+from thali.trace.files import only_writer
 from thali.trace.parcel import Parcel
 from thali.trace.witness import Witness
 from thali.workers import LARGE, look, run_chains
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Sequence
 
     from thali.bits import PackedTensor
     from thali.engines.together import Processes
     from thali.progress import Reporter
-    from thali.trace import Run, Settings, Store
+    from thali.trace import Settings, Store
     from thali.trace.run import Names
 
 log = logging.getLogger("thali")
@@ -34,16 +38,18 @@ def prepare(tensor: PackedTensor, settings: Settings, engine: str, threads: int 
 
 
 def with_density(
-    target: Target, settings: Settings, reporter: Reporter
-) -> tuple[Target, Settings]:
-    """Choose the density of components about which nothing was said: one, or one for each."""
-    own = look(target, settings, reporter)
-    if own is None:
-        return target, settings
+    target: Target, settings: Settings, reporter: Reporter, processes: Processes
+) -> tuple[Target, Settings, bool]:
+    """Choose the density of components about which nothing was said: one, or one for each.
+
+    Returns target and settings with this density, and whether the user stopped it.
+    """
+    own, is_stopped = processes.of_first(look(target, settings, reporter))
+    if own is None or is_stopped:
+        return target, settings, is_stopped
     log.info("components differ in size, so that each gets a density of its own")
-    model = replace(settings.model, density=own)
-    target = target._replace(model=model, priors=model.priors(len(target.shape)))
-    return target, replace(settings, model=model)
+    target = target.with_density(own)
+    return target, replace(settings, model=target.model), False
 
 
 def n_at_a_time(target: Target, settings: Settings) -> int:
@@ -56,6 +62,32 @@ def n_at_a_time(target: Target, settings: Settings) -> int:
     """
     is_large = prod(settings.shape) >= LARGE
     return target.engine.serve_chains(settings.chains) if is_large else 1
+
+
+def draw(
+    target: Target,
+    settings: Settings,
+    reporter: Reporter,
+    processes: Processes,
+    place: tuple[str | os.PathLike[str], PackedTensor, Names, float] | None,
+) -> tuple[Sequence[Store], bool]:
+    """Run new chains to their end; return their draws, and whether the user interrupted them.
+
+    ``place`` is None, or the folder of a new run with the data and their names to be kept there,
+    and the seconds between two writes.
+    """
+    n_workers = n_at_a_time(target, settings)
+    if place is None:
+        kind = MemoryStore if processes.is_first else Witness
+        stores: Sequence[Store] = [kind(settings) for _ in range(settings.chains)]
+        return stores, run_chains(target, settings, stores, n_workers, reporter)
+    folder, tensor, names, seconds = place
+    with ExitStack() as stack:
+        run = processes.first_does(lambda: Run.create(folder, settings, tensor, names))
+        tensor.release()
+        run = processes.of_first(run)
+        processes.first_does(lambda: stack.enter_context(only_writer(run.folder)) or 0)
+        return carry_on(run, target, n_workers, reporter, seconds, processes)
 
 
 def carry_on(

@@ -14,7 +14,7 @@ from thali.data.layout import to_front
 from thali.defaults import CHAINS, DRAWS, WARMUP
 from thali.engines.choose import processes_for
 from thali.errors import InvalidValue, TraceDamaged, TraceMismatch
-from thali.execution import carry_on, finish, n_at_a_time, prepare, with_density
+from thali.execution import carry_on, draw, finish, n_at_a_time, prepare, with_density
 from thali.model import Model
 from thali.model.model import noise_for
 from thali.model.simulate import Simulated
@@ -23,22 +23,19 @@ from thali.progress import Reporter
 from thali.sampler.schedule import make_schedule
 from thali.sentences import AnyOf, Load, LoadPartially, Resume, n_of, was_given
 from thali.sites import VERSION
-from thali.trace import MemoryStore, Run, Settings
+from thali.trace import Run, Settings
 from thali.trace.compare import require_same
 from thali.trace.files import only_writer
 from thali.trace.run import Names, digest
-from thali.trace.witness import Witness
-from thali.workers import run_chains
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from thali.model import Beta, Fixed, Gamma, PerComponent
     from thali.model.noise import NoisePrior
     from thali.progress import Progress
     from thali.sampler import Schedule
-    from thali.trace import Store
 
 
 def sample(
@@ -90,10 +87,10 @@ def sample(
     density
         Prior density of ones in the components: a number, :class:`~thali.model.Beta` (one unknown
         density) or :class:`~thali.model.PerComponent` (one for each component), or a tuple with
-        one of these for every mode that has a density. None is ``Beta()``, unless a matrix has
-        rows of 1,000 entries or more that components of very different sizes explain without
-        row and column effects; then it is ``PerComponent(4, 4)``.
-        ``posterior.settings.model.density`` says which it was.
+        one of these for every mode that has a density. None is ``Beta()``, or
+        ``PerComponent(4, 4)`` if a matrix has rows of 1,000 entries or more, components grown on
+        a part of it differ much in size, and they explain it better if they come before row and
+        column effects than after them. ``posterior.settings.model.density`` says which it was.
     mode
         The mode to whose rows components are assigned by the Indian buffet process, by number or
         name; the lines of all other modes have a density. 0 for the rows of a matrix, 1 for its
@@ -159,24 +156,20 @@ def sample(
             thin,
             mode,
         )
-        processes.require_same("settings", settings)
+        processes.require_same("settings", (settings, density is None))
+        if out is not None:  # before anything takes time
+            processes.first_does(lambda: Run.require_new(out))
         target = prepare(tensor, settings, engine, threads)
+        is_stopped = False
         if density is None:
-            target, settings = with_density(target, settings, reporter)
-        n_workers = n_at_a_time(target, settings)
-        if out is None:
-            kind = MemoryStore if processes.is_first else Witness
-            stores: Sequence[Store] = [kind(settings) for _ in range(chains)]
-            drawn = stores, run_chains(target, settings, stores, n_workers, reporter)
-        else:
-            with ExitStack() as stack:
-                run = processes.first_does(lambda: Run.create(out, settings, tensor, names))
-                tensor.release()
-                run = processes.of_first(run)
-                processes.first_does(lambda: stack.enter_context(only_writer(run.folder)) or 0)
-                drawn = carry_on(run, target, n_workers, reporter, seconds, processes)
+            target, settings, is_stopped = with_density(target, settings, reporter, processes)
+        if not is_stopped:
+            place = None if out is None else (out, tensor, names, seconds)
+            drawn = draw(target, settings, reporter, processes, place)
     if not processes.is_first:
         return None  # type: ignore[return-value]
+    if is_stopped:
+        raise KeyboardInterrupt
     return finish(settings, tensor, names, *drawn)
 
 

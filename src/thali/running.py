@@ -92,6 +92,7 @@ class Looking:
     number = 0  # shown as what the first chain does
 
     def __init__(self, target: Target, n_sweeps: int) -> None:
+        self._engine = target.engine
         self.waiting = Progress(
             self.number, 0, n_sweeps, True, 0, nan, "starting: looking at sizes of components"
         )
@@ -104,7 +105,7 @@ class Looking:
         end = monotonic() + _SLICE
         for state in self._steps:
             self.now = self.waiting._replace(n_components=state.n_components)
-            if stop.is_set() or monotonic() > end:
+            if self._engine.agree(stop.is_set() or monotonic() > end):
                 return True
         return False
 

@@ -133,17 +133,27 @@ class _Workers:
             self._work()
 
 
-def look(target: Target, settings: Settings, reporter: Reporter) -> PerComponent | None:
+def look(
+    target: Target, settings: Settings, reporter: Reporter
+) -> tuple[PerComponent | None, bool]:
     """Decide whether components get densities of their own (:mod:`.sampler.grow.densities`).
 
-    It takes a thread, as chains do, so that the user can watch and stop it.
+    It takes a thread, as chains do, so that the user can watch and stop it. Returns what was
+    decided, and whether it was stopped before.
     """
     looking = Looking(target, settings.n_sweeps)
-    workers = _Workers([looking], 1)
-    workers.run(lambda: _tell([looking], reporter))
+    workers = _Workers([looking], 1, agree=target.engine.agree)
+    is_stopped = False
+    try:
+        workers.run(lambda: _tell([looking], reporter))
+    except KeyboardInterrupt:
+        is_stopped = True
+    is_stopped |= workers.were_stopped
+    if workers.failures or is_stopped:
+        reporter.close()
     if workers.failures:
         raise workers.failures[0]
-    return looking.found
+    return looking.found, is_stopped
 
 
 def run_chains(

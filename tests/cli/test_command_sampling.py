@@ -104,8 +104,14 @@ def test_what_fit_finds_is_what_sample_finds(run, table, tmp_path):
 
 @pytest.mark.parametrize(
     ("typed", "density"),
-    [("0.2", 0.2), ("auto", None), ("shared", Beta()), ("own", PerComponent())],
-    ids=["number", "auto", "shared", "own"],
+    [
+        ("0.2", 0.2),
+        ("auto", None),
+        ("shared", Beta()),
+        ("own", PerComponent()),
+        ("own:2,3.5", PerComponent(2.0, 3.5)),
+    ],
+    ids=["number", "auto", "shared", "own", "own by Beta(2, 3.5)"],
 )
 @pytest.mark.parametrize("components", [(), ("--components", 2)], ids=["buffet", "finite"])
 def test_densities(run, table, tmp_path, typed, density, components):

@@ -41,10 +41,13 @@ WRONG_USAGE = [
     *(
         (
             f"fit table.csv --density {value} --out new",
-            f"'--density': '{value}' is not 'auto', 'shared', 'own' or a number strictly between "
-            "0 and 1",
+            f"'--density': '{value}' is not 'auto', 'shared', 'own', 'own:A,B' with two positive "
+            "numbers, or a number strictly between 0 and 1",
         )
-        for value in ("1.5", "0", "1", "-0.1", "nan", "much", "1e-999")
+        for value in (
+            *("1.5", "0", "1", "-0.1", "nan", "much", "1e-999"),
+            *("own:", "own:1", "own:0,1", "own:1,-1", "own:1,inf", "own:1,2,3", "one:1,2"),
+        )
     ),
     (
         "fit table.csv --density own --schedule serial --out new",

@@ -18,6 +18,7 @@ import thali
 from support.cluster_program import CASES, told
 from thali.engines.cpu.engine import CpuEngine
 from thali.errors import NotConverged
+from thali.sampler.grow.densities import OWN
 
 PROGRAM = Path(__file__).parents[1] / "support" / "cluster_program.py"
 
@@ -143,6 +144,26 @@ def test_a_run_of_two_processes_goes_on_in_one(tmp_path):
     with pytest.warns(NotConverged):
         more = thali.resume(run, draws=5)
     assert all_draws(more) == all_draws(expected)
+
+
+@pytest.mark.slow
+def test_the_density_is_chosen_together(tmp_path):
+    """All processes have the model that one process would choose, and its draws."""
+    rng = np.random.default_rng(0)
+    users = rng.random((100, 8)) < 0.3
+    codes = rng.random((3000, 8)) < [0.2, 0.2, 0.2, 0.25, 0.25, 0.7, 0.75, 0.8]
+    data = (users @ codes.T) ^ (rng.random((100, 3000)) < 0.05)
+    np.save(tmp_path / "data.npy", data.astype(float))
+    how = {"chains": 1, "warmup": 2, "draws": 3, "seed": 3}
+    options = [part for name, value in how.items() for part in (f"--{name}", value)]
+    done = start(2, *command("fit", tmp_path / "data.npy", "--out", tmp_path / "run", *options))
+    assert done.returncode == 0, done.stderr
+    with pytest.warns(NotConverged):
+        expected = thali.sample(data, **how)
+    assert expected.settings.model.density == OWN
+    found = thali.load(tmp_path / "run")
+    assert found.settings == expected.settings
+    assert all_draws(found) == all_draws(expected)
 
 
 @pytest.mark.slow

@@ -85,8 +85,11 @@ def test_density_that_might_be_chosen():
         said = f"density=thali.model.{type(density).__name__}()"
         assert (said in python_call(settings)) == (typed != "auto")
     chosen = Settings((5, 2000), replace(model, density=OWN), SCHEDULES[0], 1, 2, 9)
-    assert command(chosen) is None
+    assert " --density own:4,4 " in command(chosen)
+    assert density_prior("own:4,4") == OWN
     assert "density=thali.model.PerComponent(a=4.0, b=4.0)" in python_call(chosen)
+    tight = replace(chosen, model=replace(model, density=PerComponent(4.0, 4.0, tied=0.5)))
+    assert command(tight) is None
 
 
 def test_no_command_for_what_it_cannot_do():

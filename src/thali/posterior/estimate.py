@@ -78,8 +78,8 @@ def point_estimate(
     Returns
     -------
     estimate
-        The chosen draw; if several are equally good, the one of highest density: draws without
-        components, for example, differ by their noise alone.
+        The chosen draw; if several are equally good, the one of highest log joint density: draws
+        without components, for example, differ by their noise alone.
 
     Raises
     ------

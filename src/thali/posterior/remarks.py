@@ -79,8 +79,8 @@ def own_densities_in_words(is_so: bool) -> str | None:  # noqa: FBT001 - the onl
     if not is_so:
         return None
     return (
-        "Each component has a density of its own, so that large ones are not divided in order to "
-        "be as large as others."
+        "Each component has a density of its own, so that a large one need not be split into two "
+        "with the same rows."
     )
 
 

@@ -31,7 +31,7 @@ def arguments(settings: Settings) -> dict[str, Any]:
     """Return the arguments of :func:`thali.sample` that give these settings.
 
     Arguments with their default values are left out, except for the lengths of the chains and the
-    seed, whose defaults may change.
+    seed, whose defaults may change, and for the density where the data might decide about it.
 
     Examples
     --------
@@ -124,7 +124,10 @@ def _density_option(density: Any) -> Any:
         density = density[0]
     if isinstance(density, Fixed):
         return density.density
-    return {PerComponent(): "own", Beta(): "shared"}.get(density, density)
+    if isinstance(density, PerComponent) and density == PerComponent(density.a, density.b):
+        is_usual = density == PerComponent()
+        return "own" if is_usual else f"own:{density.a:g},{density.b:g}"
+    return "shared" if density == Beta() else density
 
 
 def _as_python(value: Any) -> str:

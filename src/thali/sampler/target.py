@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from thali.engines.base import Engine
     from thali.model import Noise
     from thali.model.model import Priors
+    from thali.model.priors import DensityPrior
 
 log = logging.getLogger(__name__)
 
@@ -126,6 +128,11 @@ class Target(NamedTuple):
             log.info("engine: the data do not fit (%s); using the CPU", error)
             engine = choose("cpu", threads).load(tensor)
         return cls(engine, model, priors, schedule)
+
+    def with_density(self, density: DensityPrior) -> Target:
+        """Return the same target with another prior of the density."""
+        model = replace(self.model, density=density)
+        return self._replace(model=model, priors=model.priors(len(self.shape)))
 
     @property
     def totals(self) -> Totals:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from thali.errors import InvalidType, TraceMismatch
 from thali.model import Model
 from thali.model.model import noise_for
-from thali.sampler.grow.densities import OWN
+from thali.sampler.grow.densities import OWN, is_looked_at
 from thali.sampler.schedule import make_schedule
 from thali.sentences import Sample, was_given
 
@@ -25,8 +25,10 @@ def require_same(settings: Settings, given: dict[str, Any]) -> None:
     arity = len(settings.shape)
     for name, value in given.items():
         if value is None and name in ("alpha", "density"):  # the default of `sample`
-            is_chosen = name == "density" and settings.model.density == OWN
-            value = OWN if is_chosen else getattr(Model(), name)
+            value = getattr(Model(), name)
+            is_open = is_looked_at(settings.model, settings.sampled_shape, settings.schedule)
+            if name == "density" and is_open and settings.model.density == OWN:
+                value = OWN
         if name == "noise":
             value = noise_for(value, settings.sampled_shape, settings.model.n_components)
         if name in of_model:

@@ -70,6 +70,14 @@ class Run:
         self.header = header
 
     @classmethod
+    def require_new(cls, folder: str | os.PathLike[str]) -> Path:
+        """Return the path of a folder; raise an error if it exists and is not empty."""
+        path = folder_path(folder)
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise _exists(path)
+        return path
+
+    @classmethod
     def create(
         cls, folder: str | os.PathLike[str], settings: Settings, tensor: PackedTensor, names: Names
     ) -> Run:
@@ -78,9 +86,7 @@ class Run:
         A new folder is filled under a temporary name, and the header is written last, so that
         every run that can be found is complete.
         """
-        path = folder_path(folder)
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise _exists(path)
+        path = cls.require_new(folder)
         header = {
             "format": FORMAT,
             "version": thali.__version__,

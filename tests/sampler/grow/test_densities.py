@@ -185,10 +185,10 @@ def test_stopped_while_looking(monkeypatch, tmp_path):
             yield state
 
     monkeypatch.setattr("thali.running.look", forever)
-    main = threading.main_thread().ident
-    threading.Thread(
-        target=lambda: (began.wait(), signal.pthread_kill(main, signal.SIGINT)), daemon=True
-    ).start()
+    stop = threading.Thread(
+        target=lambda: (began.wait(), signal.raise_signal(signal.SIGINT)), daemon=True
+    )
+    stop.start()
     with pytest.raises(KeyboardInterrupt):
         thali.sample(table(SAME), **SHORT, seed=1, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()

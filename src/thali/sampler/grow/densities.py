@@ -4,8 +4,10 @@ By default, all components share one density. If they differ much in size, two c
 same rows then take the place of a large one. Densities of their own would be right there, but not
 on every table: in many, components with few columns, of which there can be any number, then stand
 for what is left over in single rows. So the data are looked at. If rows are long, so that sizes
-are well known, and if components explain them without effects of rows and columns, so that little
-is left over, then the sizes of grown components decide.
+are well known, and if components explain more when they come before effects of rows and columns
+than after them, so that little is left over, then the sizes of grown components decide.
+
+The choice changes the model, and is stored with the settings of a run. Given it, chains are exact.
 """
 
 from __future__ import annotations
@@ -33,13 +35,14 @@ if TYPE_CHECKING:
     from thali.sampler.target import Target
 
 OWN = PerComponent(4.0, 4.0)
-"""Densities from 0.2 to 0.8. Smaller ones would again allow for components of little."""
+"""Densities from 0.2 to 0.8. With smaller ones, components that have few columns would come in
+again."""
 
 _ROWS, _COLUMNS = 1024, 4096
 """Numbers of rows and of columns that are looked at; all, if there are less than twice as many."""
 
 _KEY = np.uint64(0)
-"""The same for all chains and seeds: what is decided depends on the data alone."""
+"""The same for all chains and seeds: what is decided does not depend on the seed."""
 
 
 def is_looked_at(model: Model, shape: tuple[int, ...], schedule: Schedule) -> bool:
