@@ -89,8 +89,8 @@ def sample(
         density) or :class:`~thali.model.PerComponent` (one for each component), or a tuple with
         one of these for every mode that has a density. None is ``Beta()``, or
         ``PerComponent(4, 4)`` if a matrix has rows of 1,000 entries or more, components grown on
-        a part of it differ much in size, and they explain it better if they come before row and
-        column effects than after them. ``posterior.settings.model.density`` says which it was.
+        a part of it differ much in size, and those grown with own densities explain it better.
+        ``posterior.settings.model.density`` says which it was.
     mode
         The mode to whose rows components are assigned by the Indian buffet process, by number or
         name; the lines of all other modes have a density. 0 for the rows of a matrix, 1 for its

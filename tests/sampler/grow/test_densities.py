@@ -19,6 +19,7 @@ from thali.posterior.answer import answer
 from thali.sampler import Schedule, Target
 from thali.sampler.grow import densities
 from thali.sampler.grow.densities import OWN, log_gain, look
+from thali.sampler.grow.search import Judged
 from thali.sites import Site, site_of
 from thali.streams import Stream, start_key
 
@@ -63,17 +64,48 @@ def test_sizes_decide_where_effects_do_not_matter(shares, spread, own):
     assert decided(target_of(table(shares, spread)))[0] == own
 
 
+RULE = [
+    ((600.0, 0.0, 600.0, 0.0), OWN),
+    ((400.0, 0.0, 600.0, 0.0), None),  # sizes do not ask for it
+    ((600.0, 0.0, 400.0, -900.0), None),  # no better than one density
+    ((600.0, -900.0, 0.0, -400.0), None),  # no better than effects first
+]
+
+
+@pytest.mark.parametrize(("values", "own"), RULE)
+def test_all_three_must_agree(values, own, monkeypatch):
+    """Log ratio of the sizes; evidence: components first, the same with own densities, effects."""
+    gain, flat, better, fitted = values
+
+    def grown(part, *, is_flat):
+        state = part.initial(np.uint64(0))
+        yield state
+        has_own = part.model.density == OWN
+        return Judged(state, (better if has_own else flat) if is_flat else fitted)
+
+    monkeypatch.setattr(densities, "_grown", grown)
+    monkeypatch.setattr(densities, "log_gain", lambda _: gain)
+    assert decided(target_of(np.eye(3, 1200)))[0] == own
+
+
 @pytest.mark.parametrize(
-    ("edit", "shares", "spread"),
+    ("edits", "shares", "spread"),
     [
-        (("if log_gain(flat.state) < HOPELESS:", "if False:"), SAME, 0.0),
-        (("flat.value > fitted.value + HOPELESS", "True"), *WITH_EFFECTS),
+        (
+            [
+                ("if log_gain(flat.state) < HOPELESS:", "if False:"),
+                ("own.value < flat.value + HOPELESS", "False"),
+            ],
+            SAME,
+            0.0,
+        ),
+        ([("own.value > fitted.value + HOPELESS", "True")], *WITH_EFFECTS),
     ],
     ids=["sizes are not looked at", "effects are not looked at"],
 )
-def test_a_look_at_one_thing_only_is_noticed(edit, shares, spread):
-    """Both have to be looked at: without one of them, densities of their own would be chosen."""
-    mutant = mutate("thali.sampler.grow.densities", [edit])
+def test_a_look_at_one_thing_only_is_noticed(edits, shares, spread):
+    """Without one of them, densities of their own would be chosen."""
+    mutant = mutate("thali.sampler.grow.densities", edits)
     assert decided(target_of(table(shares, spread)), mutant.look)[0] == OWN
 
 

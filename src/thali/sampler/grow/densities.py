@@ -3,9 +3,10 @@
 By default, all components share one density. If they differ much in size, two components with the
 same rows then take the place of a large one. Densities of their own would be right there, but not
 on every table: in many, components with few columns, of which there can be any number, then stand
-for what is left over in single rows. So the data are looked at. If rows are long, so that sizes
-are well known, and if components explain more when they come before effects of rows and columns
-than after them, so that little is left over, then the sizes of grown components decide.
+for what is left over in single rows. So the data are looked at, if rows are long, so that sizes
+are well known. Components get densities of their own if their sizes ask for it, and if growing
+them so, before rows and columns have effects, explains the data better than growing components
+with one density, before effects or after them. Where much is left over, effects come first.
 
 The choice changes the model, and is stored with the settings of a run. Given it, chains are exact.
 """
@@ -64,8 +65,11 @@ def look(target: Target) -> Generator[State, None, PerComponent | None]:
     flat = yield from _grown(part, is_flat=True)
     if log_gain(flat.state) < HOPELESS:
         return None
+    own = yield from _grown(part.with_density(OWN), is_flat=True)
+    if own.value < flat.value + HOPELESS:
+        return None
     fitted = yield from _grown(part, is_flat=False)
-    return OWN if flat.value > fitted.value + HOPELESS else None
+    return OWN if own.value > fitted.value + HOPELESS else None
 
 
 def log_gain(state: State, own: PerComponent = OWN) -> float:
