@@ -379,7 +379,7 @@ def test_flat_starts_without_hope_leave_their_time_to_others(
         is_fitted = not made[growth][2].get("is_flat", True)
         return Judged(growth.state, 1e6 + gap * is_fitted)
 
-    fixed = {"_LONG": long, "_WORK": work, "_LITTLE": -1.0, "Growth": growth, "judged": judged}
+    fixed = {"LONG": long, "_WORK": work, "_LITTLE": -1.0, "Growth": growth, "judged": judged}
     for name, value in (fixed | {"is_same": lambda *_: False}).items():
         monkeypatch.setattr(MODULE, name, value)
     data = thali.simulate((40, 30), 2, row_spread=1.0, column_spread=1.0, seed=2).tensor
@@ -416,7 +416,7 @@ def test_long_rows_with_components_are_searched_without_effects_first(spread, mo
 
     monkeypatch.setattr(MODULE, "Growth", growth)
     monkeypatch.setattr(MODULE, "judged", judged)
-    monkeypatch.setattr(MODULE, "_LONG", 300)
+    monkeypatch.setattr(MODULE, "LONG", 300)
     has_effects = iter([True])  # of the first start, which has not found all components
     found = MODULE._has_effects
     monkeypatch.setattr(
