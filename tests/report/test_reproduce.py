@@ -16,7 +16,12 @@ from thali.sampler.grow.densities import OWN
 from thali.sampler.schedule import make_schedule
 from thali.trace import Settings
 
-DENSITIES = [(Fixed(0.2), 0.2), ((0.3,), 0.3), (PerComponent(), "own")]
+DENSITIES = [
+    (Fixed(0.2), 0.2),
+    ((0.3,), 0.3),
+    (PerComponent(), "own"),
+    (PerComponent(1 / 3, 40.0), "own:0.3333333333333333,40"),
+]
 MODELS = [
     Model(),
     Model(n_components=3, noise="equal"),

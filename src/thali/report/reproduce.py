@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from thali.model import Beta, Fixed, Model, PerComponent
 from thali.model.model import noise_for
 from thali.sampler import Schedule
@@ -125,8 +127,8 @@ def _density_option(density: Any) -> Any:
     if isinstance(density, Fixed):
         return density.density
     if isinstance(density, PerComponent) and density == PerComponent(density.a, density.b):
-        is_usual = density == PerComponent()
-        return "own" if is_usual else f"own:{density.a:g},{density.b:g}"
+        a, b = (np.format_float_positional(n, trim="-") for n in (density.a, density.b))
+        return "own" if density == PerComponent() else f"own:{a},{b}"
     return "shared" if density == Beta() else density
 
 

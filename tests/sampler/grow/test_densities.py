@@ -56,8 +56,14 @@ def decided(target, how=look):
 
 @pytest.mark.parametrize(
     ("shares", "spread", "own"),
-    [(DIFFERENT, 0.0, OWN), (SAME, 0.0, None), (*WITH_EFFECTS, None)],
-    ids=["different", "the same", "effects"],
+    [
+        (DIFFERENT, 0.0, OWN),
+        (SAME, 0.0, None),
+        (*WITH_EFFECTS, None),
+        ((), 0.0, None),
+        ((), 1.5, None),
+    ],
+    ids=["different", "the same", "effects", "noise", "effects alone"],
 )
 def test_sizes_decide_where_effects_do_not_matter(shares, spread, own):
     """Each component gets a density if sizes differ, unless rows and columns have effects."""

@@ -72,7 +72,7 @@ def look(target: Target) -> Generator[State, None, PerComponent | None]:
     return OWN if own.value > fitted.value + HOPELESS else None
 
 
-def log_gain(state: State, own: PerComponent = OWN) -> float:
+def log_gain(state: State) -> float:
     """Return how much more probable codes of these sizes are with densities of their own.
 
     That is the log ratio, with each component's best density and all densities equally likely.
@@ -82,8 +82,8 @@ def log_gain(state: State, own: PerComponent = OWN) -> float:
     if len(sizes) == 0:
         return 0.0
     n_zeros = codes.n_rows - sizes[:, None]
-    scores = sizes[:, None] * np.log(own.grid) + n_zeros * np.log1p(-own.grid)
-    best = float(scores.max(axis=1).sum()) - len(sizes) * log(own.n_values)
+    scores = sizes[:, None] * np.log(OWN.grid) + n_zeros * np.log1p(-OWN.grid)
+    best = float(scores.max(axis=1).sum()) - len(sizes) * log(OWN.n_values)
     return best - log_bernoulli(sizes, codes.n_rows, shared)
 
 
