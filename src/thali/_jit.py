@@ -48,6 +48,7 @@ KERNEL_FILES = (
     "engines/cpu/horizontal.py",
     "engines/cpu/in_parts.py",
     "engines/cpu/near.py",
+    "engines/cpu/open_rows.py",
     "engines/cpu/order_components.py",
     "engines/cpu/score_bits.py",
     "engines/cpu/serial.py",

@@ -20,12 +20,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from thali._jit import inner, jit, lean
-from thali.bits.words import gather_bits, popcount, take_lines, transpose
+from thali.bits.words import WORD, gather_bits, popcount, transpose64
 from thali.decide import gibbs_bit
 from thali.engines.cpu.horizontal import add_code, cover_row, read_row
 from thali.model.rule import free_word, log_odds
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from thali.bits import Index, Words
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
+
+STEP = 8 * WORD
+"""Number of columns in a cache line of packed bits."""
 
 
 class Sorted(NamedTuple):
@@ -44,13 +49,16 @@ class Sorted(NamedTuple):
     segments: Segments
 
     @classmethod
-    def by(cls, classes: Index, own: Data, across: Data) -> Sorted:
-        """Sort the columns of a mode by class, given its unfolding and that of the other mode."""
+    def by(cls, classes: Index, own: Data, across: Data, take: Callable[..., Words]) -> Sorted:
+        """Sort the columns of a mode by class, given its unfolding and that of the other mode.
+
+        ``take`` shares the work of :func:`take_across` among threads.
+        """
         ones, known, n_columns = own
         places, in_order, *segments = sort_places(classes)
         if in_order[-1] > 0:
-            ones = take_across(across[0], places, len(ones))
-            known = take_across(across[1], places, len(known)) if len(known) else known
+            ones = take(across[0], places, len(ones))
+            known = take(across[1], places, len(known)) if len(known) else known
         return cls((ones, known, n_columns), places, in_order, (*segments,))
 
     @classmethod
@@ -99,9 +107,26 @@ def sort_places(classes: Index) -> tuple[Index, Index, Words, Words, Index]:
 
 
 @jit
-def take_across(lines: Words, places: Index, n: int) -> Words:
-    """Return the rows of a mode with columns in an order, given the lines of these columns."""
-    return transpose(take_lines(lines, places), n)
+def take_across(lo: int, hi: int, lines: Words, places: Index, out: Words) -> None:
+    """Write the rows of a mode with columns in an order, given the lines of these columns.
+
+    These are the columns at places ``lo … hi-1``, where ``lo`` is a multiple of ``STEP``. A cache
+    line of the result has as many columns as that; squares of eight by eight words are read and
+    written together, so that none is fetched more than once.
+    """
+    n, width = out.shape[0], lines.shape[1]
+    square = np.empty(WORD, np.uint64)
+    for first in range(lo, hi, STEP):
+        for at in range(0, width, STEP // WORD):
+            for tile in range(first, min(first + STEP, hi), WORD):
+                height = min(WORD, hi - tile)
+                for w in range(at, min(at + STEP // WORD, width)):
+                    for i in range(height):
+                        square[i] = lines[places[tile + i], w]
+                    square[height:] = _ZERO
+                    transpose64(square)
+                    for i in range(min(WORD, n - WORD * w)):
+                        out[WORD * w + i, tile // WORD] = square[i]
 
 
 @jit

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from thali.bits import Factor
-from thali.bits.words import WORD, count_ones, gather_bits, scatter_bits
+from thali.bits.words import WORD, count_ones, gather_bits, n_words, scatter_bits
 from thali.engines.base import Nearby
 from thali.engines.cpu import by_class, horizontal, in_parts, vertical, vertical_by_class
-from thali.engines.cpu.by_class import Sorted
+from thali.engines.cpu.by_class import STEP, Sorted, take_across
 from thali.engines.cpu.visits import list_visits
 from thali.engines.host import NOTHING, HostRows, list_columns
 from thali.team import PARTS_PER_THREAD
@@ -116,13 +116,20 @@ class RowDraws(HostRows):
         if held is None or held[0] is not classes:
             shape = self.totals.shape
             if len(shape) == 2:
-                in_order = Sorted.by(classes, self._data[mode], self._data[1 - mode])
+                own, across = self._data[mode], self._data[1 - mode]
+                in_order = Sorted.by(classes, own, across, self.take_across)
             else:
                 columns = list_columns(shape, mode)
                 in_order = Sorted.of_tensor(classes, columns, self._data[mode])
             held = classes, in_order
             self._sorted[key] = held
         return held[1]
+
+    def take_across(self, lines: Words, places: Index, n: int) -> Words:
+        """Return the rows of a mode with columns in an order, given the lines of all columns."""
+        out = np.empty((n, n_words(len(places))), np.uint64)
+        self.share_work(take_across, len(places), lines.size, lines, places, out, step=STEP)
+        return out
 
     def near(self, weights: Weights, n_components: int) -> Nearby | None:
         """Return the data of a matrix as compiled code takes them."""

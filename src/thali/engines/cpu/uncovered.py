@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thali.bits import khatri_rao
-from thali.bits.words import list_bits, transpose
+from thali.bits.words import list_bits
 from thali.engines.cpu.count_by_class import count_uncovered, fill_uncovered
 from thali.engines.cpu.gain_by_class import gain_rows, list_parts
 
@@ -72,8 +72,8 @@ class Uncovered:
         in_order = self._engine.sorted_by(mode, of_columns)
         ones = in_order.data[0]
         if self._sorted[mode] is None or self._sorted[mode][0] is not of_columns:
-            across = self._free[1 - mode][in_order.places]
-            self._sorted[mode] = of_columns, transpose(across, len(ones))
+            free = self._engine.take_across(self._free[1 - mode], in_order.places, len(ones))
+            self._sorted[mode] = of_columns, free
         return in_order, ones, self._sorted[mode][1]
 
     def of_row(self, row: int) -> Words:

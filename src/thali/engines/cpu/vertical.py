@@ -24,17 +24,18 @@ import numpy as np
 
 from thali._jit import inlined, inner, jit, lean
 from thali.bits.words import lowest, transpose64
-from thali.decide import LIMIT, is_unlikely
+from thali.decide import LIMIT
 from thali.engines.cpu.counters import TILE, add_eight, read_out_lanes
+from thali.engines.cpu.open_rows import draw_open, make_room
 from thali.engines.cpu.visits import BITS, FREE, FREE_SUM, NONE, ONES, ONES_SUM
 from thali.model.rule import free_word, log_odds
-from thali.streams import uniform64
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thali.bits.words import Index, Words
     from thali.engines.cpu.arrays import Data, Order
+    from thali.engines.cpu.open_rows import Room
 
 _T = np.uint64(TILE)
 
@@ -46,15 +47,6 @@ _ALL = ~_0
 _LINE, _LINES = _8 * _T, _8 * _8 * _T  # bytes of a line, and of eight lines
 _ROUNDING = 2.0**-20
 """More than the rounding of a score in single precision, relative to the sum of its terms."""
-
-
-class Room(NamedTuple):
-    """Working storage for the draws of one component."""
-
-    open_rows: Index  # rows whose counts do not determine the bit
-    scores: NDArray[np.int64]  # log odds of these rows
-    uniforms: Words  # random numbers of these rows
-    drawn: Words  # the bits
 
 
 class Counts(NamedTuple):
@@ -71,16 +63,6 @@ class Counts(NamedTuple):
     is_near: NDArray[np.uint8]  # whether it may lie within the limit
     on_words: Words  # both of these as words
     near_words: Words
-
-
-@inner
-def make_room() -> Room:
-    """Return working storage for ``TILE`` words of rows."""
-    n = 64 * TILE
-    return Room(
-        np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.uint64),
-        np.empty(TILE, np.uint64),
-    )  # fmt: skip
 
 
 @inner
@@ -280,24 +262,6 @@ def _draw_component(
         room.scores[n_open] = score
         n_open += abs(score) < LIMIT
     draw_open(n_open, rows, component, order, room)
-
-
-@inner
-def draw_open(n_open: int, rows: Index, component: int, order: Order, room: Room) -> None:
-    """Draw the bits of the rows whose scores do not determine them.
-
-    These rows are few. They are drawn together, because the processor can compute independent
-    random numbers side by side.
-    """
-    _, _, _, _, _, _, key, sweep, site = order
-    index = np.uint64(component)
-    for u in range(n_open):
-        row = np.uint64(rows[room.open_rows[u]])
-        room.uniforms[u] = uniform64(key, sweep, site, row, index)
-    for u in range(n_open):
-        i = room.open_rows[u]
-        is_other = np.uint64(is_unlikely(room.scores[u], room.uniforms[u]))
-        room.drawn[i >> 6] ^= is_other << np.uint64(i & 63)
 
 
 @inner

@@ -26,7 +26,8 @@ from thali._jit import inner, jit
 from thali.bits.words import lowest, popcount
 from thali.decide import LIMIT
 from thali.engines.cpu.counters import TILE, add_eight, add_three, read_out
-from thali.engines.cpu.vertical import draw_open, load_tile, make_room, visit
+from thali.engines.cpu.open_rows import draw_open, make_room
+from thali.engines.cpu.vertical import load_tile, visit
 from thali.engines.cpu.visits import BITS, FREE, ONES
 from thali.model.rule import log_odds
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from thali.bits.words import Index, Words
     from thali.engines.cpu.arrays import Data, Kinds, Order, Segments
-    from thali.engines.cpu.vertical import Room
+    from thali.engines.cpu.open_rows import Room
 
 _T = np.uint64(TILE)
 _0, _1, _3, _4, _8 = (np.uint64(k) for k in (0, 1, 3, 4, 8))
