@@ -36,8 +36,8 @@ sweeps take a quarter of the time, and four times as many must be left."""
 class _Workers:
     """Threads that advance all chains in turn, each chain for one slice of time.
 
-    A process has a thread, too, which waits for its news. It begins when nothing is left to
-    compile: two processes would compile the same functions.
+    A process has a thread, too, which waits for its news. It begins once nothing was compiled for
+    a slice of time: two processes would compile the same functions.
     """
 
     def __init__(
@@ -118,10 +118,10 @@ class _Workers:
                 current = self._waiting.popleft()
             except IndexError:  # other threads run all remaining chains
                 return
+            n_compiled = COMPILED.n_functions
             if current.advance(self._stop):
                 self._waiting.append(current)
-            has_swept = current.now is not None and current.now.sweep > 0
-            if has_swept or COMPILED.n_functions == 0:
+            if COMPILED.n_functions == n_compiled:
                 self._is_compiled.set()
 
     def _follow(self, process: Process) -> None:
