@@ -3,6 +3,7 @@
     python benchmarks/gpu.py                # everything, on a machine with a CUDA device
     python benchmarks/gpu.py --rows 130000  # smaller
     python benchmarks/gpu.py --effects      # only this: row and column effects against none
+    python benchmarks/gpu.py --inference 50 --effects  # only this: from nothing, as users do
 
 Data are made on the device, fresh random bits; medians of several rounds; nothing is timed before
 it ran once.
@@ -31,6 +32,7 @@ from thali.model import Levels, Model
 from thali.model.effects import effects_for
 from thali.model.levels import Hyper
 from thali.sampler import Schedule, Target, chain, start, step
+from thali.sampler.grow.densities import look
 from thali.sampler.level_counts import count_lines
 from thali.sampler.levels import draw_levels
 from thali.sampler.schedule import MOVES
@@ -422,14 +424,19 @@ def wrong_entries(shape, engine, truth, found, n_rows=20_000):
     return engine.sizes(different)[:, 0].sum() / (n_rows * shape[1])
 
 
-def inference(shape, n_true, n_sweeps, seconds, schedule):
+def inference(shape, n_true, n_sweeps, seconds, schedule, learns_effects, has_levels):
     """Sample from scratch, as ``thali.sample`` does: grow on some of the rows, then use all."""
-    engine, tensor, truth = made_on_device(shape, n_true, seed=11)
+    levels = levels_of(shape) if has_levels else None
+    engine, tensor, truth = made_on_device(shape, n_true, seed=11, levels=levels)
+    model = Model(noise=effects_for(shape)) if learns_effects else Model()
     ones = from_device(engine._unfoldings[0][0].words.view(cp.uint64)[:, : n_words(shape[1])])
     tensor = tensor._replace(unfoldings=(Unfolding(ones, None), tensor.unfoldings[1]))
     print(f"{tensor.n_ones / tensor.n_known:.1%} ones", flush=True)
-    target = target_of(engine, tensor, Model(), schedule)
+    target = target_of(engine, tensor, model, schedule)
     began, where = perf_counter(), None
+    for _ in look(target):
+        pass
+    print(f"  a look at the data: {perf_counter() - began:.1f} s")
     for now in start(KEY, target):
         begun = now.state
         if where != now.stage:
@@ -440,9 +447,8 @@ def inference(shape, n_true, n_sweeps, seconds, schedule):
     for state, info in chain(KEY, target, n_sweeps, begun):
         times.append(perf_counter() - began)
         if len(times) < 4 or len(times) % 50 == 0 or times[-1] > seconds:
-            print(f"  all rows, sweep {state.sweep}: {info.n_components} components, errors "
-                  f"{[round(float(e), 4) for e in state.noise]}, {times[-1]:.1f} s, moves "
-                  f"{info.moves}", flush=True)  # fmt: skip
+            print(f"  all rows, sweep {state.sweep}: {info.n_components} components, "
+                  f"{times[-1]:.1f} s, moves {info.moves}", flush=True)  # fmt: skip
         if times[-1] > seconds:
             break
     wrong = wrong_entries(shape, engine, truth, state.factors)
@@ -535,12 +541,19 @@ def main() -> None:  # noqa: C901, PLR0912, PLR0915
         tries = {} if options.tries is None else {
             name: options.tries * (name in options.moves) for name in MOVES
         }  # fmt: skip
-        if not options.no_warmup:  # kernels are compiled
-            quick = Schedule(warmup=3, first_rows=1024, **tries)
-            inference((40_000, 1_000), 4, 10, 999.0, quick)
-        schedule = Schedule(warmup=options.inference, **tries)
-        sweep = inference((options.rows, options.columns), 24, options.inference,
-                          options.seconds, schedule)  # fmt: skip
+        quick, schedule = (
+            Schedule(warmup=n, first_rows=rows, **tries)
+            for n, rows in ((3, 1024), (options.inference, Schedule().first_rows))
+        )
+        small, whole = (40_000, 1_000), (options.rows, options.columns)
+        for has_levels in (False, True)[: 1 + options.effects]:
+            print("data with", "effects" if has_levels else "two error rates", flush=True)
+            if not options.no_warmup:  # kernels are compiled
+                inference(small, 4, 10, 999.0, quick, options.effects, has_levels)
+            sweep = inference(whole, 24, options.inference, options.seconds, schedule,
+                              options.effects, has_levels)  # fmt: skip
+            gc.collect()
+            cp.get_default_memory_pool().free_all_blocks()
         if options.profile:
             with cProfile.Profile() as profile:
                 sweep()

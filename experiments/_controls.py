@@ -17,7 +17,7 @@ from thali.sampler.start import first_state
 from thali.streams import chain_key
 
 DENSE, RATES = (249, 6982), {"spurious": 0.43, "dropped": 0.07}
-TALL, MANY = (12_000, 300), (3000, 2000)
+TALL, SPARSE, MANY = (12_000, 300), (20_000, 2000), (3000, 2000)
 
 
 def dense(seed):
@@ -69,6 +69,20 @@ def nothing(seed):
     return np.random.default_rng(seed).random(TALL) < 0.5, None
 
 
+def sparse(seed, spread=0.0):
+    """Draw 24 components in 20,000 rows, 40% of whose ones are dropped."""
+    data = thali.simulate(
+        SPARSE, 24, density=0.12, spurious=0.02, dropped=0.4, row_spread=spread,
+        column_spread=1.5 * spread, seed=seed,
+    )  # fmt: skip
+    return data.tensor, data.factors
+
+
+def sparse_with_effects(seed):
+    """Draw the same, with rows and columns that are fuller than others."""
+    return sparse(seed, 1.0)
+
+
 def many(seed):
     """Draw 300 components, with 5% of the entries flipped."""
     data = thali.simulate(MANY, 300, spurious=0.05, seed=seed)
@@ -81,6 +95,8 @@ CONTROLS = {  # what is drawn, and how many components there are
     "dense, as fitted": (as_fitted, 30),
     "tall": (tall, 8),
     "tall, noise only": (nothing, 0),
+    "sparse, many rows": (sparse, 24),
+    "sparse, many rows, effects": (sparse_with_effects, 24),
     "many components": (many, 300),
 }
 ONLY_STARTS = {"many components"}  # a whole run takes an hour
@@ -97,6 +113,7 @@ def follow(task):
     state = first_state(key, target)
     found = {"start": state.n_components, "start_seconds": round(perf_counter() - began, 1)}
     if truth is not None:
+        found["wrong"] = round(share_wrong(state.factors, truth), 4)
         at_truth = target.initial(key, [f[:, truth[0].any(axis=0)] for f in truth])
         found["gap"] = round(evidence(target, state) - evidence(target, at_truth), 1)
     most, slowest = state.n_components, 0.0
@@ -124,6 +141,16 @@ def follow(task):
                 min(evidence(target, s) for s in last) - evidence(target, at_truth), 1
             )
     return found | {"expected": expected}
+
+
+def share_wrong(factors, truth, n_rows=5000):
+    """Return the share of entries of the first rows whose cover is not that of the truth."""
+    (users, codes), (true_users, true_codes) = (
+        [np.asarray(f.dense() if hasattr(f, "dense") else f, np.float32) for f in both]
+        for both in (factors, truth)
+    )
+    found, true = users[:n_rows] @ codes.T, true_users[:n_rows] @ true_codes.T
+    return float(((found > 0) != (true > 0)).mean())
 
 
 def with_chosen_density(target):
@@ -157,6 +184,7 @@ def tell_controls(runs, out):  # noqa: ARG001
         if not chosen:
             continue
         chains = [mode for run in chosen for mode in run.get("modes", ())]
+        wrong = [run["wrong"] for run in chosen if "wrong" in run]
         rows.append(
             [
                 f"{name}: {make.__doc__.split('Draw ')[1].rstrip('.')}",
@@ -164,6 +192,7 @@ def tell_controls(runs, out):  # noqa: ARG001
                 ", ".join(str(run["start"]) for run in chosen),
                 f"{sum(m == expected for m in chains)} of {len(chains)}" if chains else "",
                 min((run["last_gap"] for run in chosen if "last_gap" in run), default=""),
+                f"{max(wrong):.2%}" if wrong else "",
                 max(run["most"] for run in chosen),
                 f"{max(run['start_seconds'] for run in chosen):.1f}",
                 f"{max(run.get('seconds', 0.0) for run in chosen) or '':}",
@@ -171,7 +200,8 @@ def tell_controls(runs, out):  # noqa: ARG001
         )
     head = [
         "data", "components", "after the start, by seed", "chains whose mode is right",
-        "least evidence, minus that from the truth", "most components in 20 sweeps",
+        "least evidence, minus that from the truth",
+        "entries wrong after the start", "most components in 20 sweeps",
         "start, s", "whole call, s",
     ]  # fmt: skip
     return f"""## Controls

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from thali.model import PerComponent
     from thali.sampler import Info, State, Target
-    from thali.sampler.start import Starting
+    from thali.sampler.starting import Starting
     from thali.trace import Settings, Store
 
 _SLICE = 0.2

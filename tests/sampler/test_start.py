@@ -24,7 +24,8 @@ from thali.engines.gpu.engine import GpuEngine
 from thali.errors import EngineUnavailable, NotConverged
 from thali.model import FixedRates, Model, PerComponent
 from thali.sampler import Schedule, Target, chain, start
-from thali.sampler.grow import search
+from thali.sampler.all_rows import for_all_rows
+from thali.sampler.grow import families, search
 from thali.sampler.grow.growth import Growth
 from thali.sampler.grow.search import Judged
 from thali.sampler.start import first_state
@@ -193,7 +194,7 @@ def test_components_of_one_row_or_of_nobody_are_not_given_to_all():
     codes = np.zeros((80, 3), bool)
     codes[:30, 0] = codes[40:, 1] = codes[:30, 2] = True
     given = few.initial(KEY, [users, codes])._replace(sweep=40)
-    *_, state = MODULE._for_all(KEY, given, target)
+    *_, state = for_all_rows(KEY, given, target)
     assert state.factors[1].dense().tolist() == codes[:, :1].tolist()
     assert state.factors[0].dense()[:, 0].tolist() == data[:, 0].tolist()
     assert state.covered == target.recount(state).covered
@@ -358,11 +359,12 @@ def test_large_data_have_fewer_starts(shape, starts, expected):
     ("long", "gap", "work", "starts", "flat", "fitted"),
     [
         (1000, 600.0, 1 << 27, 4, 2, 2),  # short rows: predictions decide
-        (10, 400.0, 1 << 27, 4, 2, 2),
-        (10, -400.0, 1 << 27, 4, 2, 2),
-        (10, 600.0, 1 << 27, 4, 1, 8),
-        (10, 600.0, 1 << 27, 2, 1, 4),
-        (10, 600.0, -1, 4, 1, 2),  # that would take too long
+        # A strict and a tolerant one, and the fitted one without its effects.
+        (10, 400.0, 1 << 27, 4, 3, 2),
+        (10, -400.0, 1 << 27, 4, 3, 2),
+        (10, 600.0, 1 << 27, 4, 3, 8),
+        (10, 600.0, 1 << 27, 2, 3, 4),
+        (10, 600.0, -1, 4, 3, 2),  # that would take too long
     ],
 )
 def test_flat_starts_without_hope_leave_their_time_to_others(
@@ -379,8 +381,10 @@ def test_flat_starts_without_hope_leave_their_time_to_others(
         is_fitted = not made[growth][2].get("is_flat", True)
         return Judged(growth.state, 1e6 + gap * is_fitted)
 
-    fixed = {"LONG": long, "_WORK": work, "_LITTLE": -1.0, "Growth": growth, "judged": judged}
-    for name, value in (fixed | {"is_same": lambda *_: False}).items():
+    fixed = {"_LITTLE": -1.0, "Growth": growth, "judged": judged, "is_same": lambda *_: False}
+    for name, value in fixed.items():
+        monkeypatch.setattr(families, name, value)
+    for name, value in {"LONG": long, "_WORK": work, "Growth": growth}.items():
         monkeypatch.setattr(MODULE, name, value)
     data = thali.simulate((40, 30), 2, row_spread=1.0, column_spread=1.0, seed=2).tensor
     target = Target.prepare(
@@ -391,12 +395,12 @@ def test_flat_starts_without_hope_leave_their_time_to_others(
     assert seen.count(("grown", "flat")) == flat
     assert seen.count(("grown", "fitted")) == fitted
     assert seen.count(("regrown", "fitted")) == (2 if fitted > 2 else 1)
-    assert seen.count(("tried", "flat")) == (flat > 1)
+    assert seen.count(("tried", "flat")) == (long == 1000 or gap < 500.0)
     of_none = [part.tried.gain for part in last.history if part.kind == "none"]
     assert (of_none == [0.0]) == (long == 10)  # then it is told, but not tried
     keys, strict, others = zip(*made.values(), strict=True)
     assert len({*keys}) == len(keys)
-    of_fitted = [s for s, o in zip(strict, others, strict=True) if not o["is_flat"]]
+    of_fitted = [s for s, o in zip(strict, others, strict=True) if not o.get("is_flat", True)]
     assert of_fitted[1 : 1 + fitted] == [True, False] * (fitted // 2)  # the first has no component
 
 
@@ -414,13 +418,14 @@ def test_long_rows_with_components_are_searched_without_effects_first(spread, mo
         found = search.judged(growth)
         return found._replace(value=found.value - 1e6 * (not given[growth][2]))
 
-    monkeypatch.setattr(MODULE, "Growth", growth)
-    monkeypatch.setattr(MODULE, "judged", judged)
+    for module in (MODULE, families):
+        monkeypatch.setattr(module, "Growth", growth)
+    monkeypatch.setattr(families, "judged", judged)
     monkeypatch.setattr(MODULE, "LONG", 300)
     has_effects = iter([True])  # of the first start, which has not found all components
-    found = MODULE._has_effects
+    found = MODULE.has_effects
     monkeypatch.setattr(
-        MODULE, "_has_effects", lambda state: next(has_effects, None) or found(state)
+        MODULE, "has_effects", lambda state: next(has_effects, None) or found(state)
     )
     data = thali.simulate(
         (60, 300), 4, spurious=0.1, row_spread=spread, column_spread=spread, seed=2
@@ -438,7 +443,32 @@ def test_long_rows_with_components_are_searched_without_effects_first(spread, mo
     assert [part.tried.gain for part in last.history if part.kind == "none"] == [0.0] or spread
     keys, noises, _ = zip(*given.values(), strict=True)
     assert len({*keys}) == len(keys)
-    assert noises.count("UnequalRates") == 2
+    assert noises.count("UnequalRates") == 3
+
+
+@pytest.mark.parametrize("is_tried", [True, False])
+def test_components_of_a_fitted_start_are_tried_without_effects(is_tried, monkeypatch):
+    """Where flat starts miss components, these take their place; otherwise effects would stay."""
+    data = thali.simulate((1100, 1000), 16, density=0.12, spurious=0.02, dropped=0.4, seed=0)
+    plan, bared = MODULE._plan, MODULE.bared
+    # A single flat start, a tolerant one, which takes unions of components for one.
+    monkeypatch.setattr(MODULE, "_plan", lambda host: plan(host)._replace(first=1, n_first=1))
+    if not is_tried:
+
+        def hopeless(*given):
+            growth, found = bared(*given)
+            return growth, found._replace(value=-1e9)
+
+        monkeypatch.setattr(MODULE, "bared", hopeless)
+    target = Target.prepare(
+        data.tensor, Model(noise="effects"), Schedule(starts=2, regrow=1), threads=1
+    )
+    *_, last = start(KEY, target)
+    assert last.history[-1].kind == ("flat" if is_tried else "fitted")
+    if is_tried:
+        assert last.state.n_components == 16
+        assert (reconstruction(last.state) == covers(*data.factors)).all()
+        assert not MODULE.has_effects(last.state)
 
 
 @pytest.mark.parametrize(

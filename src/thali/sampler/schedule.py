@@ -47,8 +47,9 @@ class Schedule:
         (:mod:`thali.sampler.start`); with more than a million entries, two at most. Where rows
         have 1,000 entries or more and starts without effects have no hope, twice this number is
         grown with effects, if that takes no more than about a minute; where those with effects
-        have none, two are grown with two error rates. Every chain has its own starts. 0 starts
-        without components. Applies to an inferred number of components.
+        have none, the search goes on with two error rates. With more than 67 million entries, one
+        is grown with effects. Every chain has its own starts. 0 starts without components. Applies
+        to an inferred number of components.
     regrow
         Number of rounds, at most, in which a few components at a time are then removed and others
         grown in their place; twice as many where there are twice the starts. The rounds end when

@@ -18,79 +18,50 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from thali.bits import Factor
-from thali.model import Effects, Levels, UnequalRates
+from thali.model import Effects, Levels
+from thali.sampler.all_rows import PASSES, for_all_rows
 from thali.sampler.grow.boxes import as_boxes, choose_lines, for_lines, some_lines, unfolded
+from thali.sampler.grow.families import (
+    bared,
+    by_evidence,
+    family,
+    flat_starts,
+    grown_start,
+    has_effects,
+    without_effects,
+)
 from thali.sampler.grow.growth import Growth
 from thali.sampler.grow.released import eager_births, fitted_levels, swept
-from thali.sampler.grow.search import HOPELESS, LONG, grow, improve, is_same, judged, pool
+from thali.sampler.grow.search import HOPELESS, LONG
 from thali.sampler.grow.sides import log_evidence
-from thali.sampler.grow.trial import Trial, Tried, choose, hide, on_trial, rates_alone
+from thali.sampler.grow.trial import Trial, choose, hide, on_trial, rates_alone
 from thali.sampler.levels import draw_levels
+from thali.sampler.starting import Attempted, Keys, Starting
 from thali.sampler.step import update_memberships, update_mode
 from thali.sites import Site
 from thali.streams import Stream, start_key
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
-    from typing import TypeAlias
+    from collections.abc import Iterator
 
     from thali.engines.base import Hidden
-    from thali.sampler.grow.search import Judged
     from thali.sampler.state import State
     from thali.sampler.target import Target
 
-    _Grown: TypeAlias = tuple[Growth, Judged]
-
 log = logging.getLogger("thali")
-
-_PASSES = 2
-"""Number of passes over the memberships of all rows: in the first pass, the memberships of a
-component are drawn before those of later components, which may explain the same entries better."""
-
-
-_LITTLE = 3.0
-"""Gain in log evidence below which a further round is not tried; more if estimates differ more."""
-
 
 _THOROUGH, _MOST, _WORK = 2, 48, 1 << 27
 """There are then so many times as many starts with effects as asked for (at most the second
 number), and as many times the rounds, unless entries times components are more than can be
 searched in about a minute: each start finds something that others miss."""
 
-_FIRST = {
-    "": "",
-    "fitted": "effects first, ",
-    "flat": "components first, ",
-    "plain": "without effects, ",
-}
-"""What to call the searches where there are effects, as pages do."""
-
-_HIDING, _NONE, _LAST, _RATES, _PLAIN, _TRIALS = 101, 102, 103, 104, 106, 110
-"""Numbers of the keys of what comes beside the starts themselves, which have small numbers."""
-
+_LARGE = 1 << 26
+"""Number of entries of the rows searched from which there is one fitted start, the flat one has
+its components, and none are replaced: where rows and columns have effects, another flat start
+would find far too many, and a round would take longer than all that came before it."""
 
 _RELEASED, _EAGER = 8, 16
 """Sweeps of a flat start of a tensor before its levels are looked at, and of a fitted one."""
-
-
-class Attempted(NamedTuple):
-    """One stage of a start, and what it reached."""
-
-    stage: str  # "grown", "pooled", "regrown", "tried" or "chosen"
-    n_components: int
-    evidence: float  # log joint density of data and one side of the components; if tried or
-    # chosen, before the sweeps of the trial
-    kind: str = ""  # with effects: "none" (no component), "fitted", "flat" or "plain" (no effects)
-    tried: Tried | None = None  # how it predicted hidden entries, if tried or chosen
-
-
-class Starting(NamedTuple):
-    """The progress of a start."""
-
-    state: State  # a state of the target only at the end
-    history: tuple[Attempted, ...]
-    stage: str
 
 
 def first_state(key: np.uint64, target: Target) -> State:
@@ -133,7 +104,7 @@ def start(key: np.uint64, target: Target) -> Iterator[Starting]:
     if rows is None:
         yield now._replace(state=target.recount(state), stage="")
         return
-    for whole in _for_all(own, state, target):
+    for whole in for_all_rows(own, state, target):
         yield now._replace(state=whole, stage="all rows")
 
 
@@ -150,7 +121,7 @@ def _of_tensor(key: np.uint64, target: Target) -> Iterator[Starting]:
     if host.shape != target.shape:
         sizes = np.maximum(state.factors[0].sizes(), 0.5)
         odds = np.log(sizes) - np.log(len(lines[0]) + 1.0 - sizes)
-        for number in range(_PASSES):
+        for number in range(PASSES):
             stream = Stream(key, np.uint64(1 + number))
             if isinstance(state.noise, Levels):
                 state = state._replace(noise=draw_levels(stream, state, target))
@@ -165,7 +136,7 @@ def _of_tensor(key: np.uint64, target: Target) -> Iterator[Starting]:
 def _boxes(key: np.uint64, host: Target, kind: str = "") -> Iterator[Starting]:
     """Grow components of the matrix to which a tensor unfolds, and take their codes apart."""
     matrix, history = unfolded(host), list[Attempted]()
-    state, _ = yield from _family(key, matrix, range(matrix.n_starts), history, kind)
+    state, _ = yield from family(key, matrix, range(matrix.n_starts), history, kind)
     yield Starting(host.recount(as_boxes(state, host)), tuple(history), "done")
 
 
@@ -175,24 +146,26 @@ def _search_boxes(key: np.uint64, host: Target) -> Iterator[Starting]:
     Components of a flat start are grown on the unfolded matrix, those of a fitted start are born
     by many tries of the exact move that adds boxes.
     """
-    trained, hidden = hide(start_key(np.uint64(0), _HIDING), host)
+    trained, hidden = hide(start_key(np.uint64(0), Keys.HIDING), host)
     for now in _boxes(key, trained, "flat"):
         yield now
     history, flat = list(now.history), now.state
-    flat = swept(start_key(key, _LAST), trained, flat, _RELEASED)
-    empty = fitted_levels(start_key(key, _NONE), trained)
+    flat = swept(start_key(key, Keys.LAST), trained, flat, _RELEASED)
+    empty = fitted_levels(start_key(key, Keys.NONE), trained)
     candidates = [("flat", flat)]
     if flat.noise.weights().has_classes:
         eager = eager_births(trained)
-        grown = swept(start_key(key, _NONE), eager, empty, _EAGER)
+        grown = swept(start_key(key, Keys.NONE), eager, empty, _EAGER)
         history.append(Attempted("grown", grown.n_components, nan, "fitted"))
         yield Starting(grown, tuple(history), "fitted")
         candidates = [("none", empty), ("fitted", grown), ("flat", flat)]
-    baseline = rates_alone(start_key(key, _RATES), trained, empty, hidden)
+    baseline = rates_alone(start_key(key, Keys.RATES), trained, empty, hidden)
     trials: list[Trial] = []
     tried: list[Attempted] = []
     for number, (kind, state) in enumerate(candidates):
-        trial = on_trial(start_key(key, _TRIALS + number), trained, state, hidden)
+        key_of = start_key(key, Keys.TRIALS + number)
+        is_alone = len(candidates) == 1
+        trial = on_trial(key_of, trained, state, hidden, is_alone=is_alone)
         trials.append(trial)
         reached = trial.state.n_components, nan, kind, trial.against(baseline)
         tried.append(Attempted("tried", *reached))
@@ -203,6 +176,26 @@ def _search_boxes(key: np.uint64, host: Target) -> Iterator[Starting]:
     yield Starting(state, (*history, *tried, chosen), "done")
 
 
+class _Plan(NamedTuple):
+    """How many starts there are."""
+
+    half: int  # of the starts
+    first: int  # number of the first flat start, which is strict
+    n_first: int  # flat starts that are grown before fitted ones
+    n_rounds: int  # in which components are replaced
+    is_long: bool  # whether one of the two searches may be given up
+
+
+def _plan(host: Target) -> _Plan:
+    """Decide how many starts to grow."""
+    if prod(host.shape) > _LARGE:
+        return _Plan(1, 2, 0, 0, is_long=True)
+    half = max(1, host.n_starts // 2)
+    is_long = host.shape[1] >= LONG
+    n_first = 2 if is_long and host.n_starts > 1 else 1  # a strict and a tolerant one
+    return _Plan(half, half + half % 2, n_first, host.schedule.regrow, is_long)
+
+
 def _search(key: np.uint64, host: Target) -> Iterator[Starting]:
     """Search for components; with effects, search twice, and let predictions decide.
 
@@ -210,42 +203,46 @@ def _search(key: np.uint64, host: Target) -> Iterator[Starting]:
     flat start then has no use for effects, there is nothing to decide.
     """
     if not isinstance(host.priors.noise, Effects):
-        yield from _family(key, host, range(host.n_starts), [])
+        yield from family(key, host, range(host.n_starts), [])
         return
     # All chains hide the same entries: what they decide then differs by what they have found.
-    trained, hidden = hide(start_key(np.uint64(0), _HIDING), host)
-    none = Growth(start_key(key, _NONE), trained, is_flat=False)
+    trained, hidden = hide(start_key(np.uint64(0), Keys.HIDING), host)
+    none = Growth(start_key(key, Keys.NONE), trained, is_flat=False)
     empty, evidence = none.result(), log_evidence(none)
     history: list[Attempted] = []
-    half = max(1, host.n_starts // 2)
-    flat = yield from _grown(key, trained, half, history, "flat", "start 1")
-    has_effects = _has_effects(flat[1].state)
+    half, first, n_first, n_rounds, is_long = _plan(host)
+    flats = yield from flat_starts(key, trained, range(first, first + n_first), history)
+    with_effects = not flats or has_effects(flats[0][1].state)
     # Where nothing is to be decided, a second start may agree with the first.
-    n_flat, n_fitted, n_rounds = half if has_effects else max(2, half), half, host.schedule.regrow
-    families = {"flat": ([flat], [*range(half + 1, half + n_flat)])}
-    candidates = [("none", empty, evidence)] if has_effects else []
-    if has_effects:
-        fitted = yield from _grown(key, trained, 0, history, "fitted", "start 1")
-        if host.shape[1] >= LONG and flat[1].value < fitted[1].value - HOPELESS:
+    n_flat, n_fitted = half if with_effects else max(2, half), half
+    families = {"flat": (flats, [*range(first + n_first, first + n_flat)])}
+    candidates = [("none", empty, evidence)] if with_effects else []
+    if with_effects:
+        fitted = yield from grown_start(key, trained, 0, history, "fitted", "start 1")
+        if is_long:
+            flats.append(bared(start_key(key, Keys.BARE), trained, fitted[1].state, history))
+            flats.sort(key=by_evidence)
+        lead = flats[0][1].value - fitted[1].value
+        if is_long and lead < -HOPELESS:
             del families["flat"]
             if prod(host.shape) * fitted[1].state.n_components <= _WORK:
                 n_fitted = min(_THOROUGH * host.schedule.starts, _MOST)
                 n_rounds *= _THOROUGH
         # Flat starts have the next numbers; strict and tolerant ones go on alternating after them.
-        after = 2 * half + half % 2
+        after = 2 * first + half % 2
         others = [*range(1, half), *range(after, after + n_fitted - half)]
         families = {"fitted": ([fitted], others)} | families
-        if host.shape[1] >= LONG and fitted[1].value < flat[1].value - HOPELESS:
-            plain = yield from _without_effects(key, trained, history)
-            families = {"flat": ([plain, flat], [])}
-            if not (has_effects := _has_effects(plain[1].state)):
+        if is_long and lead > HOPELESS:
+            plain = yield from without_effects(key, trained, flats, history, n_rounds)
+            families = {"flat": ([plain, *flats], [])}
+            if not (with_effects := has_effects(plain[1].state)):
                 families, n_rounds, candidates = {"flat": ([plain], [])}, 0, []
     for kind, (grown, numbers) in families.items():
-        found = yield from _family(key, trained, numbers, history, kind, grown, n_rounds)
+        found = yield from family(key, trained, numbers, history, kind, grown, n_rounds)
         candidates.append((kind, *found))
     least = max(value for _, _, value in candidates) - HOPELESS
-    n_out = int(has_effects and host.shape[1] >= LONG and evidence < least)
-    if n_out or not has_effects:  # what components add is told all the same
+    n_out = int(with_effects and is_long and evidence < least)
+    if n_out or not with_effects:  # what components add is told all the same
         history.append(Attempted("tried", 0, evidence, "none"))
     yield from _decided(key, host, trained, hidden, empty, candidates, history, n_out)
 
@@ -261,135 +258,21 @@ def _decided(
     n_out: int,
 ) -> Iterator[Starting]:
     """Let all but ``n_out`` candidates predict hidden entries; the last state is the best one."""
-    baseline = rates_alone(start_key(key, _RATES), trained, empty, hidden)
+    baseline = rates_alone(start_key(key, Keys.RATES), trained, empty, hidden)
     alone = Trial(empty, baseline, 0.0).against(baseline)
     history = [part._replace(tried=alone) if part.stage == "tried" else part for part in history]
     trials: list[Trial] = []
     tried: list[Attempted] = []
+    is_alone = len(candidates) - n_out == 1
     for number, (kind, state, evidence) in list(enumerate(candidates))[n_out:]:
-        trial = on_trial(start_key(key, _TRIALS + number), trained, state, hidden)
+        key_of = start_key(key, Keys.TRIALS + number)
+        trial = on_trial(key_of, trained, state, hidden, is_alone=is_alone)
         trials.append(trial)
         reached = trial.state.n_components, evidence, kind, trial.against(baseline)
         tried.append(Attempted("tried", *reached))
         yield Starting(trial.state, (*history, *tried), "predicting hidden entries")
     best = choose(trials, [evidence for _, _, evidence in candidates[n_out:]])
-    growth = Growth(start_key(key, _LAST), host, is_flat=False)
+    growth = Growth(start_key(key, Keys.LAST), host, is_flat=False)
     growth.state = host.recount(trials[best].state)
     chosen = tried[best]._replace(stage="chosen")
     yield Starting(growth.result(), (*history, *tried, chosen), "done")
-
-
-def _without_effects(
-    key: np.uint64, host: Target, history: list[Attempted]
-) -> Generator[Starting, None, _Grown]:
-    """Search with two error rates, in a fraction of the time, and let effects in at the end.
-
-    As long as components are missing, effects take their place. If none is missing, they may have
-    nothing left to explain.
-    """
-    prior = host.priors.noise
-    assert isinstance(prior, Effects)
-    plain = host._replace(priors=host.priors._replace(noise=UnequalRates()))
-    numbers = range(_PLAIN, _PLAIN + 2)
-    state, _ = yield from _family(key, plain, numbers, history, "plain")
-    growth = Growth(start_key(key, _PLAIN), host)
-    noise = prior.flat(host.shape, state.noise.spurious, state.noise.dropped)
-    growth.state = host.recount(state._replace(noise=noise))
-    growth.release()
-    found = judged(growth)
-    history.append(Attempted("grown", found.state.n_components, found.value, "flat"))
-    return growth, found
-
-
-def _has_effects(state: State) -> bool:
-    """Whether rows or columns differ. Jumps may differ: they are not what is to be decided."""
-    return any(np.ptp(levels) > 0 for levels in state.noise.lines)
-
-
-def _family(
-    key: np.uint64,
-    host: Target,
-    numbers: Sequence[int],
-    history: list[Attempted],
-    kind: str = "",
-    before: Sequence[_Grown] = (),
-    n_rounds: int | None = None,
-) -> Generator[Starting, None, tuple[State, float]]:
-    """Grow several starts beside those from ``before``, pool them and improve the result.
-
-    If a strict and a tolerant start have found the same, the search ends there. Returns the result
-    and its evidence; the ``history`` grows on the way.
-    """
-    grown = list(before)
-    agree, first = False, _FIRST[kind]
-    for number in numbers:
-        which = f"start {len(grown) + 1} of {len(before) + len(numbers)}"
-        grown.append((yield from _grown(key, host, number, history, kind, which)))
-        if agree := len(grown) == 2 and is_same(grown[0][1].state, grown[1][1].state):
-            break
-    grown.sort(key=lambda both: -both[1].value)
-    growth, best = grown[0]
-    for _, other in [] if agree else grown[1:]:
-        best = pool(growth, best, other.state)
-        history.append(Attempted("pooled", best.state.n_components, best.value, kind))
-        yield Starting(best.state, tuple(history), f"{first}putting starts together")
-    n_rounds = host.schedule.regrow if n_rounds is None else n_rounds
-    for number in range(0 if agree else n_rounds):
-        growth.state = best.state
-        now = judged(growth)  # again: the best so far may have been lucky
-        noise, best = abs(best.value - now.value), now
-        least = now.value
-        stage = f"{first}replacing components, round {number + 1}"
-        for now in improve(growth, best):
-            best = now
-            yield Starting(best.state, tuple(history), stage)
-        history.append(Attempted("regrown", best.state.n_components, best.value, kind))
-        if best.value < least + max(_LITTLE, noise):
-            break
-    growth.state = best.state
-    result = growth.result()
-    yield Starting(result, tuple(history), f"{first}done")
-    return result, best.value
-
-
-def _grown(
-    key: np.uint64,
-    host: Target,
-    number: int,
-    history: list[Attempted],
-    kind: str,
-    stage: str,
-) -> Generator[Starting, None, _Grown]:
-    """Grow one start, strict or tolerant, and return it with its evidence."""
-    is_strict = number % 2 == 0
-    growth = Growth(
-        start_key(key, 1 + number), host, is_strict=is_strict, is_flat=kind != "fitted"
-    )
-    for _ in grow(growth):
-        yield Starting(growth.state, tuple(history), f"{_FIRST[kind]}{stage}")
-    growth.release()
-    now = judged(growth)
-    history.append(Attempted("grown", now.state.n_components, now.value, kind))
-    return growth, now
-
-
-def _for_all(key: np.uint64, state: State, target: Target) -> Iterator[State]:
-    """Draw the memberships of all rows, given the components found on the subset."""
-    sizes = state.factors[0].sizes()
-    state = state.take(sizes > 1)  # drop components that a single row uses
-    # The weights of the Beta process are set to their means (P5).
-    sizes = sizes[sizes > 1]
-    odds = np.log(sizes) - np.log(state.factors[0].n_rows + 1.0 - sizes)
-    users = Factor.from_dense(np.zeros((target.shape[0], len(sizes)), np.bool_))
-    state = state.with_factor(0, users)._replace(covered=(0, 0), sweep=0)
-    if isinstance(state.noise, Levels):
-        state = state._replace(noise=state.noise.for_rows(target.shape[0]))
-    for number in range(_PASSES):
-        stream = Stream(key, np.uint64(1 + number))
-        if isinstance(state.noise, Levels):
-            noise = draw_levels(stream, state, target, is_column_held=True)
-            state = state._replace(noise=noise)
-        state = update_memberships(stream, state, target, odds)
-        is_used = state.factors[0].sizes() > 0
-        state, odds = state.take(is_used), odds[is_used]
-        yield state

@@ -71,17 +71,18 @@ def test_sizes_decide_where_effects_do_not_matter(shares, spread, own):
 
 
 RULE = [
-    ((600.0, 0.0, 600.0, 0.0), OWN),
-    ((400.0, 0.0, 600.0, 0.0), None),  # sizes do not ask for it
-    ((600.0, 0.0, 400.0, -900.0), None),  # no better than one density
-    ((600.0, -900.0, 0.0, -400.0), None),  # no better than effects first
+    ((600.0, 0.0, 600.0, 0.0, 0.0), OWN),
+    ((600.0, 0.0, 0.0, 0.0, 600.0), OWN),  # those of the flat start, with densities of their own
+    ((400.0, 0.0, 600.0, 600.0, 0.0), None),  # sizes do not ask for it
+    ((600.0, 0.0, 400.0, -900.0, 400.0), None),  # no better than one density
+    ((600.0, -900.0, 0.0, -400.0, 0.0), None),  # no better than effects first
 ]
 
 
 @pytest.mark.parametrize(("values", "own"), RULE)
 def test_all_three_must_agree(values, own, monkeypatch):
     """Log ratio of the sizes; evidence: components first, the same with own densities, effects."""
-    gain, flat, better, fitted = values
+    gain, flat, better, fitted, converted = values
 
     def grown(part, *, is_flat):
         state = part.initial(np.uint64(0))
@@ -90,6 +91,7 @@ def test_all_three_must_agree(values, own, monkeypatch):
         return Judged(state, (better if has_own else flat) if is_flat else fitted)
 
     monkeypatch.setattr(densities, "_grown", grown)
+    monkeypatch.setattr(densities, "_with_own", lambda _, state: Judged(state, converted))
     monkeypatch.setattr(densities, "log_gain", lambda _: gain)
     assert decided(target_of(np.eye(3, 1200)))[0] == own
 

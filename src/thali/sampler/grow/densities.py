@@ -7,6 +7,8 @@ for what is left over in single rows. So the data are looked at, if rows are lon
 are well known. Components get densities of their own if their sizes ask for it, and if growing
 them so, before rows and columns have effects, explains the data better than growing components
 with one density, before effects or after them. Where much is left over, effects come first.
+Components that were grown with one density get densities of their own, too, and the better of both
+counts: two growths differ by more, by chance, than densities of their own may explain.
 
 The choice changes the model, and is stored with the settings of a run. Given it, chains are exact.
 """
@@ -42,6 +44,9 @@ again."""
 _ROWS, _COLUMNS = 1024, 4096
 """Numbers of rows and of columns that are looked at; all, if there are less than twice as many."""
 
+_SWEEPS = 3
+"""Sweeps after components get densities of their own."""
+
 _KEY = np.uint64(0)
 """The same for all chains and seeds: what is decided does not depend on the seed."""
 
@@ -65,11 +70,26 @@ def look(target: Target) -> Generator[State, None, PerComponent | None]:
     flat = yield from _grown(part, is_flat=True)
     if log_gain(flat.state) < HOPELESS:
         return None
-    own = yield from _grown(part.with_density(OWN), is_flat=True)
+    of_own = part.with_density(OWN)
+    grown = yield from _grown(of_own, is_flat=True)
+    # Two searches that differ by chance may differ by more than the densities explain.
+    own = max(grown, _with_own(of_own, flat.state), key=lambda found: found.value)
     if own.value < flat.value + HOPELESS:
         return None
     fitted = yield from _grown(part, is_flat=False)
     return OWN if own.value > fitted.value + HOPELESS else None
+
+
+def _with_own(part: Target, state: State) -> Judged:
+    """Judge the components of a state with densities of their own."""
+    growth = Growth(start_key(_KEY, 3), part)
+    growth.is_flat = False  # rows and columns keep the effects that they have
+    densities = (*state.densities[:1], OWN.initial(state.n_components))
+    growth.state = part.recount(state._replace(densities=densities))
+    for _ in range(_SWEEPS):
+        growth.settle()
+        growth.sweep()
+    return judged(growth)
 
 
 def log_gain(state: State) -> float:

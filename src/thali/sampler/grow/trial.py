@@ -11,6 +11,7 @@ and columns alone, tell what components add.
 from __future__ import annotations
 
 from dataclasses import replace
+from math import ceil
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
@@ -33,6 +34,9 @@ apart; and their largest number."""
 
 _SWEEPS, _USED = 60, 40
 """Number of sweeps of a trial, and how many of them, at the end, are used for predictions."""
+
+_ALONE = 0.4
+"""Share of both if there is one start: nothing is to be decided then, only told."""
 
 _MARGIN, _WIDE_MARGIN = 1.0, 2.0
 """Standard errors by which a start with more components must predict better: if the evidence says
@@ -79,16 +83,20 @@ def hide(key: np.uint64, target: Target) -> tuple[Target, Hidden]:
     return target._replace(engine=engine), hidden
 
 
-def on_trial(key: np.uint64, target: Target, state: State, hidden: Hidden) -> Trial:
+def on_trial(
+    key: np.uint64, target: Target, state: State, hidden: Hidden, *, is_alone: bool = False
+) -> Trial:
     """Follow a start for some sweeps, and predict the hidden entries."""
     target = target._replace(schedule=replace(target.schedule, warmup=1 << 30))
     state = target.recount(state)
     chance, n_components = np.zeros(len(hidden.values)), 0.0
-    for number in range(_SWEEPS):
+    share = _ALONE if is_alone else 1.0
+    n_sweeps, n_used = ceil(share * _SWEEPS), ceil(share * _USED)
+    for number in range(n_sweeps):
         state, _ = step(key, state._replace(sweep=number), target)
-        if number >= _SWEEPS - _USED:
-            chance += np.exp(_log_scores(state, hidden)) / _USED
-            n_components += float((state.factors[0].sizes() > 1).sum()) / _USED
+        if number >= n_sweeps - n_used:
+            chance += np.exp(_log_scores(state, hidden)) / n_used
+            n_components += float((state.factors[0].sizes() > 1).sum()) / n_used
     return Trial(state, np.log(np.maximum(chance, 1e-300)), n_components)
 
 
