@@ -163,9 +163,7 @@ def _search_boxes(key: np.uint64, host: Target) -> Iterator[Starting]:
     trials: list[Trial] = []
     tried: list[Attempted] = []
     for number, (kind, state) in enumerate(candidates):
-        key_of = start_key(key, Keys.TRIALS + number)
-        is_alone = len(candidates) == 1
-        trial = on_trial(key_of, trained, state, hidden, is_alone=is_alone)
+        trial = on_trial(start_key(key, Keys.TRIALS + number), trained, state, hidden)
         trials.append(trial)
         reached = trial.state.n_components, nan, kind, trial.against(baseline)
         tried.append(Attempted("tried", *reached))
