@@ -53,8 +53,8 @@ def test_rows_get_the_components_that_they_have(spread, most):
     ("spread", "edit"),
     [
         # Levels as if nothing were covered: rows have high levels instead of components, for good.
-        (0.0, ("state = _at_best_level(key, state, target, odds)", "pass")),
-        (1.0, ("state = _at_best_level(key, state, target, odds)", "pass")),
+        (0.0, ("state = yield from _at_best_level(key, state, target, odds)", "pass")),
+        (1.0, ("state = yield from _at_best_level(key, state, target, odds)", "pass")),
         (1.0, ("(values > best)", "(values == values[0])")),
     ],
     ids=["no levels tried, flat", "no levels tried", "levels of nobody in particular"],

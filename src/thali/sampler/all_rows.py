@@ -25,7 +25,7 @@ from thali.sampler.step import update_memberships
 from thali.streams import Stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from numpy.typing import NDArray
 
@@ -65,7 +65,7 @@ def for_all_rows(key: np.uint64, state: State, target: Target) -> Iterator[State
         stream = Stream(key, np.uint64(1 + number))
         if has_levels:
             if number == 0:
-                state = _at_best_level(key, state, target, odds)
+                state = yield from _at_best_level(key, state, target, odds)
             noise = draw_levels(stream, state, target, is_column_held=True)
             state = state._replace(noise=noise)
         state = update_memberships(stream, state, target, odds)
@@ -76,8 +76,11 @@ def for_all_rows(key: np.uint64, state: State, target: Target) -> Iterator[State
 
 def _at_best_level(
     key: np.uint64, state: State, target: Target, odds: NDArray[np.float64]
-) -> State:
-    """Draw the memberships of all rows, each at one of some levels, which explains it best."""
+) -> Generator[State, None, State]:
+    """Draw the memberships of all rows, each at one of some levels, which explains it best.
+
+    Yields after every level, so that the caller may report or stop.
+    """
     noise: Levels = state.noise
     grids = noise.prior.grids
     spread = float(grids.spreads[noise.hyper.row_spread])
@@ -92,6 +95,7 @@ def _at_best_level(
         (is_better,) = pack((values > best)[None])
         words = (words & ~is_better) | (tried.factors[0].words & is_better)
         np.maximum(values, best, out=best)
+        yield tried
     users = Factor(words, target.shape[0])
     return target.recount(state.with_factor(0, users))
 
