@@ -1,10 +1,12 @@
-"""From some rows to all: memberships and levels of rows that were not searched.
+"""From some rows to all: memberships and levels of rows, or lines, that were not searched.
 
 Components and codes are known from a subset of the rows. Every row then draws its memberships.
 If rows have levels, one must be known to draw the other, and neither gives way later: a row whose
 memberships are not known seems to have a high level, at which no component would explain
 anything. So the memberships of every row are drawn at several levels, and those that explain it
 best are kept.
+
+A line of a large tensor has so many entries that its memberships are known at an average level.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from thali.model import Levels
 from thali.model.level_grids import nearest
 from thali.sampler.level_counts import count_lines
 from thali.sampler.levels import draw_levels
-from thali.sampler.step import update_memberships
+from thali.sampler.step import update_memberships, update_mode
 from thali.streams import Stream
 
 if TYPE_CHECKING:
@@ -33,12 +35,12 @@ if TYPE_CHECKING:
     from thali.sampler.state import State
     from thali.sampler.target import Target
 
-PASSES = 2
+_PASSES = 2
 """Number of passes over the memberships of all rows: in the first pass, the memberships of a
 component are drawn before those of later components, which may explain the same entries better."""
 
 _MORE = 2
-"""Number of further passes if rows have levels, which are drawn in turn with memberships."""
+"""Number of further passes if lines have levels, which are drawn in turn with memberships."""
 
 _TRIED = (-2.25, -1.5, -0.75, 0.0, 0.75, 1.5, 2.25)
 """Levels at which memberships are drawn first, as multiples of the spread of rows."""
@@ -61,7 +63,7 @@ def for_all_rows(key: np.uint64, state: State, target: Target) -> Iterator[State
     has_levels = isinstance(state.noise, Levels)
     if has_levels:
         state = state._replace(noise=state.noise.for_rows(target.shape[0]))
-    for number in range(PASSES + _MORE * has_levels):
+    for number in range(_PASSES + _MORE * has_levels):
         stream = Stream(key, np.uint64(1 + number))
         if has_levels:
             if number == 0:
@@ -72,6 +74,27 @@ def for_all_rows(key: np.uint64, state: State, target: Target) -> Iterator[State
         is_used = state.factors[0].sizes() > 0
         state, odds = state.take(is_used), odds[is_used]
         yield state
+
+
+def for_all_lines(key: np.uint64, state: State, target: Target, n_first: int) -> Iterator[State]:
+    """Draw memberships and levels of all lines of a tensor, given the components of some lines.
+
+    Of ``n_first`` rows it is known already which components they have; lines that were not
+    searched have none, and average levels. Their levels are drawn after their memberships.
+    """
+    sizes = np.maximum(state.factors[0].sizes(), 0.5)
+    odds = np.log(sizes) - np.log(n_first + 1.0 - sizes)
+    has_levels = isinstance(state.noise, Levels)
+    for number in range(_PASSES + _MORE * has_levels):
+        stream = Stream(key, np.uint64(1 + number))
+        state = update_memberships(stream, state, target, odds)
+        for mode in range(1, len(target.shape)):
+            state = update_mode(stream, state, target, mode)
+        if has_levels:
+            state = state._replace(noise=draw_levels(stream, state, target))
+        yield state
+    if not target.model.is_finite:
+        yield state.take(state.factors[0].sizes() > 0)
 
 
 def _at_best_level(
@@ -89,7 +112,7 @@ def _at_best_level(
     for number, level in enumerate(levels):
         rows = np.full(target.shape[0], level)
         tried = state._replace(noise=noise.with_rows(rows, noise.hyper))
-        stream = Stream(key, np.uint64(1 + PASSES + _MORE + number))
+        stream = Stream(key, np.uint64(1 + _PASSES + _MORE + number))
         tried = update_memberships(stream, tried, target, odds)
         values = _explained(tried, target, odds, level)
         (is_better,) = pack((values > best)[None])

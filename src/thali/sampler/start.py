@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from thali.model import Effects, Levels
-from thali.sampler.all_rows import PASSES, for_all_rows
+from thali.model import Effects
+from thali.sampler.all_rows import for_all_lines, for_all_rows
 from thali.sampler.grow.boxes import as_boxes, choose_lines, for_lines, some_lines, unfolded
 from thali.sampler.grow.families import (
     bared,
@@ -35,9 +35,7 @@ from thali.sampler.grow.released import eager_births, fitted_levels, swept
 from thali.sampler.grow.search import HOPELESS, LONG
 from thali.sampler.grow.sides import log_evidence
 from thali.sampler.grow.trial import Trial, choose, hide, on_trial, rates_alone
-from thali.sampler.levels import draw_levels
 from thali.sampler.starting import Attempted, Keys, Starting
-from thali.sampler.step import update_memberships, update_mode
 from thali.sites import Site
 from thali.streams import Stream, start_key
 
@@ -119,24 +117,18 @@ def _of_tensor(key: np.uint64, target: Target) -> Iterator[Starting]:
         yield now
     state = for_lines(now.state, target, lines)
     if host.shape != target.shape:
-        sizes = np.maximum(state.factors[0].sizes(), 0.5)
-        odds = np.log(sizes) - np.log(len(lines[0]) + 1.0 - sizes)
-        for number in range(PASSES):
-            stream = Stream(key, np.uint64(1 + number))
-            if isinstance(state.noise, Levels):
-                state = state._replace(noise=draw_levels(stream, state, target))
-            state = update_memberships(stream, state, target, odds)
-            for mode in range(1, len(target.shape)):
-                state = update_mode(stream, state, target, mode)
-        if not target.model.is_finite:
-            state = state.take(state.factors[0].sizes() > 0)
+        for whole in for_all_lines(key, state, target, len(lines[0])):
+            yield now._replace(state=(state := whole), stage="all lines")
     yield now._replace(state=target.recount(state), stage="")
 
 
 def _boxes(key: np.uint64, host: Target, kind: str = "") -> Iterator[Starting]:
     """Grow components of the matrix to which a tensor unfolds, and take their codes apart."""
     matrix, history = unfolded(host), list[Attempted]()
-    state, _ = yield from family(key, matrix, range(matrix.n_starts), history, kind)
+    # Where lines have levels, boxes without any can be far too many.
+    state, _ = yield from family(
+        key, matrix, range(matrix.n_starts), history, kind, most_work=_WORK
+    )
     yield Starting(host.recount(as_boxes(state, host)), tuple(history), "done")
 
 

@@ -6,6 +6,7 @@ begin with them. A plain search has two error rates.
 
 from __future__ import annotations
 
+from math import inf, prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,11 +51,13 @@ def family(
     kind: str = "",
     before: Sequence[Grown] = (),
     n_rounds: int | None = None,
+    most_work: float = inf,
 ) -> Generator[Starting, None, tuple[State, float]]:
     """Grow several starts beside those from ``before``, pool them and improve the result.
 
-    If a strict and a tolerant start have found the same, the search ends there. Returns the result
-    and its evidence; the ``history`` grows on the way.
+    If a strict and a tolerant start have found the same, the search ends there. It also ends when
+    entries times components are more than ``most_work``. Returns the result and its evidence; the
+    ``history`` grows on the way.
     """
     grown, first = list(before), _FIRST[kind]
     for number in numbers:
@@ -71,6 +74,8 @@ def family(
         yield Starting(best.state, tuple(history), f"{first}putting starts together")
     n_rounds = host.schedule.regrow if n_rounds is None else n_rounds
     for number in range(0 if agree else n_rounds):
+        if prod(host.shape) * best.state.n_components > most_work:
+            break
         growth.state = best.state
         now = judged(growth)  # again: the best so far may have been lucky
         noise, best = abs(best.value - now.value), now
