@@ -12,7 +12,7 @@ from scipy.stats import chi2
 
 from support import oracle
 from thali import sites
-from thali.sites import SITES_PER_MODE, Site, site_of
+from thali.sites import FURTHER, SITES_PER_MODE, Site, site_of
 from thali.streams import (
     Stream,
     chain_key,
@@ -126,8 +126,8 @@ def test_chain_keys():
 def test_sites():
     """No two uses of randomness share a number, in any mode."""
     assert len(set(Site.__members__.values())) == len(Site.__members__)
-    assert all(0 <= site < SITES_PER_MODE for site in Site)
-    assert len({site_of(s, m) for s, m in product(Site, range(5))}) == 5 * len(Site)
+    assert all(0 <= site < SITES_PER_MODE or site >= FURTHER for site in Site)
+    assert len({site_of(s, m) for s, m in product(Site, range(500))}) == 500 * len(Site)
 
 
 INDICES = {
@@ -144,6 +144,7 @@ INDICES = {
     sites.SeededIndex: {"DECISION": 3},
     sites.BoxIndex: {"DECISION": 3},
     sites.LevelIndex: {},
+    sites.TradeIndex: {},
 }
 """How many numbers those indices stand for that stand for several."""
 

@@ -63,6 +63,8 @@ KERNEL_FILES = (
     "sampler/level_shifts.py",
     "sampler/level_weights.py",
     "sampler/level_windows.py",
+    "sampler/paths.py",
+    "sampler/trade_kernels.py",
     "sampler/small.py",
     "sampler/grow/values.py",
     "sampler/moves/anchor_marks.py",

@@ -16,6 +16,9 @@ VERSION = 11
 SITES_PER_MODE = 64
 """Sites of mode m are shifted by m * SITES_PER_MODE, so that modes never share an address."""
 
+FURTHER = 1 << 20
+"""Numbers below SITES_PER_MODE are used up. Further sites begin here, beyond those of any mode."""
+
 
 class Site(IntEnum):
     """What a random number is used for."""
@@ -90,6 +93,9 @@ class Site(IntEnum):
     OWN_BOX_CODES = 62
 
     LEVEL_PAIRS = 63  # jump and level of a column, drawn together
+
+    TRADE = FURTHER  # by mode: level of a line together with its components
+    TRADE_BITS = FURTHER + 1  # by mode: these components
 
 
 class BirthDeathIndex(IntEnum):
@@ -220,6 +226,14 @@ class LevelIndex(IntEnum):
     GROUPS = 7  # of offsets
     PAIRS_MEAN = 8  # of jumps, with levels and jumps summed out
     PAIRS_SPREAD = 9
+
+
+class TradeIndex(IntEnum):
+    """Rows at ``Site.TRADE``; the index is the line."""
+
+    DISTANCE = 0  # of the proposed level from the present one
+    KIND = 1  # of columns with jumps: what changes, level or jump or one against the other
+    DECISION = 2
 
 
 class OwnComponentIndex(IntEnum):

@@ -18,8 +18,7 @@ from thali.posterior.beyond import beyond_in_words
 from thali.posterior.export import factors_of
 from thali.posterior.remarks import start_in_words
 from thali.posterior.verdict import Disagreement
-from thali.sampler.moves.tries import FINITE
-from thali.sampler.schedule import MOVES
+from thali.sampler.moves.tries import BUFFET, FINITE
 from thali.views import cards
 
 # What is promised to machines: the type of every value, None where it may be missing.
@@ -230,7 +229,7 @@ def test_summary_for_people(run, finished, name):
     acceptance = thali.load(finished / name).acceptance
     shown = {move: (int(n), int(k)) for move, n, k, _ in map(str.split, lines)}
     assert shown == acceptance
-    assert set(acceptance) == (set(FINITE) if name == "agree" else set(MOVES))
+    assert set(acceptance) == (set(FINITE) if name == "agree" else set(BUFFET))
 
 
 def test_summary_names_the_columns_of_components(run, finished):

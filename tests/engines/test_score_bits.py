@@ -8,6 +8,7 @@ import pytest
 from support.mutants import mutate
 from thali.bits import Factor, PackedTensor, pack, unpack
 from thali.data import BinaryTensor
+from thali.engines.bit_by_bit import score_bits
 from thali.engines.cpu.engine import CpuEngine
 from thali.model import Weights
 
@@ -53,10 +54,12 @@ def assert_scores(problem, mode, n_threads=1):
         values, known = values.T, known.T
     before, codes = factors[mode], factors[1 - mode]
     for after in (others[mode], before):
-        packed = (Factor.from_dense(f) for f in (codes, before, after))
-        found = engine.score_bits(mode, *packed, WEIGHTS)
+        packed = tuple(Factor.from_dense(f) for f in (codes, before, after))
+        found = engine.score_bits(mode, None, *packed, WEIGHTS)
         expected = dense_scores(values, known, codes, before, after)
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
+        some = np.arange(len(values))[1::2]
+        assert engine.score_bits(mode, some, *packed, WEIGHTS).tolist() == found[some].tolist()
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])
@@ -82,6 +85,28 @@ def test_wrong_scores_are_rejected(edit, monkeypatch):
     monkeypatch.setattr(ENGINE, "score_rows", mutant.score_rows)
     with pytest.raises(AssertionError):
         assert_scores(PROBLEMS[0], 0)
+
+
+@pytest.mark.parametrize("has_classes", [False, True])
+@pytest.mark.parametrize("mode", [0, 1])
+@pytest.mark.parametrize("problem", PROBLEMS, ids=str)
+def test_one_question_per_component_tells_the_same(problem, mode, has_classes):
+    """Engines without a kernel of their own: weights are rounded, so that all bits agree."""
+    _, _, factors, others, engine = make(*problem)
+    rng = np.random.default_rng(2)
+    shape = problem[:2]
+    weights = WEIGHTS
+    if has_classes:
+        of_lines = [rng.integers(n, size=size) for n, size in zip((3, 5), shape, strict=True)]
+        weights = Weights(rng.normal(size=(3, 5, 1, 2)), *of_lines)
+    weights = weights.rounded()
+    packed = [Factor.from_dense(f) for f in (factors[1 - mode], factors[mode], others[mode])]
+    for rows in (np.arange(shape[mode])[::2], None):
+        expected = engine.score_bits(mode, rows, *packed, weights).tolist()
+        assert score_bits(engine, mode, rows, *packed, weights).tolist() == expected
+    if problem[2] > 1:  # with one component there is no order
+        other_way = packed[0], packed[2], packed[1]
+        assert score_bits(engine, mode, None, *other_way, weights).tolist() != expected
 
 
 # --- uncovered entries -----------------------------------------------------------------------

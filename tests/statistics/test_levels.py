@@ -40,7 +40,7 @@ def problem(model, **settings):
 
 MOVES = {
     "split_merge": 3, "anchored": 3, "guided": 3, "compound": 3, "reseat": 3, "residual": 3,
-    "toggle": 3, "seeded": 3,
+    "toggle": 3, "seeded": 3, "trade": 3,
 }  # fmt: skip
 LEARNED = Model(noise=SMALL, alpha=Gamma(2.0, 1.5), density=Beta(2.0, 3.0))
 OWN = Model(

@@ -45,10 +45,7 @@ class RowUpdate(NamedTuple):
 
     @property
     def odds(self) -> NDArray[np.int64]:
-        """Prior log odds of each component; an engine asks for them as late as it can.
-
-        To draw them takes the host a while, in which a device can count already.
-        """
+        """Prior log odds of each component, asked for late: devices count meanwhile."""
         return self.prior() if callable(self.prior) else self.prior
 
 
@@ -140,6 +137,9 @@ class Engine(Protocol):
         The engine chooses the representation of a block; the sampler only passes it back.
         """
 
+    def rows_of(self, block: Any) -> Index:
+        """Return the numbers of the rows of a block, in increasing order, on the host."""
+
     def order_components(
         self, stream: Stream, number: int, factors: tuple[Factor, ...], rows: Any, *,
         is_integrated: bool,
@@ -209,6 +209,17 @@ class Engine(Protocol):
         """Return what every row of a range gains by covering its free entries in sets of columns.
 
         Rows and columns have classes (eq. 27). Returns ``(n_rows, n_sets)``.
+        """
+
+    def score_bits(
+        self, mode: int, rows: Index | None, codes: Factor, before: Factor, after: Factor,
+        weights: Weights,
+    ) -> NDArray[np.float64]:  # fmt: skip
+        """Return the gain in log-likelihood by every bit of some rows of a factor, or of all.
+
+        All other bits are as in a sweep from the factor ``before`` to the factor ``after``:
+        earlier components have their bits after, later ones those before. Returns ``(n_rows,
+        n_components)``, the same on any engine if the weights are rounded.
         """
 
     def count_lines(self, mode: int, factors: tuple[Factor, ...], classes: Index) -> LineCounts:
@@ -387,13 +398,3 @@ class HostEngine(Engine, Protocol):
 
     def uncovered(self, factors: Sequence[Factor]) -> FreeEntries:
         """Return the entries that no component covers."""
-
-    def score_bits(
-        self, mode: int, codes: Factor, before: Factor, after: Factor, weights: Weights
-    ) -> NDArray[np.float64]:
-        """Return the gain in log-likelihood by every bit of a factor.
-
-        All other bits are as in a sweep from the factor ``before`` to the factor ``after``:
-        earlier components have their bits after, later ones those before. Returns ``(n_rows,
-        n_components)``.
-        """

@@ -41,7 +41,8 @@ of so many draws, all are."""
 
 
 @inlined
-def _softplus(x: float) -> float:
+def softplus(x: float) -> float:
+    """Return log(1 + exp(x))."""
     return max(x, 0.0) + log1p(exp(-abs(x)))
 
 
@@ -71,7 +72,7 @@ def _fill_terms(
             out[level] = terms[steps[level]]
     else:
         for level in range(grid.shape[0]):
-            out[level] = _softplus(x + grid[level])
+            out[level] = softplus(x + grid[level])
 
 
 @jit
@@ -240,7 +241,7 @@ def _subtract_terms(
     for cell in range(counts.shape[0]):
         if counts[cell] and odds[cell] > -np.inf:
             for level in range(grid.shape[0]):
-                weights[level] -= counts[cell] * _softplus(odds[cell] + grid[level])
+                weights[level] -= counts[cell] * softplus(odds[cell] + grid[level])
 
 
 @jit

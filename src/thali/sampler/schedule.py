@@ -7,7 +7,10 @@ from dataclasses import dataclass, replace
 from thali.checks import count
 
 SCHEDULES = ("parallel", "serial", "serial-integrated")
-MOVES = ("split_merge", "anchored", "guided", "compound", "reseat", "residual", "toggle", "seeded")
+MOVES = (
+    "split_merge", "anchored", "guided", "compound", "reseat", "residual", "toggle", "seeded",
+    "trade",
+)  # fmt: skip
 """Names of the moves, in the order in which they are tried."""
 
 MANY = 4
@@ -42,6 +45,10 @@ class Schedule:
         If more than ten components are expected, the moves are tried proportionally more often;
         with more than 16,384 columns, half as often. With more than a million known entries,
         ``seeded`` is tried in fewer sweeps, with more than 16 million in none.
+    trade
+        How often, in a draw of the levels of a matrix, rows or columns are offered another level
+        together with the components that fit it (:mod:`thali.sampler.trades`). With more than
+        eight million known entries, never: these determine the level of a line.
     starts
         Number of starts that a chain grows before its first sweep and pools
         (:mod:`thali.sampler.start`); with more than a million entries, two at most. Where rows
@@ -71,6 +78,7 @@ class Schedule:
     residual: int = 1
     toggle: int = 2
     seeded: int = 2
+    trade: int = 1
     starts: int = 4
     regrow: int = 6
     first_rows: int = 4096

@@ -10,20 +10,21 @@ from scipy.special import expit, logit
 from thali.bits import khatri_rao
 from thali.decide import fixed, units
 from thali.engines.base import RowUpdate
-from thali.model import PerComponent
+from thali.model import Levels, PerComponent
 from thali.model.effects import Effects
 from thali.sampler import small
 from thali.sampler.buffet import sweep_blocks, sweep_serial
 from thali.sampler.info import Info
 from thali.sampler.levels import draw_levels
 from thali.sampler.moves import try_moves
+from thali.sampler.trades import trade
 from thali.sites import Site, site_of
 from thali.streams import Stream
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from thali.model import Levels, Noise
+    from thali.model import Noise
     from thali.model.priors import DensityPrior
     from thali.sampler.state import State
     from thali.sampler.target import Target
@@ -63,6 +64,11 @@ def step(key: np.uint64, state: State, target: Target) -> tuple[State, Info]:
     is_held = is_warmup and state.sweep < schedule.hold and not target.is_grown
     done = None if is_held else small.finish(stream, state, target)
     state = _finish(stream, state, target, is_held=is_held) if done is None else done
+    if isinstance(state.noise, Levels) and not is_held:
+        number, rest = _draw_of_levels(state, target)
+        if not rest:
+            state, counts = trade(stream, state, target, number)
+            acceptance = {**acceptance, "trade": counts}
     state = state._replace(sweep=state.sweep + 1)
     return state, Info(state, target, is_warmup, acceptance)
 
@@ -100,12 +106,17 @@ def draw_noise(stream: Stream, state: State, target: Target) -> Noise | Levels:
     """Draw error rates, or levels of rows and columns, given the factors."""
     prior = target.priors.noise
     if isinstance(prior, Effects):
-        number, rest = divmod(state.sweep, sweeps_per_draw(target.totals.n_known))
+        number, rest = _draw_of_levels(state, target)
         if rest:
             levels: Levels = state.noise
             return levels
         return draw_levels(stream, state, target, number=number)
     return prior.draw(target.counts(state), stream.uniforms(Site.NOISE, 2), state.noise)
+
+
+def _draw_of_levels(state: State, target: Target) -> tuple[int, int]:
+    """Return the number of the last draw of levels, and for how many sweeps they stay since."""
+    return divmod(state.sweep, sweeps_per_draw(target.totals.n_known))
 
 
 def sweeps_per_draw(n_known: int) -> int:

@@ -36,7 +36,7 @@ MOST_CHAINS = 10_000
 """A run has a folder for every chain; a header that asks for more is refused at once."""
 
 _BEFORE: dict[str, dict[str, Any]] = {
-    "Schedule": {"first_rows": 0, "starts": 0, "toggle": 0, "seeded": 0},
+    "Schedule": {"first_rows": 0, "starts": 0, "toggle": 0, "seeded": 0, "trade": 0},
     "PerComponent": {"tied": None},
 }
 """Settings of runs that were drawn before these settings existed, and whose headers therefore

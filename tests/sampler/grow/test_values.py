@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from thali.sampler.grow.values import log_paths, log_sums, softplus
+from thali.sampler.grow.values import log_sums, softplus
+from thali.sampler.paths import log_paths
 
 RNG = np.random.default_rng(0)
 SCORES = RNG.normal(0.0, 6.0, (7, 3))
@@ -38,3 +39,6 @@ def test_paths_are_probabilities():
         assert paths == pytest.approx(np.where(bits, chances, 1.0 - chances).prod(axis=1))
         total += paths
     assert total == pytest.approx(np.ones(7))
+    odds = np.array([logit(0.1), np.nan, logit(0.8)])  # the bit of the second is not drawn
+    alone = log_paths(SCORES[:, ::2], odds[::2], bits[:, ::2])
+    assert log_paths(SCORES, odds, bits) == pytest.approx(alone)

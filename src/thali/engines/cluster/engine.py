@@ -18,6 +18,7 @@ import numpy as np
 from thali.bits import Factor, PackedTensor, Totals, Unfolding
 from thali.bits.words import count_ones
 from thali.engines.base import LARGE, BirthDeaths, Births, LineCounts
+from thali.engines.bit_by_bit import score_bits
 from thali.engines.cluster.cpu_part import CpuPart
 from thali.engines.cluster.devices import own_device
 from thali.engines.cluster.gpu_part import GpuPart
@@ -194,6 +195,10 @@ class ClusterEngine:
         """Divide the rows of the first mode at random; the rows of each block are increasing."""
         return self._host.partition(stream, n_blocks)
 
+    def rows_of(self, block: Index) -> Index:
+        """Return the numbers of the rows of a block."""
+        return block
+
     def order_components(
         self, stream: Stream, number: int, factors: tuple[Factor, ...], rows: Index, *,
         is_integrated: bool,
@@ -268,6 +273,13 @@ class ClusterEngine:
         own = self._own_range(mode, rows)
         found = self._inner.gains_by_class(mode, own, cover, sets, weights)
         return self._rows_of_all(found, mode, rows)
+
+    def score_bits(
+        self, mode: int, rows: Index | None, codes: Factor, before: Factor, after: Factor,
+        weights: Weights,
+    ) -> NDArray[np.float64]:  # fmt: skip
+        """Return the gain in log-likelihood by every bit of some rows of a factor, or of all."""
+        return score_bits(self, mode, rows, codes, before, after, weights)
 
     def count_lines(self, mode: int, factors: tuple[Factor, ...], classes: Index) -> LineCounts:
         """Count the entries of all lines of a mode, by class of column and cover."""

@@ -161,6 +161,10 @@ class CpuEngine(RowDraws):
             block.sort()
         return blocks
 
+    def rows_of(self, block: Index) -> Index:
+        """Return the numbers of the rows of a block."""
+        return block
+
     def order_components(
         self, stream: Stream, number: int, factors: tuple[Factor, ...], rows: Index, *,
         is_integrated: bool,
@@ -326,9 +330,10 @@ class CpuEngine(RowDraws):
         return Uncovered(self, factors)
 
     def score_bits(
-        self, mode: int, codes: Factor, before: Factor, after: Factor, weights: Weights
-    ) -> NDArray[np.float64]:
-        """Return the gain in log-likelihood by every bit of a factor."""
+        self, mode: int, rows: Index | None, codes: Factor, before: Factor, after: Factor,
+        weights: Weights,
+    ) -> NDArray[np.float64]:  # fmt: skip
+        """Return the gain in log-likelihood by every bit of some rows of a factor, or of all."""
         weights = weights.of_mode(mode)
         (ones, known, _), words = self._data[mode], codes.words
         classes, segments = NO_CLASSES, NO_SEGMENTS
@@ -336,10 +341,11 @@ class CpuEngine(RowDraws):
             in_order = self.sorted_by(mode, weights.columns)
             (ones, known, _), words = in_order.data, in_order.bits(words)
             classes, segments = weights.rows, in_order.segments
-        scores = np.empty((len(ones), codes.n_components))
+        rows = np.arange(len(ones)) if rows is None else rows
+        scores = np.empty((len(rows), codes.n_components))
         self.share_work(
-            score_rows, len(ones), 5 * len(ones) * words.size,
-            ones, known, words, before.words, after.words,
+            score_rows, len(rows), 5 * len(rows) * words.size,
+            rows, ones, known, words, before.words, after.words,
             np.ascontiguousarray(weights.table[:, :, 0]), classes, segments, scores,
         )  # fmt: skip
         return scores

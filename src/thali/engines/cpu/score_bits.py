@@ -3,7 +3,7 @@
 # ruff: noqa: C901
 """What the data say about every bit of a factor, given all other bits.
 
-Parallel decomposition: rows are independent; a call does rows ``lo … hi-1``.
+Parallel decomposition: rows are independent; a call does the rows listed at ``lo … hi-1``.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ _ZERO = np.uint64(0)
 
 @jit
 def score_rows(
-    lo: int, hi: int, ones: Words, known: Words, codes: Words, before: Words, after: Words,
-    weights: NDArray[np.float64], classes: Index, segments: Segments, scores: NDArray[np.float64],
+    lo: int, hi: int, rows: Index, ones: Words, known: Words, codes: Words, before: Words,
+    after: Words, weights: NDArray[np.float64], classes: Index, segments: Segments,
+    scores: NDArray[np.float64],
 ) -> None:  # fmt: skip
-    """Compute the gain in log-likelihood by every bit of a range of rows.
+    """Compute the gain in log-likelihood by every bit of some rows.
 
     The bits of a row are visited in the order of the components, as in a sweep that leads from
     the factor ``before`` to the factor ``after``: earlier components have their bits after, later
@@ -39,6 +40,8 @@ def score_rows(
 
     Parameters
     ----------
+    rows
+        The numbers of the rows.
     ones, known
         Unfolding of the mode; ``known`` has no rows if all entries are known.
     codes
@@ -49,13 +52,14 @@ def score_rows(
         Gains by covering a one and a zero, ``(n_row_classes, n_column_classes, 2)``; classes of
         rows, and segments of sorted columns, both empty if there is one class of each.
     scores
-        ``(n_rows, n_components)``; filled here.
+        ``(len(rows), n_components)``; filled here.
     """
     n, width = codes.shape
     later = np.zeros((n + 1, width), np.uint64)  # columns that this component or a later covers
     earlier = np.empty(width, np.uint64)
     in_words, masks, of_segments = segments
-    for row in range(lo, hi):
+    for i in range(lo, hi):
+        row = rows[i]
         of_row = weights[classes[row] if classes.shape[0] else 0]
         at, shift = row >> 6, np.uint64(row & 63)
         for k in range(n - 1, -1, -1):
@@ -77,14 +81,14 @@ def score_rows(
                     gain = log_odds(
                         gain, one, zero, np.float64(n_ones), np.float64(n_free - n_ones)
                     )
-                scores[row, k] = gain
+                scores[i, k] = gain
             else:
                 for w in range(width):
                     free = free_word(codes[k, w], earlier[w] | later[k + 1, w])
                     n_free += popcount(free)
                     n_ones += popcount(free & ones[row, w])
                 one, zero = of_row[0]
-                scores[row, k] = log_odds(
+                scores[i, k] = log_odds(
                     gain, one, zero, np.float64(n_ones), np.float64(n_free - n_ones)
                 )
             if (after[k, at] >> shift) & _ONE:

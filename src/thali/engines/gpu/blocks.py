@@ -81,6 +81,11 @@ class BlocksOfRows(DeviceMemory):
         if self.rows_at_once(0, len(block)) >= len(block):
             self.transposed(0, block)
 
+    def rows_of(self, block: RowBlock) -> Index:
+        """Return the numbers of the rows of a block, in increasing order, on the host."""
+        rows: Index = self.device.to_host(block.rows).astype(np.int64)
+        return rows
+
     def order_components(
         self, stream: Stream, number: int, factors: tuple[Factor, ...], rows: RowBlock, *,
         is_integrated: bool,

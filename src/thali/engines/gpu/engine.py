@@ -14,6 +14,7 @@ from thali.bits import Factor, khatri_rao
 from thali.bits.words import n_words
 from thali.data.entries import every_column
 from thali.engines.base import BirthDeaths, Births, LineCounts
+from thali.engines.bit_by_bit import score_bits
 from thali.engines.cpu.engine import CpuEngine
 from thali.engines.gpu.births import NumbersByClass, NumbersOfOneClass
 from thali.engines.gpu.blocks import BlocksOfRows
@@ -211,6 +212,13 @@ class GpuEngine(BlocksOfRows):
         gains = np.empty((len(counts), len(sets)))
         parallel_for(_add_up, len(counts), self.threads, counts, table, of_rows, gains, step=_FEW)
         return gains
+
+    def score_bits(
+        self, mode: int, rows: Index | None, codes: Factor, before: Factor, after: Factor,
+        weights: Weights,
+    ) -> NDArray[np.float64]:  # fmt: skip
+        """Return the gain in log-likelihood by every bit of some rows of a factor, or of all."""
+        return score_bits(self, mode, rows, codes, before, after, weights)
 
     def lines_here(self, mode: int) -> tuple[int, int]:
         """Return the first line of a mode on the device, and the line after the last: all."""

@@ -17,9 +17,10 @@ from thali.bits.words import pack
 from thali.model import Levels, PerComponent
 from thali.model.priors import log_bernoulli, log_rates, log_repeats
 from thali.sampler.gains import uncovered_gains
-from thali.sampler.grow.values import log_paths, log_sums
+from thali.sampler.grow.values import log_sums
 from thali.sampler.level_evidence import summed_out
 from thali.sampler.moves.proposal import log_rate
+from thali.sampler.paths import log_paths
 from thali.sampler.step import update_memberships, update_mode
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class SumOutCodes:
         """Return by how much each component raises the log joint density, its code summed out."""
         state = growth.state
         users, codes = state.factors
-        scores = growth.engine.score_bits(1, users, codes, codes, state.noise.weights())
+        scores = growth.engine.score_bits(1, None, users, codes, codes, state.noise.weights())
         of_users = log(state.alpha) + log_rates(users.sizes(), users.n_rows)
         worth: NDArray[np.float64] = log_sums(scores, growth.odds) + of_users
         return worth
@@ -144,7 +145,7 @@ class SumOutUsers:
         """Return by how much each component raises the log joint density, users summed out."""
         state = growth.state
         users, codes = state.factors
-        scores = growth.engine.score_bits(0, codes, users, users, state.noise.weights())
+        scores = growth.engine.score_bits(0, None, codes, users, users, state.noise.weights())
         weights, odds, sizes = _weights(state), growth.odds, codes.sizes()
         of_codes = sizes * -np.logaddexp(0.0, -odds)
         of_codes += (codes.n_rows - sizes) * -np.logaddexp(0.0, odds)
@@ -281,7 +282,7 @@ def _draw_and_weigh(growth: Growth, mode: int, odds: NDArray[np.float64], n_draw
     drawn, other = state.factors[mode], state.factors[::-1][mode]
     bits, weights = drawn.dense(), state.noise.weights()
     paths = [
-        log_paths(growth.engine.score_bits(mode, other, start, drawn, weights), odds, bits)
+        log_paths(growth.engine.score_bits(mode, None, other, start, drawn, weights), odds, bits)
         for start in earlier
     ]
     return float((logsumexp(np.stack(paths), axis=0) - log(n_draws)).sum())

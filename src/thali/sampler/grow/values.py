@@ -10,24 +10,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thali._jit import inner, jit
+from thali.sampler.paths import CERTAIN, LARGE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-_CERTAIN = 40.0
-"""Log odds beyond which the exponential does not change a double."""
-
-_LARGE = 1e280
-"""Product that can be multiplied once more without overflow."""
-
-
 @inner
 def softplus(x: float) -> float:
     """Return log(1 + exp(x)); most scores are so large that no exponential is needed."""
-    if x > _CERTAIN:
+    if x > CERTAIN:
         return x
-    return 0.0 if x < -_CERTAIN else max(x, 0.0) + log1p(exp(-abs(x)))
+    return 0.0 if x < -CERTAIN else max(x, 0.0) + log1p(exp(-abs(x)))
 
 
 @jit
@@ -45,38 +39,13 @@ def log_sums(scores: NDArray[np.float64], odds: NDArray[np.float64]) -> NDArray[
     for column in range(n_columns):
         for k in range(n):
             x = scores[column, k] + odds[k]
-            if x > _CERTAIN:
+            if x > CERTAIN:
                 sums[k] += x
-            elif x > -_CERTAIN:
+            elif x > -CERTAIN:
                 products[k] *= 1.0 + exp(x)
-                if products[k] > _LARGE:
+                if products[k] > LARGE:
                     sums[k] += log(products[k])
                     products[k] = 1.0
     for k in range(n):
         sums[k] += log(products[k])
     return sums
-
-
-@jit
-def log_paths(
-    scores: NDArray[np.float64], odds: NDArray[np.float64], bits: NDArray[np.bool_]
-) -> NDArray[np.float64]:
-    """Return, for every column, the log probability that a sweep draws these bits.
-
-    ``bits`` is ``(n_columns, n_components)``, as the scores.
-    """
-    paths = np.zeros(scores.shape[0])
-    for column in range(scores.shape[0]):
-        product = 1.0
-        for k in range(scores.shape[1]):
-            x = scores[column, k] + odds[k]
-            x = -x if bits[column, k] else x
-            if x > _CERTAIN:
-                paths[column] -= x
-            elif x > -_CERTAIN:
-                product *= 1.0 + exp(x)
-                if product > _LARGE:
-                    paths[column] -= log(product)
-                    product = 1.0
-        paths[column] -= log(product)
-    return paths

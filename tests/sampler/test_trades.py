@@ -1,0 +1,243 @@
+"""Trades of a level against components: the acceptance ratio, against its definition."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+
+from support.mutants import mutate
+from thali.decide import SCALE
+from thali.model import Effects, Levels, Model, PerComponent
+from thali.model.levels import Hyper
+from thali.sampler import Schedule, Target, chain, trades
+from thali.streams import Stream, chain_key
+
+N_ROWS, N_COLUMNS, N_COMPONENTS = 23, 17, 5
+FINE = Effects(
+    row_levels=tuple(np.arange(-6, 7) / 4.0),
+    column_levels=tuple(np.arange(-9, 5) / 4.0),
+    jump_sizes=tuple(1.0 + np.arange(9) / 4.0),
+    jump_stride=2,
+    offsets=(-0.25, 0.0, 0.25),
+    spreads=(0.0, 0.6, 1.2),
+)
+UNEVEN = Effects(
+    row_levels=(-np.pi / 2, 0.0, 1.0), column_levels=(-2.0, -1.1, 0.3), jump_sizes=(1.0, 1.6, 2.9),
+    jump_stride=2, offsets=(-0.2, 0.1), spreads=(0.0, 0.6, 1.2),
+)  # fmt: skip
+OWN = PerComponent(1.0, 2.0, n_values=3, tied=None)
+MODELS = {
+    "buffet": Model(noise=FINE),
+    "finite": Model(N_COMPONENTS, FINE),
+    "own densities": Model(noise=FINE, density=OWN),
+    "without a lattice": Model(noise=UNEVEN),
+    "one jump": Model(noise=FINE),
+}
+
+
+def problem(name):
+    """Return a target, and a state with levels of every kind and a component of one row."""
+    rng, model = np.random.default_rng(4), MODELS[name]
+    data = (rng.random((N_ROWS, N_COLUMNS)) < 0.4).astype(float)
+    data[rng.random(data.shape) < 0.1] = np.nan
+    factors = [rng.random((n, N_COMPONENTS)) < 0.4 for n in data.shape]
+    factors[0][:, 2] = np.arange(N_ROWS) == 7
+    target = Target.prepare(data, model, Schedule(), threads=1)
+    state = target.initial(chain_key(1), factors)
+    prior = model.noise
+    grids = prior.grids
+    n_jumps = len(range(0, len(grids.jumps), grids.stride))
+    rows, columns, jumps = (
+        rng.integers(n, size=size)
+        for n, size in (
+            (len(grids.rows), N_ROWS),
+            (len(grids.columns), N_COLUMNS),
+            (n_jumps, N_COLUMNS),
+        )
+    )
+    jump_spread = 0 if name == "one jump" else 2
+    if not jump_spread:
+        jumps[:] = 1
+    hyper = Hyper(2, 1, 2, int(jumps[0]) * grids.stride, jump_spread, 0)
+    noise = Levels(prior, rows, columns, jumps * grids.stride, hyper)
+    return target, target.recount(state._replace(noise=noise)), data
+
+
+def covered_by(factors):
+    return (factors[0].astype(int) @ factors[1].T.astype(int)) > 0
+
+
+def log_likelihoods(noise, factors, data, mode):
+    """The log likelihood of every line, entry by entry."""
+    grids = noise.prior.grids
+    odds = grids.rows[noise.rows][:, None] + grids.columns[noise.columns] + noise.offset
+    odds = odds + grids.jumps[noise.jumps] * covered_by(factors)
+    return np.nansum(data * odds - np.logaddexp(0.0, odds) * ~np.isnan(data), axis=1 - mode)
+
+
+def log_path(job, noise, start, factors, data, drawn):
+    """The probability that a sweep at these levels draws ``drawn`` for all lines, step by step."""
+    mode, now, total = job.mode, [f.copy() for f in factors], 0.0
+    now[mode] = start.copy()
+    for k in np.flatnonzero(~job.is_held):
+        logs = []
+        for bit in (False, True):
+            now[mode][:, k] = bit
+            logs.append(log_likelihoods(noise, now, data, mode))
+        log_odds = logs[1] - logs[0] + job.odds[k] / SCALE
+        total += np.log(np.where(drawn[:, k], expit(log_odds), expit(-log_odds)))
+        now[mode][:, k] = drawn[:, k]
+    return total
+
+
+def log_ratios(job, offer, state, data):
+    """What the acceptance ratios are by their definition."""
+    mode, old, new = job.mode, state.noise, offer.noise
+    before, factors = state.factors[mode].dense(), [f.dense() for f in state.factors]
+    after = offer.factor.dense()
+    others = [after if m == mode else f for m, f in enumerate(factors)]
+    odds = np.where(job.is_held, 0.0, job.odds / SCALE)
+    gain = log_likelihoods(new, others, data, mode) - log_likelihoods(old, factors, data, mode)
+    gain += after @ odds - before @ odds
+    gain += log_path(job, old, after, factors, data, before)
+    gain -= log_path(job, new, before, factors, data, after)
+    return gain + np.array([line_prior(new, i, old, mode) for i in range(len(gain))])
+
+
+def line_prior(new, line, old, mode):
+    """By how much the prior of all levels differs if those of one line change."""
+    parts = {}
+    for name in ("rows",) if mode == 0 else ("columns", "jumps"):
+        parts[name] = np.array(getattr(old, name))
+        parts[name][line] = getattr(new, name)[line]
+    given = {name: getattr(old, name) for name in ("rows", "columns", "jumps")} | parts
+    other = Levels(old.prior, *given.values(), old.hyper)
+    return old.prior.log_prior(other) - old.prior.log_prior(old)
+
+
+def offers(name, functions, monkeypatch):
+    """Yield found and expected ratios of several offers of rows and of columns."""
+    target, state, data = problem(name)
+    jobs = []
+    plain = functions._offer
+
+    def noted(state, target, job, *rest):
+        jobs.append(job)
+        return plain(state, target, job, *rest)
+
+    monkeypatch.setitem(vars(functions), "_offer", noted)
+    for number in range(4):
+        stream = Stream(chain_key(2), np.uint64(number))
+        ordered, offer = functions._offer_to_rows(stream, state, target, 0, number)
+        yield offer, log_ratios(jobs[-1], offer, ordered, data)
+        offer = functions._offer_to_columns(stream, state, target, 0)
+        yield offer, log_ratios(jobs[-1], offer, state, data)
+
+
+# Weights are rounded to 2^-24: a gain is wrong by no more than half of that for each of 23
+# entries, a path by 5 gains on either side, and there are two paths.
+EXACT = 2 * 5 * 2 * 23 * 2.0**-25
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_ratio_is_that_of_its_definition(name, monkeypatch):
+    """Joint density and both ways, entry by entry, for rows and for columns."""
+    n_changed = n_offers = 0
+    for offer, expected in offers(name, trades, monkeypatch):
+        is_offered = np.isfinite(offer.log_ratio)
+        np.testing.assert_allclose(
+            offer.log_ratio[is_offered], expected[offer.lines][is_offered], rtol=0, atol=EXACT
+        )
+        n_offers += is_offered.sum()
+        n_changed += (np.abs(expected[offer.lines][is_offered]) > 0.01).sum()
+    assert n_offers > 40
+    assert n_changed > 0.8 * n_offers
+
+
+MISTAKES = {
+    "no way back": ("log_paths(back, odds, bits) - log_paths(forth", "0.0 - log_paths(forth"),
+    "no way forth": (" - log_paths(forth, odds, bits)", ""),
+    "no prior": ("log_prior + gains", "gains"),
+    "levels change nothing": ("log_prior + gains +", "log_prior +"),
+    "held components are drawn": ("np.where(job.is_held, np.nan,", "np.where(False, np.nan,"),
+    "new bits": ("bits = before.dense()", "bits = after.dense()"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_wrong_ratio_is_rejected(mistake, monkeypatch):
+    """The same comparison fails if a part of the ratio is missing or another."""
+    mutant = mutate("thali.sampler.trades", [MISTAKES[mistake]])
+    with np.errstate(invalid="ignore"):
+        distances = [
+            np.abs(offer.log_ratio - expected[offer.lines])[np.isfinite(offer.log_ratio)].max()
+            for offer, expected in offers("buffet", mutant, monkeypatch)
+        ]
+    assert max(distances) > 0.1
+
+
+def test_the_way_back_is_as_likely():
+    """Distances up and down are equally likely, those of levels and jumps together."""
+    stream = Stream(chain_key(1), np.uint64(0))
+    for grid in (FINE.grids.rows, UNEVEN.grids.rows, np.arange(3) / 8.0):
+        found = trades._distances(stream, 0, 0, 20_000, grid)
+        assert 0 not in found
+        values, counts = np.unique(found, return_counts=True)
+        assert values.tolist() == (-values[::-1]).tolist()
+        expected = len(found) / len(values)
+        assert np.abs(counts - expected).max() < 5.0 * np.sqrt(expected)
+    one, other = (
+        trades._distances(stream, 1, 0, 500, g) for g in (FINE.grids.rows, np.arange(9.0))
+    )
+    assert (np.sign(one) == np.sign(other)).all()
+    alone = trades._distances(stream, 0, 0, 50, np.zeros(1))
+    assert (alone > 0).all()  # beyond the only level: never possible
+
+
+def test_rows_at_a_high_level_find_their_components():
+    """Rows that start with a level in place of components trade it back; else many keep it."""
+    with_trades, without = (wrong_rows(Schedule(starts=0, trade=n)) for n in (4, 0))
+    assert with_trades < 15
+    assert without > 2 * with_trades
+
+
+def wrong_rows(schedule):
+    """Start a third of the rows at high levels without components; count rows that are wrong."""
+    rng, low, jump = np.random.default_rng(3), -4.0, 6.0
+    z, u = rng.random((240, 6)) < 0.4, rng.random((400, 6)) < 0.3
+    odds = low + jump * covered_by((z, u)) + 0.8 * rng.normal(size=240)[:, None]
+    data = (rng.random(odds.shape) < expit(odds)).astype(float)
+    target = Target.prepare(data, Model(noise=Effects()), schedule, threads=1)
+    is_high = np.arange(240) % 3 == 0
+    state = target.initial(chain_key(1), [z & ~is_high[:, None], u])
+    prior = Effects()
+    grids = prior.grids
+    rate = np.clip(data.mean(axis=1), 0.02, 0.98)
+    levels = np.where(is_high, logit(rate) - low, 0.0)
+    rows = np.abs(grids.rows[:, None] - levels).argmin(axis=0)
+    columns = np.full(400, np.abs(grids.columns - low).argmin())
+    jumps = np.full(400, np.abs(grids.jumps - jump).argmin())
+    hyper = Hyper(8, int(columns[0]), 0, int(jumps[0]), 0, state.noise.hyper.offset)
+    state = state._replace(noise=Levels(prior, rows, columns, jumps, hyper))
+    *_, (state, _) = chain(chain_key(1), target, 60, target.recount(state))
+    covered = covered_by([f.dense() for f in state.factors])
+    return int(((covered != covered_by((z, u))).mean(axis=1) > 0.1).sum())
+
+
+def test_where_nothing_is_traded(monkeypatch):
+    """Without components, on tensors and on large tables, and where lines have one level."""
+    target, state, _ = problem("buffet")
+    assert trades.can_trade(state, target)
+    assert not trades.can_trade(state.take(np.zeros(N_COMPONENTS, bool)), target)
+    monkeypatch.setattr(trades, "_MOST", 10)
+    assert not trades.can_trade(state, target)
+    monkeypatch.undo()
+    never = Target.prepare(np.eye(3), MODELS["buffet"], Schedule(trade=0), threads=1)
+    state = never.initial(chain_key(1), [np.eye(3, dtype=bool)] * 2)
+    after, counts = trades.trade(Stream(chain_key(1), np.uint64(0)), state, never, 0)
+    assert after is state
+    assert counts == (0, 0)
+    flat = state._replace(noise=state.noise.with_rows(state.noise.rows, Hyper(0, 1, 0, 0, 0, 0)))
+    always = Target.prepare(np.eye(3), MODELS["buffet"], Schedule(trade=3), threads=1)
+    after, counts = trades.trade(Stream(chain_key(1), np.uint64(0)), flat, always, 0)
+    assert after is flat
+    assert counts == (0, 0)
