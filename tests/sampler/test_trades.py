@@ -241,3 +241,11 @@ def test_where_nothing_is_traded(monkeypatch):
     after, counts = trades.trade(Stream(chain_key(1), np.uint64(0)), flat, always, 0)
     assert after is flat
     assert counts == (0, 0)
+
+
+def test_trades_are_counted():
+    """As moves are: offers of other components, and how many of them were accepted."""
+    target, state, _ = problem("finite")  # its components stay
+    counts = [info.moves["trade"] for _, info in chain(chain_key(1), target, 40, state)]
+    assert all(n == 0 for n, _ in counts[1::2])
+    assert sum(n for n, _ in counts[::2]) > sum(k for _, k in counts) > 0

@@ -46,9 +46,9 @@ class Schedule:
         with more than 16,384 columns, half as often. With more than a million known entries,
         ``seeded`` is tried in fewer sweeps, with more than 16 million in none.
     trade
-        How often, in a draw of the levels of a matrix, rows or columns are offered another level
-        together with the components that fit it (:mod:`thali.sampler.trades`). With more than
-        eight million known entries, never: these determine the level of a line.
+        How often, in every second draw of the levels of a matrix, rows or columns are offered
+        another level together with the components that fit it (:mod:`thali.sampler.trades`). With
+        more than eight million known entries, never: these determine the level of a line.
     starts
         Number of starts that a chain grows before its first sweep and pools
         (:mod:`thali.sampler.start`); with more than a million entries, two at most. Where rows

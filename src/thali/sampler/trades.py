@@ -53,6 +53,9 @@ _MOST = 1 << 23
 _FARTHEST = 2.5
 """The largest distance of a proposed level, or jump, from the present one."""
 
+_EVERY = 2
+"""In one of how many draws of levels trades are offered: in all, they do not free more lines."""
+
 _BLOCKS = 2
 """Half of the rows are offered trades at once: components of their own stay with them."""
 
@@ -73,13 +76,14 @@ class Offer(NamedTuple):
 def trade(
     stream: Stream, state: State, target: Target, number: int
 ) -> tuple[State, tuple[int, int]]:
-    """Offer trades to half of the rows or to all columns, in turn.
+    """Offer trades, in some draws of levels, to half of the rows or to all columns in turn.
 
     Returns the state, and how many offers of other components were made and accepted. ``number``
     is that of the draw of levels.
     """
     counts = np.zeros(2, np.int64)
-    n = target.schedule.trade if can_trade(state, target) else 0
+    number, rest = divmod(number, _EVERY)
+    n = 0 if rest or not can_trade(state, target) else target.schedule.trade
     for turn in range(n):
         hyper = state.noise.hyper
         round_, is_for_columns = divmod(number * n + turn, 2)
@@ -126,16 +130,15 @@ def _offer_to_rows(
     moved = old[lines] + _distances(stream, 0, turn, n_rows, grid)[lines]
     is_possible[lines] = (moved >= 0) & (moved < len(grid))
     new[lines] = np.where(is_possible[lines], moved, old[lines])
+    proposed = noise.with_rows(new, noise.hyper)
     job = RowUpdate(
-        mode=0, rows=rows, codes=codes, is_held=is_held,
-        weights=noise.with_rows(new, noise.hyper).fixed_weights(), singles=singles,
-        prior=fixed(odds), stream=stream, site=_site(Site.TRADE_BITS, 0, turn),
+        mode=0, rows=rows, codes=codes, is_held=is_held, weights=proposed.fixed_weights(),
+        singles=singles, prior=fixed(odds), stream=stream, site=_site(Site.TRADE_BITS, 0, turn),
     )  # fmt: skip
     of_levels = noise.prior.grids.of_rows[noise.hyper.row_spread]
     log_prior = of_levels[new[lines]] - of_levels[old[lines]]
     none = np.zeros(n_rows)
     both = np.stack([grid[old], none]), np.stack([grid[new], none])
-    proposed = noise.with_rows(new, noise.hyper)
     return state, _offer(state, target, job, proposed, lines, both, log_prior, is_possible[lines])
 
 
