@@ -64,6 +64,7 @@ KERNEL_FILES = (
     "sampler/level_weights.py",
     "sampler/level_windows.py",
     "sampler/paths.py",
+    "sampler/row_terms.py",
     "sampler/trade_kernels.py",
     "sampler/small.py",
     "sampler/grow/values.py",
