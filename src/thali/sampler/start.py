@@ -13,12 +13,13 @@ Components that only rows outside the subset use are not known at first; ordinar
 from __future__ import annotations
 
 import logging
+from itertools import count
 from math import nan, prod
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from thali.model import Effects
+from thali.model import Effects, Levels
 from thali.sampler.all_rows import for_all_lines, for_all_rows
 from thali.sampler.grow.boxes import as_boxes, choose_lines, for_lines, some_lines, unfolded
 from thali.sampler.grow.families import (
@@ -35,6 +36,7 @@ from thali.sampler.grow.released import eager_births, fitted_levels, swept
 from thali.sampler.grow.search import HOPELESS, LONG
 from thali.sampler.grow.sides import log_evidence
 from thali.sampler.grow.trial import Trial, choose, hide, on_trial, rates_alone
+from thali.sampler.other_levels import at_other_levels
 from thali.sampler.starting import Attempted, Keys, Starting
 from thali.sites import Site
 from thali.streams import Stream, start_key
@@ -99,11 +101,24 @@ def start(key: np.uint64, target: Target) -> Iterator[Starting]:
         state = now.state
         yield now
     assert state is not None
+    if isinstance(state.noise, Levels):
+        for better in _at_other_levels(start_key(own, Keys.ASIDE), state, host):
+            yield now._replace(state=(state := better), stage="trying other levels")
     if rows is None:
         yield now._replace(state=target.recount(state), stage="")
         return
     for whole in for_all_rows(own, state, target):
         yield now._replace(state=whole, stage="all rows")
+
+
+def _at_other_levels(key: np.uint64, state: State, host: Target) -> Iterator[State]:
+    """Give rows and columns other levels where these explain more; the last state counts."""
+    streams = (Stream(key, np.uint64(number)) for number in count())
+    for mode in (0, 1):
+        for better in at_other_levels(streams, state, host, mode):
+            yield (state := better)
+    if not host.model.is_finite:
+        yield state.take(state.factors[0].sizes() > 0)
 
 
 def _of_tensor(key: np.uint64, target: Target) -> Iterator[Starting]:

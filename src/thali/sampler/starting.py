@@ -21,6 +21,7 @@ class Keys(IntEnum):
     BARE = 106
     PLAIN = 107  # up to three
     TRIALS = 110  # one for every candidate
+    ASIDE = 120
 
 
 class Attempted(NamedTuple):
