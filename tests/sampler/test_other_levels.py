@@ -90,13 +90,16 @@ MISTAKES = {
         "fixed(np.logaddexp(0.0, log_odds)),", "fixed(np.logaddexp(0.0, log_odds + further)),",
     ),
 }  # fmt: skip
+ROWS = ("no other level", "uncovered entries as covered ones")  # rows need two sweeps more rarely
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes_are_noticed(mistake):
+@pytest.mark.parametrize(
+    ("mistake", "mode"), [*((m, 1) for m in MISTAKES), *((m, 0) for m in ROWS)]
+)
+def test_mistakes_are_noticed(mistake, mode):
     """Lines then keep their levels, or get components that overlap theirs."""
     wrong = mutate("thali.sampler.other_levels", [MISTAKES[mistake]])
-    assert wrong_lines(1, wrong.at_other_levels)[1] > 1.5 * wrong_lines(1)[1]
+    assert wrong_lines(mode, wrong.at_other_levels)[1] > 1.5 * wrong_lines(mode)[1]
 
 
 @pytest.mark.parametrize("mode", [0, 1])
@@ -138,12 +141,18 @@ def test_what_a_line_is_explained_by(mode):
 
 
 def test_nothing_is_tried_where_lines_have_no_levels():
-    """Without spread, or without components."""
+    """Without spread, with a single level, or without components."""
     target, state, _, _ = truth()
     streams = (Stream(chain_key(1), np.uint64(number)) for number in count())
     flat = state.noise.hyper._replace(row_spread=0)
     without = state._replace(noise=state.noise.with_rows(state.noise.rows, flat))
     assert list(at_other_levels(streams, without, target, 0)) == []
+    one_level = Effects(row_levels=(0.0,))
+    lone = Levels(
+        one_level, np.zeros(SHAPE[0], int), state.noise.columns, state.noise.jumps,
+        state.noise.hyper,
+    )  # fmt: skip
+    assert list(at_other_levels(streams, state._replace(noise=lone), target, 0)) == []
     empty = state.take(np.zeros(N_COMPONENTS, bool))
     assert list(at_other_levels(streams, empty, target, 1)) == []
     assert len(list(at_other_levels(streams, state, target, 0))) == len(other_levels._ASIDE) + 1

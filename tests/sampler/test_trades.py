@@ -31,6 +31,8 @@ MODELS = {
     "own densities": Model(noise=FINE, density=OWN),
     "without a lattice": Model(noise=UNEVEN),
     "one jump": Model(noise=FINE),
+    "one level of columns": Model(noise=FINE),
+    "all known": Model(noise=FINE),
 }
 
 
@@ -38,7 +40,8 @@ def problem(name):
     """Return a target, and a state with levels of every kind and a component of one row."""
     rng, model = np.random.default_rng(4), MODELS[name]
     data = (rng.random((N_ROWS, N_COLUMNS)) < 0.4).astype(float)
-    data[rng.random(data.shape) < 0.1] = np.nan
+    if name != "all known":
+        data[rng.random(data.shape) < 0.1] = np.nan
     factors = [rng.random((n, N_COMPONENTS)) < 0.4 for n in data.shape]
     factors[0][:, 2] = np.arange(N_ROWS) == 7
     target = Target.prepare(data, model, Schedule(), threads=1)
@@ -57,7 +60,10 @@ def problem(name):
     jump_spread = 0 if name == "one jump" else 2
     if not jump_spread:
         jumps[:] = 1
-    hyper = Hyper(2, 1, 2, int(jumps[0]) * grids.stride, jump_spread, 0)
+    column_spread = 2 * (name != "one level of columns")
+    if not column_spread:
+        columns[:] = 1
+    hyper = Hyper(2, 1, column_spread, int(jumps[0]) * grids.stride, jump_spread, 0)
     noise = Levels(prior, rows, columns, jumps * grids.stride, hyper)
     return target, target.recount(state._replace(noise=noise)), data
 
@@ -126,10 +132,10 @@ def offers(name, functions, monkeypatch):
 
     monkeypatch.setitem(vars(functions), "_offer", noted)
     for number in range(4):
-        stream = Stream(chain_key(2), np.uint64(number))
-        ordered, offer = functions._offer_to_rows(stream, state, target, 0, number)
+        stream, turn = Stream(chain_key(2), np.uint64(number)), number // 2
+        ordered, offer = functions._offer_to_rows(stream, state, target, turn, number)
         yield offer, log_ratios(jobs[-1], offer, ordered, data)
-        offer = functions._offer_to_columns(stream, state, target, 0)
+        offer = functions._offer_to_columns(stream, state, target, turn)
         yield offer, log_ratios(jobs[-1], offer, state, data)
 
 
@@ -143,7 +149,13 @@ def test_ratio_is_that_of_its_definition(name, monkeypatch):
     """Joint density and both ways, entry by entry, for rows and for columns."""
     n_changed = n_offers = 0
     for offer, expected in offers(name, trades, monkeypatch):
-        is_offered = np.isfinite(offer.log_ratio)
+        is_offered = ~np.isneginf(offer.log_ratio)
+        changes = np.zeros(len(expected), bool)
+        for one, other in zip(offer.noise.lines, problem(name)[1].noise.lines, strict=True):
+            changes |= (one != other) if len(one) == len(expected) else False
+        if offer.mode:
+            changes |= offer.noise.jumps != problem(name)[1].noise.jumps
+        assert is_offered.tolist() == changes[offer.lines].tolist()  # all others are impossible
         np.testing.assert_allclose(
             offer.log_ratio[is_offered], expected[offer.lines][is_offered], rtol=0, atol=EXACT
         )
@@ -186,9 +198,13 @@ def test_the_way_back_is_as_likely():
         expected = len(found) / len(values)
         assert np.abs(counts - expected).max() < 5.0 * np.sqrt(expected)
     one, other = (
-        trades._distances(stream, 1, 0, 500, g) for g in (FINE.grids.rows, np.arange(9.0))
+        trades._distances(stream, 1, 0, 20_000, g) for g in (FINE.grids.rows, np.arange(9.0))
     )
-    assert (np.sign(one) == np.sign(other)).all()
+    pairs, counts = np.unique(np.stack([one, other]), axis=1, return_counts=True)
+    of = {tuple(pair): int(n) for pair, n in zip(pairs.T.tolist(), counts, strict=True)}
+    for pair, n in of.items():  # level up and jump down is as likely as the way back
+        back = of[-pair[0], -pair[1]]
+        assert abs(n - back) < 5.0 * np.sqrt(n + back)
     alone = trades._distances(stream, 0, 0, 50, np.zeros(1))
     assert (alone > 0).all()  # beyond the only level: never possible
 
@@ -225,6 +241,8 @@ def wrong_rows(schedule):
 
 def test_where_nothing_is_traded(monkeypatch):
     """Without components, on tensors and on large tables, and where lines have one level."""
+    cube = Target.prepare(np.ones((2, 3, 4)), Model(2, "effects"), Schedule(), threads=1)
+    assert not trades.can_trade(cube.initial(chain_key(1)), cube)
     target, state, _ = problem("buffet")
     assert trades.can_trade(state, target)
     assert not trades.can_trade(state.take(np.zeros(N_COMPONENTS, bool)), target)
@@ -236,8 +254,9 @@ def test_where_nothing_is_traded(monkeypatch):
     after, counts = trades.trade(Stream(chain_key(1), np.uint64(0)), state, never, 0)
     assert after is state
     assert counts == (0, 0)
-    flat = state._replace(noise=state.noise.with_rows(state.noise.rows, Hyper(0, 1, 0, 0, 0, 0)))
     always = Target.prepare(np.eye(3), MODELS["buffet"], Schedule(trade=3), threads=1)
+    flat = always.initial(chain_key(1), [np.eye(3, dtype=bool)] * 2)
+    flat = flat._replace(noise=flat.noise.with_rows(flat.noise.rows, Hyper(0, 1, 0, 0, 0, 0)))
     after, counts = trades.trade(Stream(chain_key(1), np.uint64(0)), flat, always, 0)
     assert after is flat
     assert counts == (0, 0)
@@ -249,3 +268,51 @@ def test_trades_are_counted():
     counts = [info.moves["trade"] for _, info in chain(chain_key(1), target, 40, state)]
     assert all(n == 0 for n, _ in counts[1::2])
     assert sum(n for n, _ in counts[::2]) > sum(k for _, k in counts) > 0
+
+
+def settled(mode, functions=trades):
+    """Accept the offers of every third line; say whether levels, bits and counts are right."""
+    target, state, _ = problem("buffet")
+    stream = Stream(chain_key(2), np.uint64(1))
+    if mode == 0:
+        state, offer = functions._offer_to_rows(stream, state, target, 0, 1)
+    else:
+        offer = functions._offer_to_columns(stream, state, target, 0)
+    is_taken = offer.lines % 3 == 0
+    offer = offer._replace(log_ratio=np.where(is_taken, np.inf, -np.inf))
+    after = functions._settle(stream, state, target, 0, offer, np.zeros(2, np.int64))
+    chosen = np.zeros(target.shape[mode], bool)
+    chosen[offer.lines[is_taken]] = True
+    parts = [(noise.rows, noise.columns, noise.jumps) for noise in (state.noise, offer.noise)]
+    of_mode = (0,) if mode == 0 else (1, 2)
+    levels = [
+        np.where(chosen, new, old) if i in of_mode else old
+        for i, (old, new) in enumerate(zip(*parts, strict=True))
+    ]
+    found = after.noise.rows, after.noise.columns, after.noise.jumps
+    bits = np.where(chosen[:, None], offer.factor.dense(), state.factors[mode].dense())
+    assert (bits != state.factors[mode].dense()).any()
+    return (
+        all((one == other).all() for one, other in zip(found, levels, strict=True)),
+        (after.factors[mode].dense() == bits).all(),
+        after.covered == target.recount(after).covered,
+    )
+
+
+@pytest.mark.parametrize("mode", [0, 1])
+def test_a_trade_changes_level_and_bits_of_the_same_lines(mode):
+    """Of all others nothing changes, and what is covered is counted again."""
+    assert settled(mode) == (True, True, True)
+
+
+SETTLED = {
+    "bits of all lines": ("(before.words & ~chosen) | (after.words & chosen)", "after.words"),
+    "bits without levels": ("state = state._replace(noise=changed)", "pass"),
+    "counts of before": ("return target.recount(state.with_factor(", "return (state.with_factor("),
+}
+
+
+@pytest.mark.parametrize("mistake", SETTLED)
+def test_a_trade_that_changes_something_else_is_noticed(mistake):
+    """The same comparison fails."""
+    assert settled(0, mutate("thali.sampler.trades", [SETTLED[mistake]])) != (True, True, True)

@@ -69,8 +69,7 @@ def at_first_level(
     grids = noise.prior.grids
     spread = float(grids.spreads[noise.hyper.row_spread])
     tried = {nearest(grids.rows, spread * multiple): None for multiple in _TRIED}
-    offers = [np.full(target.shape[0], level) for level in tried]
-    yield from _best_of(streams, state, target, 0, odds, offers, is_known=False)
+    yield from _best_of(streams, state, target, 0, odds, [*tried], is_known=False)
 
 
 def at_other_levels(
@@ -85,28 +84,30 @@ def at_other_levels(
     noise: Levels = state.noise
     grid = noise.grid(mode)
     spread = noise.hyper.column_spread if mode else noise.hyper.row_spread
-    if not spread or state.n_components == 0:
+    if not spread or len(grid) < 2 or state.n_components == 0:
         return
     if odds is None:
-        is_open = mode == 0 and not target.model.is_finite
-        odds = odds_of_rows(state) if is_open else logit(state.densities[mode])
+        odds = logit(state.densities[mode]) if mode else odds_of_rows(state)
     odds = np.broadcast_to(odds, (state.n_components,))
     size, jump = float(np.diff(grid).mean()), float(noise.prior.grids.jumps[noise.jumps].mean())
-    offers = [round(jump * multiple / size) for multiple in _ASIDE]
-    yield from _best_of(streams, state, target, mode, odds, offers, is_known=True)
+    steps = [round(jump * multiple / size) for multiple in _ASIDE]
+    yield from _best_of(streams, state, target, mode, odds, steps, is_known=True)
 
 
 def _best_of(
     streams: Iterator[Stream], state: State, target: Target, mode: int,
-    odds: NDArray[np.float64], offers: Sequence[Index | int], *, is_known: bool,
+    odds: NDArray[np.float64], numbers: Sequence[int], *, is_known: bool,
 ) -> Iterator[State]:  # fmt: skip
-    """Draw the bits of all lines at some levels, or so many above theirs, and keep the best."""
+    """Draw the bits of all lines at other levels, one after the other, and keep the best.
+
+    ``numbers`` are levels; if levels are known, they are steps from the best one so far.
+    """
     noise: Levels = state.noise
     n_lines, highest = target.shape[mode], len(noise.grid(mode)) - 1
     levels, words = np.asarray(noise.lines[mode], np.int64), state.factors[mode].words
     best = _explained(state, target, mode, odds) if is_known else np.full(n_lines, _LOWEST)
-    for offer in offers:
-        others = np.clip(levels + offer, 0, highest) if is_known else np.asarray(offer)
+    for number in numbers:
+        others = np.clip(is_known * levels + number, 0, highest)
         tried = state._replace(noise=_with_levels(noise, mode, others))
         tried = target.recount(tried.with_factor(mode, Factor(words, n_lines)))
         for _ in range(_SWEEPS):

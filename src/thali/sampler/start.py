@@ -117,8 +117,7 @@ def _at_other_levels(key: np.uint64, state: State, host: Target) -> Iterator[Sta
     for mode in (0, 1):
         for better in at_other_levels(streams, state, host, mode):
             yield (state := better)
-    if not host.model.is_finite:
-        yield state.take(state.factors[0].sizes() > 0)
+    yield state.take(state.factors[0].sizes() > 0)
 
 
 def _of_tensor(key: np.uint64, target: Target) -> Iterator[Starting]:

@@ -54,10 +54,11 @@ _FARTHEST = 2.5
 """The largest distance of a proposed level, or jump, from the present one."""
 
 _EVERY = 2
-"""In one of how many draws of levels trades are offered: in all, they do not free more lines."""
+"""Trades are offered in every second draw of levels: in every draw, no more lines are freed."""
 
 _BLOCKS = 2
-"""Half of the rows are offered trades at once: components of their own stay with them."""
+"""Rows are offered trades in halves. A component without a user in the other half is held: in one
+block of all rows, all of them would be."""
 
 _KINDS = 3
 """Columns with jumps change their level, their jump, or both in opposite directions."""
@@ -145,7 +146,8 @@ def _offer_to_rows(
 def _offer_to_columns(stream: Stream, state: State, target: Target, turn: int) -> Offer:
     """Offer other levels and jumps to all columns.
 
-    Components are in an order that was drawn at random before.
+    Components are in an order that was drawn at random before. Where both a level and a jump
+    change, the same random number gives both distances: 1 - u then leads back by both.
     """
     noise: Levels = state.noise
     grids, hyper, n = noise.prior.grids, noise.hyper, target.shape[1]
