@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from support.mutants import mutate
+from support.mutants import module, mutate
 from thali.decide import SCALE
 from thali.model import Effects, Levels, Model
 from thali.model.levels import Hyper
 from thali.sampler import Schedule, Target, other_levels
 from thali.sampler.other_levels import _explained, at_other_levels
+from thali.sampler.starting import Starting
 from thali.streams import Stream, chain_key
 
 SHAPE, N_COMPONENTS, LOW, JUMP = (220, 260), 8, -4.0, 4.0
@@ -156,3 +157,19 @@ def test_nothing_is_tried_where_lines_have_no_levels():
     empty = state.take(np.zeros(N_COMPONENTS, bool))
     assert list(at_other_levels(streams, empty, target, 1)) == []
     assert len(list(at_other_levels(streams, state, target, 0))) == len(other_levels._ASIDE) + 1
+
+
+@pytest.mark.parametrize("is_tried", [True, False])
+def test_a_start_ends_with_other_levels(is_tried, monkeypatch):
+    """Columns that a search left without components have them in the first state of the chain."""
+    target, state, _, covered = truth()
+    stuck, _ = raised(state, target, 1)
+    starts = module("thali.sampler.start")
+    monkeypatch.setattr(starts, "_search", lambda *_: iter([Starting(stuck, (), "done")]))
+    if not is_tried:
+        monkeypatch.setattr(starts, "at_other_levels", lambda *_: iter(()))
+    first = starts.first_state(chain_key(1), target)
+    users, codes = (factor.dense().astype(int) for factor in first.factors)
+    wrong = ((users @ codes.T > 0) != covered).mean(axis=0) > 0.05
+    assert (wrong.sum() < 10) == is_tried
+    assert target.recount(first).covered == first.covered

@@ -1,7 +1,8 @@
 """The start of a chain: components that are grown on the data before its first sweep.
 
 Several starts are grown and pooled; then components are removed and regrown as long as that
-helps (:mod:`thali.sampler.grow`). All of it happens on the threads of the host, on a random
+helps (:mod:`thali.sampler.grow`). Rows and columns of a matrix that have levels then try others
+(:mod:`thali.sampler.other_levels`). All of it happens on the threads of the host, on a random
 subset of the rows if there are many. Every row of the data then draws its memberships given these
 components, and the chain continues from there.
 
