@@ -11,7 +11,7 @@ from thali.workers import COMPILED, _Workers
 class Chain:
     """A chain that compiles something in its first slices of time."""
 
-    now, number = None, 0
+    now, number, is_starting = None, 0, False
 
     def __init__(self, n_compiled, log):
         self.left, self.n_compiled, self.log = 5, n_compiled, log
@@ -39,12 +39,14 @@ def test_processes_begin_once_nothing_is_compiled(n_compiled, monkeypatch):
     class Process:
         left = ()
 
-        def run(self, stop):
+        def run(self, take, stop):
             log.append("process")
             chain.begun.set()
 
-        def stop(self):
+        def dismiss(self):
             pass
+
+        stop = dismiss
 
     running = _Workers([chain], 1, [Process()])
     chain.begun = running._ended[1].__class__()

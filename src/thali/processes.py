@@ -2,8 +2,9 @@
 
 On small data much of a sweep is Python, which threads cannot run in parallel. A chain is a
 function of data, settings and its number alone, so that it does not matter which process runs it.
-A process gets the data and some chains through its standard input, and sends new draws of a chain
-after every slice of time. It stops when its standard input is closed, also because we have died.
+A process gets the data through its standard input, and takes some seconds to begin. Whenever it
+has nothing to do it asks for a chain, which may have begun here, and sends its new draws after
+every slice of time. It stops when its standard input is closed, also because we have died.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ import pickle
 import signal
 import subprocess
 import sys
-from collections import deque
 from contextlib import suppress
-from threading import Event, Thread
-from typing import TYPE_CHECKING, NamedTuple
+from queue import SimpleQueue
+from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from thali.running import RunningChain
 from thali.sampler import Target
@@ -25,7 +26,7 @@ from thali.trace import MemoryStore
 from thali.trace.parcel import Parcel
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
     from typing import IO
 
     from thali.bits import PackedTensor
@@ -36,14 +37,23 @@ log = logging.getLogger("thali")
 
 _COMMAND = "import sys; sys.path[:] = {path!r}; from thali.processes import serve; serve()"
 
+_SIZE = 8
+"""Bytes that tell how long a message is."""
+
 
 class _Job(NamedTuple):
-    """What a process is asked to do."""
+    """What a process is for."""
 
     tensor: PackedTensor
     settings: Settings
     threads: int
-    chains: list[tuple[int, Parcel]]  # numbers, and the states to go on from
+
+
+class _Task(NamedTuple):
+    """A chain for a process, and what it has done so far."""
+
+    number: int
+    parcel: Parcel
 
 
 class _News(NamedTuple):
@@ -56,56 +66,34 @@ class _News(NamedTuple):
 
 
 class Process:
-    """A process that runs some chains, whose draws are put into the stores of this process."""
+    """A process that runs one chain after the other; draws are put into our own stores."""
 
-    def __init__(
-        self,
-        chains: Sequence[RunningChain],
-        tensor: PackedTensor,
-        settings: Settings,
-        threads: int,
-    ) -> None:
-        self.left = list(chains)
-        self._tensor = tensor
-        self._settings = settings
-        self._threads = threads
+    def __init__(self, tensor: PackedTensor, settings: Settings, threads: int) -> None:
+        self.left: list[RunningChain] = []
+        """The chain that it runs. Once it has ended, others can go on with what is left."""
+        self._job = _Job(tensor, settings, threads)
         self._child: subprocess.Popen[bytes] | None = None
+        self._is_needed = True
+        self._lock = Lock()  # of all the above
 
-    def run(self, stop: Event) -> None:
-        """Run the chains until they end, this is stopped, or the process dies.
-
-        Chains that are still in ``left`` then can go on in this process.
-        """
-        if not sys.executable:  # Python is part of another program
+    def run(self, take: Callable[[], RunningChain | None], stop: Event) -> None:
+        """Run chains until none is left to take, this is stopped, or the process dies."""
+        child = self._begin()
+        if child is None:
             return
-        command = [sys.executable, "-c", _COMMAND.format(path=sys.path)]
-        try:
-            child = subprocess.Popen(  # noqa: S603 - this very Python, and no shell
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                start_new_session=True,  # a Ctrl-C is for us, also while the process begins
-            )
-        except OSError as error:
-            log.info("no process could be started (%s); all chains run in this one", error)
-            return
-        self._child = child
         assert child.stdin is not None
         assert child.stdout is not None
-        jobs = [(chain.number, self._parcel(chain)) for chain in self.left]
-        with suppress(OSError, ValueError):  # it has died, or was stopped; nothing comes back then
-            pickle.dump(_Job(self._tensor, self._settings, self._threads, jobs), child.stdin)
-            child.stdin.flush()
+        self._send(self._job, child.stdin)
         if stop.is_set():
             self.stop()
         try:
             with child.stdout:
-                self._receive(child.stdout)
+                self._receive(child.stdout, child.stdin, take)
         finally:
             self.stop()
             child.wait()
         if self.left and not stop.is_set():
-            log.info("a process ended early (%s); its chains go on in this one", child.returncode)
+            log.info("a process ended early (%s); its chain goes on in this one", child.returncode)
 
     def stop(self) -> None:
         """Ask the process to stop after the present sweep."""
@@ -113,13 +101,49 @@ class Process:
             with suppress(OSError):
                 self._child.stdin.close()
 
-    def _parcel(self, chain: RunningChain) -> Parcel:
-        store = chain.store
-        return Parcel.pack((), store.state, store.moves, store.start, self._settings)
+    def dismiss(self) -> None:
+        """End the process unless it has a chain: it may still begin, and nothing is left to do."""
+        with self._lock:
+            self._is_needed = False
+            if self._child is not None and not self.left:
+                self._child.kill()
 
-    def _receive(self, news_of: IO[bytes]) -> None:
-        """Put draws into stores as they come."""
-        by_number = {chain.number: chain for chain in self.left}
+    def _begin(self) -> subprocess.Popen[bytes] | None:
+        if not sys.executable:  # Python is part of another program
+            return None
+        command = [sys.executable, "-c", _COMMAND.format(path=sys.path)]
+        with self._lock:
+            if not self._is_needed:
+                return None
+            try:
+                self._child = subprocess.Popen(  # noqa: S603 - this very Python, and no shell
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    start_new_session=True,  # a Ctrl-C is for us, also while the process begins
+                )
+            except OSError as error:
+                log.info("no process could be started (%s); all chains run in this one", error)
+            return self._child
+
+    def _send(self, what: _Job | _Task, tasks: IO[bytes]) -> None:
+        with suppress(OSError, ValueError):  # it has died, or was stopped; nothing comes back then
+            packed = pickle.dumps(what)
+            tasks.write(len(packed).to_bytes(_SIZE, "little") + packed)
+            tasks.flush()
+
+    def _take(self, take: Callable[[], RunningChain | None]) -> RunningChain | None:
+        with self._lock:
+            chain = take() if self._is_needed else None
+            self.left = [] if chain is None else [chain]
+            return chain
+
+    def _receive(
+        self, news_of: IO[bytes], tasks: IO[bytes], take: Callable[[], RunningChain | None]
+    ) -> None:
+        """Put draws into stores as they come, and give a new chain to a process without one."""
+        settings = self._job.settings
+        chain: RunningChain | None = None
         while True:
             try:
                 news = pickle.load(news_of)  # noqa: S301 - our own process
@@ -127,30 +151,37 @@ class Process:
                 return
             if isinstance(news, BaseException):
                 raise news
-            chain = by_number[news.number]
-            draws, now, chain.store.start = news.parcel.unpack(self._settings)
+            if news is None:
+                chain = self._take(take)
+                if chain is None:
+                    return
+                store = chain.store
+                parcel = Parcel.pack((), store.state, store.moves, store.start, settings)
+                self._send(_Task(chain.number, parcel), tasks)
+                continue
+            assert chain is not None
+            draws, now, chain.store.start = news.parcel.unpack(settings)
             if now is not None:
                 chain.store.put(draws, now)
             if news.now is not None:
                 chain.now = news.now
             if not news.has_more:
                 chain.store.flush()
-                self.left.remove(chain)
+                self.left = []
 
 
 def serve() -> None:
-    """Run the chains of a job that comes from standard input; write news to standard output."""
+    """Run the chains that come from standard input; write news to standard output."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # where there are no sessions, as on Windows
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever is printed goes elsewhere
-    try:
-        job: _Job = pickle.load(sys.stdin.buffer)  # noqa: S301 - from the process that started us
-    except (EOFError, pickle.UnpicklingError):  # it stopped while it asked
-        return
+    messages: SimpleQueue[Any] = SimpleQueue()
     stop = Event()
-    Thread(target=_wait_for_end, args=(stop,), daemon=True).start()
+    Thread(target=_read_messages, args=(messages, stop), daemon=True).start()
     try:
-        _run(job, stop, out)
+        job: _Job | None = messages.get()
+        if job is not None:  # else whoever asked has stopped
+            _run(job, messages, stop, out)
     except BaseException as error:  # noqa: BLE001 - raised by the process that waits for us
         with suppress(OSError):
             out.write(_pickled(error))
@@ -158,30 +189,53 @@ def serve() -> None:
         out.close()
 
 
-def _run(job: _Job, stop: Event, out: IO[bytes]) -> None:
+def _run(job: _Job, messages: SimpleQueue[Any], stop: Event, out: IO[bytes]) -> None:
+    """Ask for chains, and run each to its end."""
     settings = job.settings
     target = Target.prepare(job.tensor, settings.model, settings.schedule, "cpu", job.threads)
-    waiting: deque[tuple[RunningChain, MemoryStore]] = deque()
-    for number, parcel in job.chains:
+    while True:
+        _tell(None, out)
+        task: _Task | None = messages.get()
+        if task is None:
+            return
         store = MemoryStore(settings)
-        _, now, store.start = parcel.unpack(settings)
+        _, now, store.start = task.parcel.unpack(settings)
         if now is not None:
             store.put((), now)
-        waiting.append((RunningChain(number, target, settings, store), store))
-    while waiting and not stop.is_set():
-        chain, store = waiting.popleft()
-        has_more = chain.advance(stop)
-        parcel = Parcel.pack(store.take_draws(), store.state, store.moves, store.start, settings)
-        pickle.dump(_News(chain.number, parcel, chain.now, has_more), out)
-        out.flush()
-        if has_more:
-            waiting.append((chain, store))
+        chain = RunningChain(task.number, target, settings, store)
+        has_more = True
+        while has_more and not stop.is_set():
+            has_more = chain.advance(stop)
+            new = store.take_draws(), store.state, store.moves, store.start
+            parcel = Parcel.pack(*new, settings)
+            _tell(_News(chain.number, parcel, chain.now, has_more), out)
 
 
-def _wait_for_end(stop: Event) -> None:
-    while os.read(0, 1):  # not through a buffer, whose lock would be held when Python ends
-        pass
+def _tell(news: _News | None, out: IO[bytes]) -> None:
+    pickle.dump(news, out)
+    out.flush()
+
+
+def _read_messages(messages: SimpleQueue[Any], stop: Event) -> None:
+    """Queue what comes from standard input; None and ``stop`` say that it has ended."""
+    while size := _read(_SIZE):
+        messages.put(pickle.loads(_read(int.from_bytes(size, "little"))))  # noqa: S301 - our own
     stop.set()
+    messages.put(None)
+
+
+def _read(size: int) -> bytes:
+    """Return that many bytes of standard input, or none if it ended before.
+
+    There is no buffer, whose lock would be held when Python ends.
+    """
+    read = bytearray()
+    while len(read) < size:
+        part = os.read(0, size - len(read))
+        if not part:
+            return b""
+        read += part
+    return bytes(read)
 
 
 def _pickled(error: BaseException) -> bytes:

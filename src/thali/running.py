@@ -35,8 +35,18 @@ class RunningChain:
         self.store = store
         self.n_sweeps = settings.n_sweeps
         self._engine = target.engine
-        self.sweeps = self._sweeps(chain_key(settings.seed, number), target)
+        self._begin = partial(self._sweeps, chain_key(settings.seed, number), target)
+        self.sweeps = self._begin()
         self.now: Progress | None = None
+
+    def go_on(self) -> None:
+        """Go on from the state in the store, which another process may have changed."""
+        self.sweeps = self._begin()
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether it has no state yet. A start that another process takes over begins anew."""
+        return self.store.state is None
 
     @property
     def n_left(self) -> int:
@@ -90,6 +100,7 @@ class Looking:
     """A look at the data before the chains begin, which advances as a chain does."""
 
     number = 0  # shown as what the first chain does
+    is_starting = True
 
     def __init__(self, target: Target, n_sweeps: int) -> None:
         self._engine = target.engine

@@ -29,15 +29,17 @@ on two cores: side by side took 0.85 times as long as one after the other with 6
 
 MANY_SWEEPS = 2000
 """Number of sweeps of all chains from which on further processes pay, with row and column effects.
-A process takes about three seconds to begin; these sweeps take 5 to 10 seconds. Without effects,
-sweeps take a quarter of the time, and four times as many must be left."""
+A process takes one to three seconds to begin, in which the chains go on here; these sweeps take 5
+to 10 seconds. Without effects, sweeps take a quarter of the time, and four times as many must be
+left."""
 
 
 class _Workers:
     """Threads that advance all chains in turn, each chain for one slice of time.
 
     A process has a thread, too, which waits for its news. It begins once nothing was compiled for
-    a slice of time: two processes would compile the same functions.
+    a slice of time: two processes would compile the same functions. Then it takes one of the
+    chains that wait here, and another one whenever it has finished one.
     """
 
     def __init__(
@@ -117,20 +119,34 @@ class _Workers:
             try:
                 current = self._waiting.popleft()
             except IndexError:  # other threads run all remaining chains
+                for process in self._processes:
+                    process.dismiss()
                 return
             n_compiled = COMPILED.n_functions
             if current.advance(self._stop):
-                self._waiting.append(current)
+                # Starts are not divided among processes: other chains are there to be taken.
+                back = self._waiting.appendleft if current.is_starting else self._waiting.append
+                back(current)
             if COMPILED.n_functions == n_compiled:
                 self._is_compiled.set()
 
     def _follow(self, process: Process) -> None:
-        """Let a process run its chains; if it dies, run them here."""
+        """Let a process run chains; if it dies, its chain goes on here."""
         self._is_compiled.wait()
         if not self._stop.is_set():
-            process.run(self._stop)
-            self._waiting.extend(process.left)
+            process.run(self._take, self._stop)
+            for chain in process.left:
+                chain.go_on()
+                self._waiting.append(chain)
             self._work()
+
+    def _take(self) -> RunningChain | None:
+        """Return a chain for a process, if one waits."""
+        with suppress(IndexError):
+            chain = self._waiting.popleft()
+            assert isinstance(chain, RunningChain)  # a look has no processes beside it
+            return chain
+        return None
 
 
 def look(
@@ -166,8 +182,7 @@ def run_chains(
     """Run all chains to their end; return whether the user interrupted them."""
     chains = [RunningChain(number, target, settings, store) for number, store in enumerate(stores)]
     processes = _processes(target, settings, chains)
-    own = chains[:: len(processes) + 1]
-    workers = _Workers(own, n_workers, processes, target.engine.agree)
+    workers = _Workers(chains, n_workers, processes, target.engine.agree)
 
     is_interrupted = False
     try:
@@ -207,6 +222,4 @@ def _processes(
     if sum(chain.n_left for chain in chains) < (1 if has_effects else 4) * MANY_SWEEPS:
         return []
     n = engine.serve_chains(max(1, sum(chain.n_left > 0 for chain in chains)))
-    return [
-        Process(chains[first::n], engine.tensor, settings, engine.threads) for first in range(1, n)
-    ]
+    return [Process(engine.tensor, settings, engine.threads) for _ in range(1, n)]
