@@ -31,6 +31,11 @@ def die(job, messages, stop, out):
 processes._run = die
 """
 
+CANNOT_READ = """
+def fail(_): raise ZeroDivisionError
+processes.pickle.loads = fail
+"""
+
 FAILS = """
 def fail(*_): raise ZeroDivisionError("broken")
 processes._run = fail
@@ -112,13 +117,14 @@ def test_a_chain_that_goes_on_in_another_process_is_the_same(ended, tmp_path):
     assert [left for left, _ in ended] == [0, 0]
 
 
-def test_the_chain_of_a_process_that_dies_goes_on_here(ended, monkeypatch):
+@pytest.mark.parametrize(("what", "left"), [(DIES, (1, 3)), (CANNOT_READ, (0, 0))])
+def test_the_chain_of_a_process_that_dies_goes_on_here(ended, monkeypatch, what, left):
     """Nothing is lost but time."""
     here = thali.sample(DATA, **SETTINGS | {"threads": 1})
     ended.is_waited_for = True
-    monkeypatch.setattr(processes, "_COMMAND", PROGRAM.format(what=DIES))
+    monkeypatch.setattr(processes, "_COMMAND", PROGRAM.format(what=what))
     there = thali.sample(DATA, **SETTINGS)
-    assert ended == [(1, 3)]
+    assert ended == [left]
     assert values(there) == values(here)
 
 

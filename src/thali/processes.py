@@ -217,9 +217,13 @@ def _tell(news: _News | None, out: IO[bytes]) -> None:
 
 
 def _read_messages(messages: SimpleQueue[Any], stop: Event) -> None:
-    """Queue what comes from standard input; None and ``stop`` say that it has ended."""
-    while size := _read(_SIZE):
-        messages.put(pickle.loads(_read(int.from_bytes(size, "little"))))  # noqa: S301 - our own
+    """Queue what comes from standard input; None and ``stop`` say that it has ended.
+
+    It also ends with a message that cannot be read. Whoever sent it can do without us.
+    """
+    with suppress(Exception):
+        while size := _read(_SIZE):
+            messages.put(pickle.loads(_read(int.from_bytes(size, "little"))))  # noqa: S301 - ours
     stop.set()
     messages.put(None)
 
