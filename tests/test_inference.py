@@ -317,7 +317,7 @@ def test_an_interruption_waits_for_the_sweep_under_way():
     from thali import workers
 
     class Slow:
-        now = None
+        now, is_starting = None, False
 
         def advance(self, stop):
             time.sleep(0.6)  # the sweep in which the signal comes
@@ -331,6 +331,7 @@ def test_an_interruption_waits_for_the_sweep_under_way():
         team.run(lambda: None)
     timer.join()
     assert ended == [True]
+    assert not team.failures
     assert not team.are_running
 
 

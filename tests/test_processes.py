@@ -1,12 +1,17 @@
 """Chains of small data that are run by another process, or by one process after another."""
 
+import os
+import signal
+import warnings
 from threading import Event
 
 import pytest
 
 import thali
 from thali import processes, workers
+from thali.errors import StoppedEarly
 from thali.running import RunningChain
+from thali.trace.disk_store import DiskStore
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*too few to judge:thali.errors.NotConverged")
 
@@ -31,6 +36,22 @@ def die(job, messages, stop, out):
 processes._run = die
 """
 
+DIES_LATER = """
+from thali import running
+running._SLICE, tell, told = 0.0, processes._tell, []
+def tell_and_die(news, out):
+    tell(news, out)
+    told.append(news)
+    if len(told) == 5:
+        os._exit(3)
+processes._tell = tell_and_die
+"""
+
+IN_TURNS = """
+from thali import running
+running._SLICE = processes._TURN = 0.0
+"""
+
 CANNOT_READ = """
 def fail(_): raise ZeroDivisionError
 processes.pickle.loads = fail
@@ -45,42 +66,59 @@ processes._run = fail
 class Ended(list):
     """How many chains each process left undone, and its exit status."""
 
-    is_waited_for = False
+    waits_for = None  # what chains wait for half way: "begun", or "taken" by the other process
+    n_taken = 0
+    n_free = 0  # turns of chains that do not wait: a process begins after the first one
 
 
 @pytest.fixture
 def ended(monkeypatch):
-    """Give every run a second process.
-
-    If it is waited for, chains stay half way until it has taken one of them, or has ended.
-    """
+    """Give every run a second process, for which chains can wait."""
     ended, may_go_on = Ended(), Event()
-    run, take, advance = workers.Process.run, workers._Workers._take, RunningChain.advance
+    process, team = workers.Process, workers._Workers
+    begin, run, exchange, advance = (
+        process._begin, process.run, team._exchange, RunningChain.advance
+    )  # fmt: skip
 
-    def run_and_note(self, take, stop):
+    def begin_and_tell(self):
+        child = begin(self)
+        if ended.waits_for == "begun":
+            may_go_on.set()
+        return child
+
+    def run_and_note(self, exchange, stop):
         try:
-            run(self, take, stop)
+            run(self, exchange, stop)
             ended.append((len(self.left), self._child.returncode))
         finally:
             may_go_on.set()
 
-    def take_and_tell(self):
-        chain = take(self)
-        if chain is not None and ended.is_waited_for:
-            assert 0 < chain.n_left < chain.n_sweeps
-            ended.taken = chain.number
+    def exchange_and_tell(self, chain):
+        new = exchange(self, chain)
+        if new is not None:
+            ended.n_taken += 1
+            if not may_go_on.is_set():  # both chains have some draws
+                assert 0 < new.n_left < new.n_sweeps
             may_go_on.set()
-        return chain
+        return new
 
     def wait_and_advance(self, stop):
-        if ended.is_waited_for and self.n_left < self.n_sweeps // 2:
+        if ended.n_free:
+            ended.n_free -= 1
+        elif ended.waits_for and self.n_left < self.n_sweeps // 3:
             assert may_go_on.wait(60.0)
         return advance(self, stop)
 
+    def begin_anew():
+        ended.n_free = 1
+        may_go_on.clear()
+
+    ended.begin_anew = begin_anew
     monkeypatch.setattr(workers, "MANY_SWEEPS", 0)
     monkeypatch.setattr("thali.running._SLICE", 0.0)
-    monkeypatch.setattr(workers.Process, "run", run_and_note)
-    monkeypatch.setattr(workers._Workers, "_take", take_and_tell)
+    monkeypatch.setattr(process, "_begin", begin_and_tell)
+    monkeypatch.setattr(process, "run", run_and_note)
+    monkeypatch.setattr(team, "_exchange", exchange_and_tell)
     monkeypatch.setattr(RunningChain, "advance", wait_and_advance)
     return ended
 
@@ -101,36 +139,73 @@ def values(posterior):
     ]
 
 
-def test_a_chain_that_goes_on_in_another_process_is_the_same(ended, tmp_path):
+@pytest.fixture(scope="module")
+def here():
+    """Return what one process draws."""
+    return thali.sample(DATA, **SETTINGS | {"threads": 1})
+
+
+@pytest.mark.parametrize("what", ["", IN_TURNS])
+def test_a_chain_that_goes_on_in_another_process_is_the_same(
+    ended, here, what, tmp_path, monkeypatch
+):
     """Draws, states, counts of moves and starts do not depend on who runs a chain; nor on disk."""
-    here = thali.sample(DATA, **SETTINGS | {"threads": 1})
-    assert ended == []
-    ended.is_waited_for = True
+    monkeypatch.setattr(processes, "_COMMAND", PROGRAM.format(what=what))
+    ended.waits_for = "taken"
     run = tmp_path / "run"
     there = thali.sample(DATA, **SETTINGS | {"draws": 4}, out=run)
     assert [left for left, _ in ended] == [0]
-    assert ended.taken in (0, 1)
+    assert ended.n_taken > 0
     assert there.starts == here.starts
-    ended.is_waited_for = False
+    n_before = ended.n_taken
+    ended.begin_anew()
     resumed = thali.resume(run, draws=6, threads=2, progress=False)
+    assert ended.n_taken > n_before
     assert values(resumed) == values(here)
     assert [left for left, _ in ended] == [0, 0]
 
 
-@pytest.mark.parametrize(("what", "left"), [(DIES, (1, 3)), (CANNOT_READ, (0, 0))])
-def test_the_chain_of_a_process_that_dies_goes_on_here(ended, monkeypatch, what, left):
+@pytest.mark.parametrize(
+    ("what", "left"), [(DIES, (1, 3)), (DIES_LATER, (1, 3)), (CANNOT_READ, (0, 0))]
+)
+def test_the_chain_of_a_process_that_dies_goes_on_here(ended, here, monkeypatch, what, left):
     """Nothing is lost but time."""
-    here = thali.sample(DATA, **SETTINGS | {"threads": 1})
-    ended.is_waited_for = True
+    ended.waits_for = "taken"
     monkeypatch.setattr(processes, "_COMMAND", PROGRAM.format(what=what))
     there = thali.sample(DATA, **SETTINGS)
     assert ended == [left]
     assert values(there) == values(here)
 
 
+def test_a_run_that_is_stopped_while_another_process_has_a_chain_can_be_resumed(
+    ended, here, tmp_path, monkeypatch
+):
+    """Draws are those of a run that nobody stopped."""
+    ended.waits_for = "taken"
+    put = DiskStore.put
+
+    def put_and_interrupt(self, *new):
+        put(self, *new)
+        monkeypatch.setattr(DiskStore, "put", put)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(DiskStore, "put", put_and_interrupt)  # of what the process has drawn
+    run = tmp_path / "run"
+    with warnings.catch_warnings(record=True):
+        warnings.simplefilter("always")
+        try:
+            stopped = thali.sample(DATA, **SETTINGS, out=run)
+        except StoppedEarly:
+            stopped = None
+    monkeypatch.setattr(DiskStore, "put", put)
+    assert stopped is None or stopped.n_draws < here.n_draws
+    ended.waits_for = None
+    assert values(thali.resume(run, threads=1, progress=False)) == values(here)
+
+
 def test_an_error_in_another_process_reaches_the_caller(ended, monkeypatch):
     """As one in this process does."""
-    ended.is_waited_for = True
+    ended.waits_for = "taken"
     monkeypatch.setattr(processes, "_COMMAND", PROGRAM.format(what=FAILS))
     with pytest.raises(ZeroDivisionError, match="broken"):
         thali.sample(DATA, **SETTINGS)
@@ -139,6 +214,7 @@ def test_an_error_in_another_process_reaches_the_caller(ended, monkeypatch):
 
 def test_nobody_waits_for_a_process_that_has_nothing_to_do(ended, monkeypatch):
     """It is ended if all chains end before it has begun."""
+    ended.waits_for = "begun"
     monkeypatch.setattr(processes, "_COMMAND", PROGRAM.format(what="time.sleep(60.0)"))
     there = thali.sample(DATA, **SETTINGS)
     assert there.n_chains == 2

@@ -39,7 +39,7 @@ def test_processes_begin_once_nothing_is_compiled(n_compiled, monkeypatch):
     class Process:
         left = ()
 
-        def run(self, take, stop):
+        def run(self, exchange, stop):
             log.append("process")
             chain.begun.set()
 

@@ -2,9 +2,10 @@
 
 On small data much of a sweep is Python, which threads cannot run in parallel. A chain is a
 function of data, settings and its number alone, so that it does not matter which process runs it.
-A process gets the data through its standard input, and takes some seconds to begin. Whenever it
-has nothing to do it asks for a chain, which may have begun here, and sends its new draws after
-every slice of time. It stops when its standard input is closed, also because we have died.
+A process gets the data through its standard input, and takes some seconds to begin. Then it asks
+for a chain, which may have begun here, sends new draws after every slice of time, and asks for
+another chain after some seconds, so that all chains come to about the same number of sweeps. It
+stops when its standard input is closed, also because we have died.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import sys
 from contextlib import suppress
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
+from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from thali.running import RunningChain
@@ -27,11 +29,13 @@ from thali.trace.parcel import Parcel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import IO
+    from typing import IO, TypeAlias
 
     from thali.bits import PackedTensor
     from thali.progress import Progress
     from thali.trace import Settings
+
+    Exchange: TypeAlias = Callable[[RunningChain | None], RunningChain | None]
 
 log = logging.getLogger("thali")
 
@@ -39,6 +43,9 @@ _COMMAND = "import sys; sys.path[:] = {path!r}; from thali.processes import serv
 
 _SIZE = 8
 """Bytes that tell how long a message is."""
+
+_TURN = 3.0
+"""Seconds for which a process keeps a chain that has no start before it."""
 
 
 class _Job(NamedTuple):
@@ -70,30 +77,34 @@ class Process:
 
     def __init__(self, tensor: PackedTensor, settings: Settings, threads: int) -> None:
         self.left: list[RunningChain] = []
-        """The chain that it runs. Once it has ended, others can go on with what is left."""
+        """The chain that the process runs, if any; once it has ended, the chain can go on here."""
         self._job = _Job(tensor, settings, threads)
         self._child: subprocess.Popen[bytes] | None = None
         self._is_needed = True
-        self._lock = Lock()  # of all the above
+        self._lock = Lock()  # it is not dismissed while it begins or gets a chain
 
-    def run(self, take: Callable[[], RunningChain | None], stop: Event) -> None:
-        """Run chains until none is left to take, this is stopped, or the process dies."""
+    def run(self, exchange: Exchange, stop: Event) -> None:
+        """Run chains until none is left, this is stopped, or the process dies.
+
+        ``exchange`` takes back a chain that has sweeps left, or None, and returns the next one.
+        """
         child = self._begin()
         if child is None:
             return
         assert child.stdin is not None
         assert child.stdout is not None
-        self._send(self._job, child.stdin)
-        if stop.is_set():
-            self.stop()
+        has_died = False
         try:
+            self._send(self._job, child.stdin)
+            if stop.is_set():
+                self.stop()
             with child.stdout:
-                self._receive(child.stdout, child.stdin, take)
+                has_died = self._receive(child.stdout, child.stdin, exchange)
         finally:
             self.stop()
             child.wait()
-        if self.left and not stop.is_set():
-            log.info("a process ended early (%s); its chain goes on in this one", child.returncode)
+        if has_died and self._is_needed and not stop.is_set():
+            log.info("a process ended early (%s); all chains go on in this one", child.returncode)
 
     def stop(self) -> None:
         """Ask the process to stop after the present sweep."""
@@ -127,34 +138,34 @@ class Process:
             return self._child
 
     def _send(self, what: _Job | _Task, tasks: IO[bytes]) -> None:
+        packed = pickle.dumps(what)
         with suppress(OSError, ValueError):  # it has died, or was stopped; nothing comes back then
-            packed = pickle.dumps(what)
             tasks.write(len(packed).to_bytes(_SIZE, "little") + packed)
             tasks.flush()
 
-    def _take(self, take: Callable[[], RunningChain | None]) -> RunningChain | None:
+    def _next(self, exchange: Exchange) -> RunningChain | None:
+        """Return the next chain, which may be the one that it had."""
         with self._lock:
-            chain = take() if self._is_needed else None
-            self.left = [] if chain is None else [chain]
-            return chain
+            chain = self.left[0] if self.left else None
+            new = exchange(chain) if self._is_needed or chain else None
+            self.left = [] if new is None else [new]
+            return new
 
-    def _receive(
-        self, news_of: IO[bytes], tasks: IO[bytes], take: Callable[[], RunningChain | None]
-    ) -> None:
-        """Put draws into stores as they come, and give a new chain to a process without one."""
+    def _receive(self, news_of: IO[bytes], tasks: IO[bytes], exchange: Exchange) -> bool:
+        """Put draws into stores as they come; return whether the process died before its time."""
         settings = self._job.settings
         chain: RunningChain | None = None
         while True:
             try:
                 news = pickle.load(news_of)  # noqa: S301 - our own process
             except (EOFError, OSError, pickle.UnpicklingError):
-                return
+                return True
             if isinstance(news, BaseException):
                 raise news
             if news is None:
-                chain = self._take(take)
+                chain = self._next(exchange)
                 if chain is None:
-                    return
+                    return False
                 store = chain.store
                 parcel = Parcel.pack((), store.state, store.moves, store.start, settings)
                 self._send(_Task(chain.number, parcel), tasks)
@@ -190,10 +201,10 @@ def serve() -> None:
 
 
 def _run(job: _Job, messages: SimpleQueue[Any], stop: Event, out: IO[bytes]) -> None:
-    """Ask for chains, and run each to its end."""
+    """Ask for chains, and run each for a while."""
     settings = job.settings
     target = Target.prepare(job.tensor, settings.model, settings.schedule, "cpu", job.threads)
-    while True:
+    while not stop.is_set():
         _tell(None, out)
         task: _Task | None = messages.get()
         if task is None:
@@ -203,12 +214,14 @@ def _run(job: _Job, messages: SimpleQueue[Any], stop: Event, out: IO[bytes]) -> 
         if now is not None:
             store.put((), now)
         chain = RunningChain(task.number, target, settings, store)
-        has_more = True
+        end, has_more = monotonic() + _TURN, True
         while has_more and not stop.is_set():
             has_more = chain.advance(stop)
             new = store.take_draws(), store.state, store.moves, store.start
             parcel = Parcel.pack(*new, settings)
             _tell(_News(chain.number, parcel, chain.now, has_more), out)
+            if not chain.is_starting and monotonic() > end:
+                break
 
 
 def _tell(news: _News | None, out: IO[bytes]) -> None:
@@ -221,9 +234,11 @@ def _read_messages(messages: SimpleQueue[Any], stop: Event) -> None:
 
     It also ends with a message that cannot be read. Whoever sent it can do without us.
     """
-    with suppress(Exception):
+    try:
         while size := _read(_SIZE):
             messages.put(pickle.loads(_read(int.from_bytes(size, "little"))))  # noqa: S301 - ours
+    except Exception:
+        log.exception("a further process cannot read what it is sent")
     stop.set()
     messages.put(None)
 

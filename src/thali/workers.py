@@ -39,7 +39,7 @@ class _Workers:
 
     A process has a thread, too, which waits for its news. It begins once nothing was compiled for
     a slice of time: two processes would compile the same functions. Then it takes one of the
-    chains that wait here, and another one whenever it has finished one.
+    chains that wait here, and exchanges it for another one after some seconds.
     """
 
     def __init__(
@@ -94,6 +94,7 @@ class _Workers:
         self._stop.set()
         self._is_compiled.set()
         for process in self._processes:
+            process.dismiss()  # it may not have begun to read
             process.stop()
 
     def _do(
@@ -124,7 +125,7 @@ class _Workers:
                 return
             n_compiled = COMPILED.n_functions
             if current.advance(self._stop):
-                # Starts are not divided among processes: other chains are there to be taken.
+                # A process that takes over a start begins it anew, so it gets another chain.
                 back = self._waiting.appendleft if current.is_starting else self._waiting.append
                 back(current)
             if COMPILED.n_functions == n_compiled:
@@ -134,19 +135,24 @@ class _Workers:
         """Let a process run chains; if it dies, its chain goes on here."""
         self._is_compiled.wait()
         if not self._stop.is_set():
-            process.run(self._take, self._stop)
+            process.run(self._exchange, self._stop)
             for chain in process.left:
-                chain.go_on()
-                self._waiting.append(chain)
+                self._put_back(chain)
             self._work()
 
-    def _take(self) -> RunningChain | None:
-        """Return a chain for a process, if one waits."""
+    def _exchange(self, chain: RunningChain | None) -> RunningChain | None:
+        """Take back the chain of a process, if any, and return the one that waits longest."""
+        if chain is not None:
+            self._put_back(chain)
         with suppress(IndexError):
-            chain = self._waiting.popleft()
-            assert isinstance(chain, RunningChain)  # a look has no processes beside it
-            return chain
+            longest = self._waiting.popleft()
+            assert isinstance(longest, RunningChain)  # a look has no processes beside it
+            return longest
         return None
+
+    def _put_back(self, chain: RunningChain) -> None:
+        chain.go_on()
+        self._waiting.append(chain)
 
 
 def look(
