@@ -5,7 +5,8 @@ import pytest
 from scipy.special import expit, logit
 from scipy.stats import beta, gamma
 
-from support.grown import covers, grown, parts, planted, reconstruction
+from support.grown import covers, grown, log_sum_of_bits, parts, planted, reconstruction
+from support.mutants import module, mutate
 from thali.model import Beta, EqualRates, FixedRates, Gamma, Model, PerComponent
 from thali.model.priors import harmonic
 from thali.sampler import Target
@@ -117,3 +118,67 @@ def test_first_guesses_follow_the_share_of_ones(share):
     noise = Growth(chain_key(1), Target.prepare(data, threads=1), is_strict=False).state.noise
     odds = logit((data.sum() + 1.0) / (data.size + 2.0))
     assert noise == pytest.approx((expit(odds - 0.7), expit(-odds - 1.5)), rel=0.05, abs=1e-4)
+
+
+# --- densities of single components -------------------------------------------------------------
+
+TIED = PerComponent(1.0, 1.0, n_values=12, tied=0.1)
+UNTIED = PerComponent(1.0, 1.0, n_values=12, tied=None)
+
+
+def assert_densities(prior):
+    """Compare settled densities with those that sums over all bits of the codes make the best.
+
+    Each code is that of another size, as one is that was drawn when its density was another. The
+    codes of the other components are as they are; densities are chosen one after another.
+    """
+    rates = 0.25, 0.25  # a bit of a code is uncertain
+    data, users, true = planted((12, 60), 3, seed=3, rate=0.25, density=0.4, unknown=0.1)
+    grown_codes = true & (np.random.default_rng(0).random(true.shape) < 0.5)
+    growth = grown(data, Model(noise=FixedRates(*rates), density=prior), [users, grown_codes])
+    expected = prior.grid[[4, 8, 10]]
+    densities = growth.state.densities[0], expected.copy()
+    growth.state = growth.state._replace(densities=densities)
+    for k in range(3):
+        others = np.delete(np.arange(3), k)
+        covered = covers(users[:, others], grown_codes[:, others])
+        scores = prior.expected(expected[others]).log_weights + [
+            log_sum_of_bits(data, users[:, [k]], np.array([q]), rates, covered) for q in prior.grid
+        ]
+        expected[k] = prior.grid[np.argmax(scores)]
+    growth.settle()
+    np.testing.assert_array_equal(growth.state.densities[1], expected)
+
+
+@pytest.mark.parametrize("prior", [TIED, UNTIED], ids=["tied", "independent"])
+def test_densities_are_the_best_with_codes_summed_out(prior):
+    """They do not depend on a component's own code, which was drawn with another density."""
+    assert_densities(prior)
+
+
+GIVEN_CODES = "prior.draw(codes.sizes(), codes.n_rows, np.full(n, 0.5), density)"
+
+
+@pytest.mark.parametrize(
+    ("prior", "module_", "edit"),
+    [
+        (UNTIED, "growth", ("densities_without_codes(self, prior)", GIVEN_CODES)),
+        (UNTIED, "sides", ("scores[:, k], odds) + log", "scores[:, 0], odds) + log")),
+        (TIED, "sides", ("np.delete(densities, k)", "densities")),
+        (TIED, "sides", (", odds) + log_weights).argmax()", ", odds)).argmax()")),
+    ],
+    ids=["given its code", "of another component", "itself counted", "weights forgotten"],
+)
+def test_wrong_densities_are_rejected(prior, module_, edit, monkeypatch):
+    """The same comparison fails for a density given its code, and for wrong weights."""
+    wrong = mutate(f"thali.sampler.grow.{module_}", [edit])
+    if module_ == "growth":
+        monkeypatch.setattr(Growth, "settle", wrong.Growth.settle)
+    else:
+        monkeypatch.setattr(
+            module("thali.sampler.grow.growth"),
+            "densities_without_codes",
+            wrong.densities_without_codes,
+        )
+    with pytest.raises(AssertionError):
+        assert_densities(prior)

@@ -9,9 +9,9 @@ import numpy as np
 from scipy.special import logit
 
 from thali.bits import Confusion, Counts
-from thali.model import Beta, Effects, Levels
+from thali.model import Beta, Effects, Levels, PerComponent
 from thali.model.priors import stick_odds
-from thali.sampler.grow.sides import choose_side
+from thali.sampler.grow.sides import choose_side, densities_without_codes
 from thali.sampler.levels import draw_levels
 from thali.sampler.step import update_memberships, update_mode
 from thali.sites import Site
@@ -110,16 +110,14 @@ class Growth:
             if not self.is_flat:
                 self._settle_levels()
             return
-        middle = np.full(n, 0.5)
-        densities = tuple(
-            density
-            if prior is None
-            else prior.draw(factor.sizes(), factor.n_rows, middle, density)
-            for density, prior, factor in zip(
-                state.densities, priors.densities, state.factors, strict=True
-            )
-        )
         assert priors.buffet is not None
+        prior, density, codes = priors.densities[1], state.densities[1], state.factors[1]
+        assert prior is not None
+        if isinstance(prior, PerComponent):
+            density = densities_without_codes(self, prior)
+        else:
+            density = prior.draw(codes.sizes(), codes.n_rows, _HALF, density)
+        densities = (*state.densities[:1], density)
         alpha = priors.buffet.draw(n, self.target.shape[0], 0.5)
         self.state = state._replace(densities=densities, alpha=alpha)
         if isinstance(priors.noise, Effects):

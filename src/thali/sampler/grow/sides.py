@@ -220,6 +220,22 @@ def _value_of(growth: Growth, gains: NDArray[np.float64]) -> tuple[float, float]
     return float(log_sums(gains[:, None], odds[None])[0]), float(odds)
 
 
+def densities_without_codes(growth: Growth, prior: PerComponent) -> NDArray[np.float64]:
+    """Return the density of every component that is most probable with its code summed out.
+
+    A code of thousands of bits would determine its density to less than the distance of two values
+    of the grid, so that it would keep the one that it was born with.
+    """
+    state = growth.state
+    users, codes = state.factors
+    scores = growth.engine.score_bits(1, None, users, codes, codes, state.noise.weights())
+    odds, densities = logit(prior.grid), state.densities[1].copy()
+    for k in range(state.n_components):
+        log_weights = prior.expected(np.delete(densities, k)).log_weights
+        densities[k] = prior.grid[(_by_density(scores[:, k], odds) + log_weights).argmax()]
+    return densities
+
+
 def _by_density(gains: NDArray[np.float64], odds: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the log marginal likelihood of a code for every density of a grid.
 
