@@ -137,6 +137,28 @@ def test_stages_of_a_start():
     assert seen[-1].history[-1].n_components == seen[-1].state.n_components == 4
 
 
+def test_what_holds_columns_of_others_is_looked_for_on_long_rows(monkeypatch):
+    """That is when a round of replacing components has brought nothing; another one follows."""
+    n_rounds, n_looks = [], []
+
+    def give_back(_, best):
+        looks.append(best.value)
+        if len(looks) == 1:
+            yield Judged(best.state, best.value + 1000.0)
+
+    monkeypatch.setattr(families, "give_back", give_back)
+    schedule = Schedule(starts=3, regrow=9)
+    target = Target.prepare(simulated((80, 200), 4).tensor, schedule=schedule, threads=1)
+    for shortest in (200, 201):
+        looks: list[float] = []
+        monkeypatch.setattr(families, "LONG", shortest)
+        *_, last = start(KEY, target)
+        n_looks.append(len(looks))
+        n_rounds.append([attempt.stage for attempt in last.history].count("regrown"))
+    assert n_looks == [2, 0]
+    assert n_rounds[0] == n_rounds[1] + 1
+
+
 def recovered(schedule):
     """Return the number of components and the share of wrong entries after a warm-up."""
     data = simulated((1_500, 200), 8)

@@ -150,7 +150,11 @@ def assert_densities(prior):
     np.testing.assert_array_equal(growth.state.densities[1], expected)
 
 
-@pytest.mark.parametrize("prior", [TIED, UNTIED], ids=["tied", "independent"])
+@pytest.mark.parametrize(
+    "prior",
+    [TIED, UNTIED, PerComponent(0.5, 1.0, n_values=40)],
+    ids=["tied", "independent", "many values"],
+)
 def test_densities_are_the_best_with_codes_summed_out(prior):
     """They do not depend on a component's own code, which was drawn with another density."""
     assert_densities(prior)

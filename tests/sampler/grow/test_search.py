@@ -6,7 +6,8 @@ import pytest
 from support.grown import covers, grown, parts, planted, reconstruction
 from support.mutants import mutate
 from thali.model import FixedRates, Model, PerComponent
-from thali.sampler.grow.search import grow, improve, judged, pool
+from thali.sampler.grow.deaths import remove_unsupported
+from thali.sampler.grow.search import give_back, grow, improve, judged, pool
 from thali.sampler.grow.sides import SumOutUsers, log_evidence
 
 SHAPES = [(80, 200), (300, 30)]  # codes summed out, users summed out
@@ -144,6 +145,70 @@ def test_keeping_the_worse_is_noticed(shape):
     wrong = mutate("thali.sampler.grow.search", edits).improve
     values, _ = values_on_the_way(wrong, shape, is_good=True)
     assert values[-1] < values[0]
+
+
+def held(seed):
+    """Return a start in which a component holds the columns that two others have in common.
+
+    It has all users of the one and two thirds of those of the other.
+    """
+    data, users, codes = planted((90, 600), 4, seed=seed, rate=0.2, density=0.3)
+    common = codes[:, 0] & codes[:, 1]
+    some = users[:, 1] & (np.arange(len(users)) % 3 > 0)
+    wrong = codes.copy()
+    wrong[:, :2] &= ~common[:, None]
+    factors = [
+        np.column_stack([users, users[:, 0] | some]),
+        np.column_stack([wrong, common]),
+    ]
+    return grown(data, None, factors, seed=seed)
+
+
+def after_giving_back(give_back):
+    """Return numbers of components, and gains in evidence, for each seed."""
+    found, gains = [], []
+    for seed in range(N_SEEDS):
+        growth = held(seed)
+        best = judged(growth)
+        *_, now = best, *give_back(growth, best)
+        found.append(now.state.n_components)
+        gains.append(now.value - best.value)
+    return found, gains
+
+
+def test_columns_that_belong_to_others_are_given_back():
+    """The component that holds them is removed, and the codes of the others are what they were."""
+    found, gains = after_giving_back(give_back)
+    assert found == [4] * N_SEEDS
+    assert min(gains) > 50.0
+
+
+def test_sweeps_and_deaths_leave_columns_where_they_are():
+    """As long as the codes of the others miss them, the component that holds them is needed."""
+
+    def without_trying(growth, _):
+        for _ in range(10):
+            growth.settle()
+            growth.sweep()
+        remove_unsupported(growth)
+        yield judged(growth)
+
+    found, _ = after_giving_back(without_trying)
+    assert found == [5] * N_SEEDS
+
+
+def test_components_that_are_needed_are_not_given_back():
+    """Nothing is tried where none has the users of another, and what is inside another stays."""
+    data, *factors = planted((90, 600), 4, seed=0, rate=0.1, density=0.3)
+    growth = grown(data, None, factors)
+    assert not list(give_back(growth, judged(growth)))
+    inside = [f.copy() for f in factors]
+    inside[0][:, 1] = inside[0][:, 0] & (np.arange(90) % 4 > 0)  # three quarters of the users
+    flips = np.random.default_rng(0).random(data.shape) < 0.1
+    growth = grown((covers(*inside) ^ flips) * 1.0, None, inside)
+    tries = list(give_back(growth, judged(growth)))
+    assert [now.state.n_components for now in tries] == [4] * len(tries)
+    assert len(tries) > 0
 
 
 def test_judged_states_have_no_unused_components():

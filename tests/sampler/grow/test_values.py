@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from thali.sampler.grow.values import log_sums, softplus
+from thali.sampler.grow.values import log_sums, softplus, sums_by_density
 from thali.sampler.paths import log_paths
 
 RNG = np.random.default_rng(0)
@@ -27,6 +27,17 @@ def test_sums_are_over_both_values_of_every_bit():
     assert found == pytest.approx(expected, rel=1e-12)
     assert log_sums(SCORES, logit(DENSITIES) + 0.01) != pytest.approx(expected, rel=1e-6)
     assert log_sums(np.zeros((7, 0)), np.zeros(0)).shape == (0,)
+
+
+@pytest.mark.parametrize("scale", [0.1, 6.0, 80.0])
+def test_sums_for_several_densities_are_those_for_each(scale):
+    """Products of hundreds of factors, gains that decide by themselves, and the smallest odds."""
+    gains = RNG.normal(0.0, scale, 900)
+    odds = logit(np.array([1e-9, 0.1, 0.5, 0.8, 1.0 - 1e-9]))
+    expected = [log_sums(gains[:, None], one[None])[0] for one in odds]
+    assert sums_by_density(gains, odds) == pytest.approx(expected, rel=1e-12)
+    assert sums_by_density(gains[:0], odds).tolist() == [0.0] * 5
+    assert sums_by_density(gains[1:], odds) != pytest.approx(expected, rel=1e-6)
 
 
 def test_paths_are_probabilities():

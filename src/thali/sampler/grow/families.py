@@ -13,7 +13,7 @@ import numpy as np
 
 from thali.model import Effects, UnequalRates
 from thali.sampler.grow.growth import Growth
-from thali.sampler.grow.search import grow, improve, is_same, judged, pool
+from thali.sampler.grow.search import LONG, give_back, grow, improve, is_same, judged, pool
 from thali.sampler.starting import Attempted, Keys, Starting
 from thali.streams import start_key
 
@@ -84,6 +84,10 @@ def family(
         for now in improve(growth, best):
             best = now
             yield Starting(best.state, tuple(history), stage)
+        if best.value < least + max(_LITTLE, noise) and host.shape[1] >= LONG:
+            for now in give_back(growth, best):
+                best = now
+                yield Starting(best.state, tuple(history), stage)
         history.append(Attempted("regrown", best.state.n_components, best.value, kind))
         if best.value < least + max(_LITTLE, noise):
             break

@@ -52,6 +52,10 @@ _REGROWN = 12
 _ALIKE = 0.9
 """Share of rows and of columns from which on two components count as the same."""
 
+_INSIDE, _LARGE = 0.7, 0.25
+"""A component may hold what belongs to others if it has this share of another's users, and these
+are at least this share of its own."""
+
 _POLISH, _WORK = 20, 800
 """Number of ordinary sweeps, with all moves, between growth and regrowth. Of many components
 fewer, because moves are then tried more often."""
@@ -160,12 +164,7 @@ def _prune(growth: Growth, best: Judged) -> Iterator[Judged]:
         growth.state = best.state
         growth.settle()
         out = np.argsort(growth.side.values(growth), kind="stable")[n_failed]
-        growth.state = best.state.take(np.arange(best.state.n_components) != out)
-        growth.state = growth.target.recount(growth.state)
-        for _ in range(2):
-            growth.sweep()
-        remove_unsupported(growth)
-        after = _better(growth, best)
+        after = _without(growth, best, out)
         n_failed = n_failed + 1 if after is best else 0
         best = after
         yield best
@@ -197,6 +196,41 @@ def _regrow(growth: Growth, best: Judged) -> Iterator[Judged]:
         growth.sweep()
         best = _better(growth, best)
         yield best
+
+
+def give_back(growth: Growth, best: Judged) -> Iterator[Judged]:
+    """Try to do without components that may hold columns of others; yield the best of every try.
+
+    A component can have the users of another and some of a third, and hold the columns that both
+    have. These are then missing from the codes of both. It is worth much as long as their codes
+    stay, so that only sweeps without it tell.
+    """
+    for users in best.state.factors[0].words[_holders(best.state)]:
+        same = np.flatnonzero((best.state.factors[0].words == users).all(axis=1))
+        if len(same) > 0 and best.state.n_components > 1:  # it has not gone with another
+            best = _without(growth, best, same[0])
+            yield best
+
+
+def _holders(state: State) -> NDArray[np.bool_]:
+    """Return which components have nearly all users of another one that is not much smaller."""
+    users = state.factors[0]
+    sizes = users.sizes()
+    is_inside = overlaps(users.words, users.words) >= _INSIDE * sizes
+    is_inside &= sizes >= _LARGE * sizes[:, None]
+    np.fill_diagonal(is_inside, val=False)
+    holders: NDArray[np.bool_] = is_inside.any(axis=1)
+    return holders
+
+
+def _without(growth: Growth, best: Judged, out: int | np.intp) -> Judged:
+    """Sweep without a component; return what that leads to, or the best so far."""
+    growth.state = best.state.take(np.arange(best.state.n_components) != out)
+    growth.state = growth.target.recount(growth.state)
+    for _ in range(2):
+        growth.sweep()
+    remove_unsupported(growth)
+    return _better(growth, best)
 
 
 def _better(growth: Growth, best: Judged) -> Judged:

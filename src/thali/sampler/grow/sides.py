@@ -17,7 +17,7 @@ from thali.bits.words import pack
 from thali.model import Levels, PerComponent
 from thali.model.priors import log_bernoulli, log_rates, log_repeats
 from thali.sampler.gains import uncovered_gains
-from thali.sampler.grow.values import log_sums
+from thali.sampler.grow.values import log_sums, sums_by_density
 from thali.sampler.level_evidence import summed_out
 from thali.sampler.moves.proposal import log_rate
 from thali.sampler.paths import log_paths
@@ -39,6 +39,9 @@ _DRAWS = 3
 _STEPS = 5
 """Number of steps of expectation-maximisation for the weight of a possible component."""
 
+
+_AT_ONCE = 16
+"""Number of densities for which a code is summed out at once."""
 
 _NEGLIGIBLE = 60.0
 """Log likelihoods that are this much lower than the largest do not count. Unless densities are
@@ -241,13 +244,15 @@ def _by_density(gains: NDArray[np.float64], odds: NDArray[np.float64]) -> NDArra
 
     It is concave in the density, a sum of logarithms of linear functions. So it falls on both
     sides of the best one, and where it has become negligible it is not computed. The search for
-    the best begins with the share of columns that gain.
+    the best begins with the share of columns that gain. Some densities are done at once, because
+    that takes little longer than one.
     """
     values = np.full(len(odds), -np.inf)
 
     def at(k: int) -> float:
         if values[k] == -np.inf:
-            values[k] = log_sums(gains[:, None], odds[k : k + 1])[0]
+            some = slice(k - k % _AT_ONCE, k - k % _AT_ONCE + _AT_ONCE)
+            values[some] = sums_by_density(gains, odds[some])
         return float(values[k])
 
     share = _inside(float((gains > 0.0).mean()), len(gains))

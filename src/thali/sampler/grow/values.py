@@ -49,3 +49,36 @@ def log_sums(scores: NDArray[np.float64], odds: NDArray[np.float64]) -> NDArray[
     for k in range(n):
         sums[k] += log(products[k])
     return sums
+
+
+@jit
+def sums_by_density(gains: NDArray[np.float64], odds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the log marginal likelihood of one code for several densities, as above.
+
+    The exponential of a gain is computed once for all of them. Every factor 1 + exp(gain + odds)
+    is at least one, so products need to be watched for the largest odds only.
+    """
+    n = len(odds)
+    sums, products, times = np.empty(n), np.ones(n), np.empty(n)
+    largest, bound, most = -np.inf, 1.0, 0.0
+    for j in range(n):
+        sums[j] = -len(gains) * softplus(odds[j])
+        times[j] = exp(odds[j])
+        largest, most = max(largest, odds[j]), max(most, times[j])
+    for gain in gains:
+        if gain + largest > CERTAIN:
+            for j in range(n):
+                sums[j] += softplus(gain + odds[j])
+        elif gain + largest > -CERTAIN:
+            factor = exp(gain)
+            for j in range(n):
+                products[j] *= 1.0 + times[j] * factor
+            bound *= 1.0 + most * factor
+            if bound > LARGE:
+                for j in range(n):
+                    sums[j] += log(products[j])
+                    products[j] = 1.0
+                bound = 1.0
+    for j in range(n):
+        sums[j] += log(products[j])
+    return sums
