@@ -32,7 +32,7 @@ import thali
 from thali.data import BinaryTensor
 from thali.errors import NotConverged
 from thali.inference import WARMUP
-from thali.model import PerComponent
+from thali.model import Beta, PerComponent
 
 ROOT = Path(__file__).resolve().parents[1]
 N_NEIGHBOURS = 5
@@ -41,7 +41,7 @@ N_LISTED = 30  # components on the page, those of most cells
 MOST_PARTS = 40  # of NMF, whose time grows with them
 N_PAIRS = 100  # of cells of one type, from which depth is spoken of
 SURE = 0.9  # probability from which a component has a gene
-DENSITIES = {"shared": None, "own": PerComponent()}
+DENSITIES = {"chosen by the data": None, "shared": Beta(), "own": PerComponent()}
 
 SC3 = (
     "hemberg-lab/SC3-paper-figures, `data/2a.csv` @ 3b9ab0e17ea2: medians, from expression (301 "
@@ -348,7 +348,8 @@ def histogram(panel, numbers):
 INTRODUCTION = """# Single cells
 
 Section 3.2 of Rukat & Yau (2018) factorizes single-cell expression: cells x genes, a one where a
-gene was detected. This page repeats it. It is written by `experiments/single_cell.py`, which takes
+gene was detected. This page does the same with thali's default settings, under which every cell
+and every gene has a level of its own. It is written by `experiments/single_cell.py`, which takes
 a path to the file; the data themselves are not part of thali. The paper has a picture, of 301
 cells and about 21,000 genes with 35% ones, from 200 draws in one to two minutes on a laptop. The
 tables below hold these cells as others have processed them, or other cells.
@@ -495,8 +496,8 @@ def main():
     parser.add_argument("--layer", help="of an .h5ad; X by default")
     parser.add_argument("--labels", help="which labels; all by default, of an .h5ad none")
     parser.add_argument("--name", help="of the results; by default that of the file")
-    parser.add_argument("--noise", default="unequal", choices=["unequal", "equal"])
-    parser.add_argument("--density", default="shared", choices=DENSITIES)
+    parser.add_argument("--noise", default="effects", choices=["effects", "unequal", "equal"])
+    parser.add_argument("--density", default="chosen by the data", choices=DENSITIES)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--chains", type=int, default=2)
     parser.add_argument("--warmup", type=int, default=WARMUP)

@@ -159,6 +159,38 @@ def test_what_holds_columns_of_others_is_looked_for_on_long_rows(monkeypatch):
     assert n_rounds[0] == n_rounds[1] + 1
 
 
+@pytest.mark.parametrize(
+    ("most", "shortest", "is_changed", "n_rounds"),
+    [
+        (15_999, 201, False, 1),
+        (16_000, 201, False, 4),  # a small table
+        (15_999, 200, False, 4),  # long rows
+        (15_999, 201, True, 4),
+    ],
+)
+def test_rounds_on_large_data_end_with_the_same_components(
+    most, shortest, is_changed, n_rounds, monkeypatch
+):
+    """A higher evidence is chance then; elsewhere, rounds end if there is none."""
+
+    def improve(_, best):
+        state = best.state
+        if is_changed:
+            state = state.take(np.arange(state.n_components) != 0)
+        gains.append(10.0 ** (3 + len(gains)))  # always more than the round before
+        yield Judged(state, best.value + gains[-1])
+
+    gains: list[float] = []
+    monkeypatch.setattr(families, "improve", improve)
+    monkeypatch.setattr(families, "LONG", shortest)
+    monkeypatch.setattr(families, "_agree", lambda _: False)
+    monkeypatch.setattr(importlib.import_module("thali.sampler.target"), "_LARGE", most)
+    schedule = Schedule(starts=2, regrow=4)
+    data = simulated((80, 200), 6).tensor
+    *_, last = start(KEY, Target.prepare(data, schedule=schedule, threads=1))
+    assert [attempt.stage for attempt in last.history].count("regrown") == n_rounds
+
+
 def recovered(schedule):
     """Return the number of components and the share of wrong entries after a warm-up."""
     data = simulated((1_500, 200), 8)

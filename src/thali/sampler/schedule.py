@@ -60,7 +60,8 @@ class Schedule:
     regrow
         Number of rounds, at most, in which a few components at a time are then removed and others
         grown in their place; twice as many where there are twice the starts. The rounds end when
-        one of them brings nothing.
+        one of them brings nothing; with more than a million entries in rows of fewer than 1,000,
+        also when one leaves the components as they were.
     first_rows
         Size of the random subset of rows on which components are grown if there are at least four
         times as many rows. Every chain has its own subset. 0 grows them on all rows.

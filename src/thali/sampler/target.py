@@ -160,7 +160,12 @@ class Target(NamedTuple):
     def n_starts(self) -> int:
         """Number of starts that a chain grows: two at most if the data are large."""
         n_starts = self.schedule.starts
-        return min(n_starts, 2) if prod(self.shape) > _LARGE else n_starts
+        return min(n_starts, 2) if self.is_large else n_starts
+
+    @property
+    def is_large(self) -> bool:
+        """Whether a start takes so long that it ends as soon as it finds the same again."""
+        return prod(self.shape) > _LARGE
 
     def on_host(self, rows: Any) -> Target:
         """Return the target of some rows of the first mode (None for all) on the host."""

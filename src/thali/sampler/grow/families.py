@@ -77,19 +77,20 @@ def family(
         if prod(host.shape) * best.state.n_components > most_work:
             break
         growth.state = best.state
-        now = judged(growth)  # again: the best so far may have been lucky
-        noise, best = abs(best.value - now.value), now
-        least = now.value
+        was = judged(growth)  # again: the best so far may have been lucky
+        enough, best = max(_LITTLE, abs(best.value - was.value)), was
         stage = f"{first}replacing components, round {number + 1}"
         for now in improve(growth, best):
             best = now
             yield Starting(best.state, tuple(history), stage)
-        if best.value < least + max(_LITTLE, noise) and host.shape[1] >= LONG:
+        if best.value < was.value + enough and host.shape[1] >= LONG:
             for now in give_back(growth, best):
                 best = now
                 yield Starting(best.state, tuple(history), stage)
         history.append(Attempted("regrown", best.state.n_components, best.value, kind))
-        if best.value < least + max(_LITTLE, noise):
+        # Of many uncertain memberships, evidence varies, and the best of many tries is higher.
+        is_chance = host.is_large and host.shape[1] < LONG and is_same(best.state, was.state)
+        if is_chance or best.value < was.value + enough:
             break
     growth.state = best.state
     result = growth.result()

@@ -39,7 +39,6 @@ _DRAWS = 3
 _STEPS = 5
 """Number of steps of expectation-maximisation for the weight of a possible component."""
 
-
 _AT_ONCE = 16
 """Number of densities for which a code is summed out at once."""
 
