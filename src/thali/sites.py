@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-VERSION = 11
+VERSION = 12
 """Version of the random stream: the same seed gives the same chain within one version."""
 
 SITES_PER_MODE = 64
