@@ -328,7 +328,9 @@ def draw(posterior, cells, users):
     panels["shared"].set_xlabel("number of these")
     panels["all"].set_xlabel("number of all components")
     if posterior.n_chains > 1:
-        panels["shared"].legend(frameon=False)
+        panels["shared"].legend(
+            frameon=False, ncols=2, fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1.0)
+        )
     return figure
 
 
