@@ -111,13 +111,14 @@ class Growth:
                 self._settle_levels()
             return
         assert priors.buffet is not None
-        prior, density, codes = priors.densities[1], state.densities[1], state.factors[1]
+        (_, prior), (of_users, density) = priors.densities, state.densities
+        (_, codes) = state.factors
         assert prior is not None
         if isinstance(prior, PerComponent):
             density = densities_without_codes(self, prior)
         else:
             density = prior.draw(codes.sizes(), codes.n_rows, _HALF, density)
-        densities = (*state.densities[:1], density)
+        densities = (of_users, density)
         alpha = priors.buffet.draw(n, self.target.shape[0], 0.5)
         self.state = state._replace(densities=densities, alpha=alpha)
         if isinstance(priors.noise, Effects):

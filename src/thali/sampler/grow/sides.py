@@ -231,7 +231,8 @@ def densities_without_codes(growth: Growth, prior: PerComponent) -> NDArray[np.f
     state = growth.state
     users, codes = state.factors
     scores = growth.engine.score_bits(1, None, users, codes, codes, state.noise.weights())
-    odds, densities = logit(prior.grid), state.densities[1].copy()
+    odds, (_, densities) = logit(prior.grid), state.densities
+    densities = densities.copy()
     for k in range(state.n_components):
         log_weights = prior.expected(np.delete(densities, k)).log_weights
         densities[k] = prior.grid[(_by_density(scores[:, k], odds) + log_weights).argmax()]
