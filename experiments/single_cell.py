@@ -407,8 +407,8 @@ seed {chosen["seed"]}, `noise="{chosen["noise"]}"`, density of components: {chos
 
 {table(*result["summary"])}
 
-{result["error"]:.1%} of the entries contradict the components. Data simulated from the posterior,
-compared with the data:
+{contradicted(result["error"], chosen["noise"])} Data simulated from the posterior, compared with
+the data:
 
 {table(*result["check"])}
 
@@ -417,6 +417,16 @@ compared with the data:
 {depth(result)}
 {component_table(result["components"])}
 """
+
+
+def contradicted(share, noise):
+    """Say how many entries components contradict, which with effects they do not explain alone."""
+    if noise == "effects":
+        return (
+            f"Taken alone, components contradict {share:.1%} of the entries: they make ones more "
+            "probable, and levels of cells and genes do the rest."
+        )
+    return f"{share:.1%} of the entries contradict the components."
 
 
 def how_many(tables):
