@@ -467,6 +467,47 @@ def test_force_replaces_a_run_and_nothing_else(run, table, tmp_path):
     assert not [path for path in tmp_path.iterdir() if path.name.endswith(".old")]
 
 
+@pytest.mark.parametrize("how", ["a wrong setting", "stopped in the warm-up", "out of memory"])
+def test_force_loses_no_run_if_nothing_comes_of_the_new_one(run, table, tmp_path, monkeypatch, how):
+    """The earlier run is there as before, whether or not the new one has made its folder."""
+    typed = ("fit", table, "--out", "a.run", *FAST)
+    assert run(*typed)[0] == 0
+    before = {path: path.read_bytes() for path in (tmp_path / "a.run").rglob("*.*")}
+
+    def sample(*data, out, **settings):
+        (out / "chain-0").mkdir(parents=True)
+        (out / "header.json").write_text("{}")
+        raise KeyboardInterrupt if "stopped" in how else MemoryError
+
+    if how == "a wrong setting":
+        code, _, err = run(*typed, "--force", "--mode", "foo")
+        assert code == 2
+        assert "--mode foo was given" in err
+    else:
+        monkeypatch.setattr(thali, "sample", sample)
+        code, _, err = run(*typed, "--force")
+        assert code == 1
+        assert ("a.run is what it was before." in err) == ("stopped" in how)
+    assert {path: path.read_bytes() for path in (tmp_path / "a.run").rglob("*.*")} == before
+    assert not [path for path in tmp_path.iterdir() if path.name.endswith(".old")]
+
+
+def test_force_keeps_what_a_stopped_run_has_drawn(run, table, tmp_path, monkeypatch):
+    """The earlier run goes as soon as there is something in its place."""
+    typed = ("fit", table, "--out", "a.run", *FAST)
+    assert run(*typed)[0] == 0
+    sample = thali.sample
+
+    def fail(*data, **settings):
+        sample(*data, **settings)
+        raise MemoryError
+
+    monkeypatch.setattr(thali, "sample", fail)
+    assert run(*typed, "--force", "--seed", 3)[0] == 1
+    assert thali.load(tmp_path / "a.run").settings.seed == 3
+    assert not [path for path in tmp_path.iterdir() if path.name.endswith(".old")]
+
+
 def test_advice_changes_once_it_was_followed(run, finished, tmp_path):
     """The command that is named next is not the one that has just failed."""
     shutil.copytree(finished / "differ", tmp_path / "d.run")

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from thali.cli.messages import tell
+from thali.errors import ThaliError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -61,18 +64,36 @@ def write_tables(tables: dict[str, pd.DataFrame], folder: Path) -> None:
         table.set_axis(index).to_csv(folder / f"{name}.csv")
 
 
-def remove_run(path: Path) -> None:
-    """Remove a stored run that is to be replaced; raise an error if it is something else."""
+def put_aside(path: Path) -> Path | None:
+    """Rename a stored run that is to be replaced; raise an error if it is something else.
+
+    Returns its new path, or None if nothing is there.
+    """
     if not os.path.lexists(path) or (path.is_dir() and not any(path.iterdir())):
-        return
+        return None
     if path.is_symlink() or not (path / "header.json").is_file():
         msg = f"{path} is not a run, and --force replaces only runs; choose another name."
         raise FileExistsError(msg)
+    aside = path.with_name(f".{path.name}.{_unique()}.old")
     only_writer = import_module("thali.trace.files").only_writer  # --help must stay fast
     with only_writer(path):  # raises an error if another process writes to it
-        aside = path.with_name(f".{path.name}.{os.getpid()}.old")
         path.replace(aside)
-    shutil.rmtree(aside)
+    return aside
+
+
+def keep_one(path: Path, aside: Path) -> None:
+    """Remove the run that was put aside if the new one has a draw; otherwise put it back."""
+    if any(path.glob("chain-*/draws-*.npz")):
+        shutil.rmtree(aside)
+        return
+    try:
+        if path.exists():
+            only_writer = import_module("thali.trace.files").only_writer
+            with only_writer(path):
+                shutil.rmtree(path)
+        aside.replace(path)
+    except (OSError, ThaliError):  # somebody else writes to a run of this name
+        tell(f"the run that was in {path} is now in {aside}; move it back.")
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 import thali
 from thali.cli.density import DENSITY, density_prior, refuse_own_serial
 from thali.cli.messages import FAILED, CommandFace, command, say, tell, tell_reading
-from thali.cli.output import refuse_page, remove_run, write_page
+from thali.cli.output import keep_one, put_aside, refuse_page, write_page
 from thali.cli.progress import shown
 from thali.cli.reading import read_data, reading_options, size
 from thali.defaults import CHAINS, DRAWS, WARMUP
@@ -23,6 +23,7 @@ from thali.sentences import n_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from thali.engines.together import Processes
     from thali.posterior import Posterior
 
 THREADS = click.option(
@@ -165,9 +166,11 @@ def fit(
         _refuse_impossible(components, **settings)
         beginning = f"{data.name}: {size(tensor)}; sampling {_chosen(components, **settings)}"
         settings["density"] = density_prior(settings["density"])
-        if force and out is not None:
-            processes.first_does(lambda: remove_run(out))
-        with _told_if_stopped(out), shown(settings["chains"], beginning, quiet=quiet) as progress:
+        with (
+            _replacing(out if force else None, processes) as is_replaced,
+            _told_if_stopped(out, is_replaced=is_replaced),
+            shown(settings["chains"], beginning, quiet=quiet) as progress,
+        ):
             posterior = thali.sample(
                 tensor, n_components=components, out=out, progress=progress, **settings
             )
@@ -255,7 +258,22 @@ def _refuse_serial(engine: str, schedule: str) -> None:
 
 
 @contextmanager
-def _told_if_stopped(run: Path | None) -> Iterator[None]:
+def _replacing(run: Path | None, processes: Processes) -> Iterator[bool]:
+    """Keep an earlier run until the new one has a draw; yield whether there is an earlier one.
+
+    If nothing comes of the new run, because a setting is wrong or the user stops it, the earlier
+    one has its name again.
+    """
+    aside = None if run is None else processes.first_does(lambda: put_aside(run))
+    try:
+        yield aside is not None
+    finally:
+        if run is not None and aside is not None and processes.is_first:
+            keep_one(run, aside)
+
+
+@contextmanager
+def _told_if_stopped(run: Path | None, *, is_replaced: bool = False) -> Iterator[None]:
     """If the user stops a run before its first draw, say what was kept and exit."""
     from thali.errors import NotConverged  # noqa: PLC0415
 
@@ -265,7 +283,9 @@ def _told_if_stopped(run: Path | None) -> Iterator[None]:
             yield
     except KeyboardInterrupt:
         kept = "nothing was kept."
-        if run is not None and (run / "header.json").is_file():
+        if is_replaced:
+            kept = f"{run} is what it was before."
+        elif run is not None and (run / "header.json").is_file():
             kept = f"{run} keeps the state of the chains; `{command('resume', run)}` continues."
         tell(f"stopped before the first draw; {kept}")
         sys.exit(FAILED)
