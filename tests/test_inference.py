@@ -47,6 +47,7 @@ def test_a_fresh_seed_is_taken_and_told():
         ({"seed": -1}, ValueError, "seed=-1 was given; allowed are integers from 0"),
         ({"seed": "lucky"}, ValueError, "seed='lucky' was given"),
         ({"threads": 0}, ValueError, "threads=0 was given"),
+        ({"threads": 10**20}, ValueError, "allowed are integers from 1 to 1024"),
         ({"checkpoint": 0}, ValueError, "checkpoint=0 was given"),
         ({"engine": "quantum"}, ImportError, "engine='quantum' was given"),
         ({"noise": "loud"}, ValueError, "noise='loud' was given"),

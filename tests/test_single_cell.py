@@ -209,19 +209,22 @@ def test_components_are_found(factorized):
     np.testing.assert_array_equal(has @ genes.T, DATA.noise_free)
 
 
-@pytest.mark.parametrize("how", ["name", "array"])
+@pytest.mark.parametrize("how", ["name", "array", "series in another order", "series"])
 def test_masked_genes_are_left_out(how):
     """Genes outside have NaN; the others are as if they were alone."""
     adata = make()
     mask = adata.var["chosen"].to_numpy()
-    given = "chosen" if how == "name" else mask
+    series = adata.var["chosen"].sample(frac=1.0, random_state=1)
+    assert (series.to_numpy() != mask).any()
+    given = {"name": "chosen", "array": mask, "series": pd.Series(mask)}.get(how, series)
     thali.tl.factorize(adata, mask_var=given, **SHORT)
     alone = make()[:, mask].copy()
     thali.tl.factorize(alone, **SHORT)
     np.testing.assert_array_equal(adata.varm["thali"][mask], alone.varm["thali"])
     np.testing.assert_array_equal(adata.obsm["X_thali"], alone.obsm["X_thali"])
     assert np.isnan(adata.varm["thali"][~mask]).all()
-    np.testing.assert_array_equal(adata.uns["thali"]["params"]["mask_var"], given)
+    kept = "chosen" if how == "name" else mask
+    np.testing.assert_array_equal(adata.uns["thali"]["params"]["mask_var"], kept)
 
 
 def test_key_added_and_copy(factorized):
@@ -449,11 +452,17 @@ BAD = {
         make, {"mask_var": np.arange(80)}, ValueError, r"has type int64 and shape \(80,\)",
     ),
     "short mask": (make, {"mask_var": np.ones(3, bool)}, ValueError, r"each of the 80 genes"),
+    "mask of other genes": (
+        make, {"mask_var": pd.Series(np.ones(2, bool), index=["a", "b"])}, ValueError,
+        r"a series of 2 genes, which are not those of adata\.var; give one",
+    ),
+    "mask of names": (make, {"mask_var": ["g1"]}, ValueError, r"make such an array"),
     "empty mask": (
         make, {"mask_var": np.zeros(80, bool)}, ValueError, r"60 cells and 0 genes are left",
     ),
     "no cells": (no_cells, {}, ValueError, r"0 cells and 80 genes"),
     "key": (make, {"key_added": "a/b"}, ValueError, r"key_added='a/b' was given; allowed are"),
+    "key of a folder": (make, {"key_added": ".."}, ValueError, r"key_added='..' was given"),
     "key of another type": (make, {"key_added": 3}, ValueError, r"key_added=3 was given"),
     "unknown setting": (
         make, {"random_state": 3}, TypeError, r"factorize\(\) got 'random_state'; allowed are",

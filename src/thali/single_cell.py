@@ -61,8 +61,8 @@ def factorize(
     use_raw
         Read ``adata.raw`` instead of X: all genes that were there before some were chosen.
     mask_var
-        Genes to use: a Boolean array, or the name of such a column of ``adata.var`` (with
-        ``use_raw``, of ``adata.raw.var``).
+        Genes to use: a Boolean array, a series with the names of the genes in any order, or the
+        name of such a column of ``adata.var`` (with ``use_raw``, of ``adata.raw.var``).
     binarize
         Threshold above which a gene is on. With the default, any positive count is on; entries
         must be finite and not negative. None expects zeros and ones, and NaN for unknown entries.
@@ -305,10 +305,11 @@ def _matrix(tensor: PackedTensor) -> Any:
 def _key(key_added: Any) -> str:
     if key_added is None:
         return "thali"
-    if not isinstance(key_added, str) or not key_added or "/" in key_added:
+    is_path = not isinstance(key_added, str) or "/" in key_added or key_added in ("", ".", "..")
+    if is_path:
         msg = (
-            f"key_added={key_added!r} was given; allowed are names without '/', which files "
-            "cannot hold; choose another."
+            f"key_added={key_added!r} was given; allowed are names without '/', and not '.' or "
+            "'..', which files cannot hold; choose another."
         )
         raise ValueError(msg)
     return key_added

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    import pandas as pd
     from anndata import AnnData
     from numpy.typing import NDArray
 
@@ -38,15 +39,32 @@ def chosen_genes(adata: AnnData, mask_var: Any, *, use_raw: bool) -> NDArray[np.
             raise ValueError(msg)
         source, mask = f"{place}[{mask_var!r}]", owner.var[mask_var].to_numpy()
     else:
-        source, mask = "mask_var", np.asarray(mask_var)
+        source, mask = "mask_var", np.asarray(_in_order(mask_var, owner.var_names, place))
     if mask.dtype != np.bool_ or mask.shape != (owner.n_vars,):
         msg = (
             f"{source} has type {mask.dtype} and shape {mask.shape}; one True or False for each "
-            f"of the {owner.n_vars} genes is needed; convert it, for instance with "
-            "`.astype(bool)`."
+            f"of the {owner.n_vars} genes is needed; make such an array, for instance by a "
+            "comparison."
         )
         raise ValueError(msg)
     return np.asarray(mask, np.bool_)
+
+
+def _in_order(mask: Any, genes: pd.Index, place: str) -> Any:
+    """Return a mask in the order of the genes if it is a series that has their names."""
+    import pandas as pd  # noqa: PLC0415 - slow to import
+
+    if not isinstance(mask, pd.Series) or mask.index.equals(genes):
+        return mask
+    if mask.index.equals(pd.RangeIndex(len(genes))):  # it has no names
+        return mask
+    if mask.index.is_unique and genes.is_unique and {*mask.index} == {*genes}:
+        return mask.reindex(genes)
+    msg = (
+        f"mask_var is a series of {len(mask)} genes, which are not those of {place}; give one "
+        "with the same names, or an array in their order."
+    )
+    raise ValueError(msg)
 
 
 class Spread:

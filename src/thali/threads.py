@@ -12,6 +12,8 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 from thali.checks import count
+from thali.errors import InvalidValue
+from thali.sentences import was_given
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,9 +26,19 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
+_MOST = 1024
+"""More threads than any machine has cores; far more of them could not be started."""
+
+
 def n_threads(threads: int | None) -> int:
     """Return the number of threads to use: all available cores if ``threads`` is None."""
-    return available_cores() if threads is None else count("threads", threads, least=1)
+    if threads is None:
+        return available_cores()
+    if count("threads", threads, least=1) > _MOST:
+        raise InvalidValue(
+            was_given("threads", threads), f"allowed are integers from 1 to {_MOST}", "choose one"
+        )
+    return int(threads)
 
 
 def parallel_for(

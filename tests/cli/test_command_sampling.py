@@ -468,7 +468,7 @@ def test_force_replaces_a_run_and_nothing_else(run, table, tmp_path):
 
 
 @pytest.mark.parametrize("how", ["a wrong setting", "stopped in the warm-up", "out of memory"])
-def test_force_loses_no_run_if_nothing_comes_of_the_new_one(run, table, tmp_path, monkeypatch, how):
+def test_force_keeps_a_run_that_is_not_replaced(run, table, tmp_path, monkeypatch, how):
     """The earlier run is there as before, whether or not the new one has made its folder."""
     typed = ("fit", table, "--out", "a.run", *FAST)
     assert run(*typed)[0] == 0

@@ -1,6 +1,7 @@
 """Posterior: questions that make no sense get one sentence; answers agree with plain loops."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import thali
@@ -39,6 +40,22 @@ def test_bad_questions_are_one_sentence(posterior, ask, message):
     """What was given, what is allowed, what to do."""
     with pytest.raises(ValueError, match=message):
         ask(posterior)
+
+
+def test_held_out_data_have_the_names_of_the_data():
+    """Names in another order, or other names, are refused; data without names are taken as is."""
+    ones = np.random.default_rng(1).integers(0, 2, (8, 6))
+    frame = pd.DataFrame(ones, columns=list("abcdef"))
+    settings = {"noise": "unequal", "chains": 1, "warmup": 5, "draws": 4, "seed": 1}
+    posterior = thali.sample(frame, **settings)
+    score = posterior.log_score(frame)
+    assert score == posterior.log_score(frame.to_numpy())
+    assert score == posterior.log_score(frame.set_axis([f"row {i}" for i in range(8)]))
+    with pytest.raises(ValueError, match=r"another order \(mode_1\): 'f' where 'a' is"):
+        posterior.log_score(frame[frame.columns[::-1]])
+    with pytest.raises(ValueError, match=r"other names than the data \(mode_1\): 'z'"):
+        posterior.log_score(frame.rename(columns={"c": "z"}))
+    assert thali.sample(frame.to_numpy(), **settings).log_score(frame) == score
 
 
 @pytest.mark.parametrize(("chain", "draw"), [(2, 0), (0, 10), (-1, 0), (0, "x")])

@@ -114,7 +114,8 @@ class Predictions(Draws):
         Parameters
         ----------
         held_out
-            Data of the same shape. Only its known entries count, so set all others to NaN.
+            Data of the same shape, and in the same order: where both have names, these must be
+            equal. Only its known entries count, so set all others to NaN.
 
         Examples
         --------
@@ -126,6 +127,24 @@ class Predictions(Draws):
         from thali.posterior.predict import log_scores  # noqa: PLC0415
 
         self._need_draws()
-        is_packed = isinstance(held_out, PackedTensor)
-        tensor = held_out if is_packed else BinaryTensor.from_any(held_out)
+        if isinstance(held_out, PackedTensor):
+            return log_scores(self, self.shape, held_out)
+        tensor = BinaryTensor.from_any(held_out)
+        if tensor.shape == self.shape:
+            self._need_same_names(tensor.row_names)
         return log_scores(self, self.shape, tensor)
+
+    def _need_same_names(self, given: Sequence[tuple[str, ...] | None]) -> None:
+        """Raise an error if rows of some mode have other names than those of the data."""
+        for mode, own, other in zip(self.mode_names, self.row_names, given, strict=True):
+            if own is None or other is None or own == other:
+                continue
+            at = next(i for i in range(len(own)) if own[i] != other[i])
+            what = f"the same names in another order ({mode})"
+            if {*own} != {*other}:
+                what = f"other names than the data ({mode})"
+            msg = (
+                f"held_out has {what}: {other[at]!r} where {own[at]!r} is expected; put it in the "
+                "order of the data, or pass its values without names."
+            )
+            raise ValueError(msg)
