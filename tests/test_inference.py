@@ -54,6 +54,7 @@ def test_a_fresh_seed_is_taken_and_told():
         ({"schedule": "later"}, ValueError, "schedule='later' was given"),
         ({"progress": 3}, TypeError, "progress=3 was given; allowed are True, False"),
         ({"n_components": -1}, ValueError, "n_components=-1 was given"),
+        ({"n_components": 10**30}, ValueError, "allowed are integers from 0 to 9223372036854"),
     ],
 )
 def test_bad_arguments_are_one_sentence(arguments, error, message, tmp_path):

@@ -7,6 +7,8 @@ from math import isfinite
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from thali.errors import InvalidValue
 from thali.sentences import was_given
 
@@ -14,9 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+_MOST = 2**63 - 1
+"""Largest count: NumPy's integers end there."""
+
+
 def positive(name: str, value: Any) -> float:
     """Return a positive finite number; raise an error if the value is none."""
-    if not _is_number(value) or not float(value) > 0.0:
+    if not is_number(value) or not float(value) > 0.0:
         raise InvalidValue(
             was_given(name, value), "allowed are finite numbers above 0", "choose one"
         )
@@ -25,7 +31,7 @@ def positive(name: str, value: Any) -> float:
 
 def probability(name: str, value: Any, lower: float = 0.0, upper: float = 1.0) -> float:
     """Return a number strictly between two bounds; raise an error if the value is none."""
-    if not _is_number(value) or not lower < float(value) < upper:
+    if not is_number(value) or not lower < float(value) < upper:
         raise InvalidValue(
             was_given(name, value),
             f"allowed are numbers strictly between {lower:g} and {upper:g}",
@@ -46,13 +52,22 @@ def shape_parameters(name: str, pair: Any) -> None:
         positive(name, value)
 
 
-def count(name: str, value: Any, least: int = 0) -> int:
-    """Return an integer of at least ``least``; raise an error if the value is none."""
-    if not is_integer(value) or value < least:
+def count(name: str, value: Any, least: int = 0, most: int | None = None) -> int:
+    """Return an integer of ``least`` to ``most``; raise an error if the value is none."""
+    limit = _MOST if most is None else most
+    if not is_integer(value) or not least <= value <= limit:
+        is_open = most is None and not (is_integer(value) and value > limit)
+        on = "on" if is_open else f"to {limit}"
         raise InvalidValue(
-            was_given(name, value), f"allowed are integers from {least} on", "choose one"
+            was_given(name, value), f"allowed are integers from {least} {on}", "choose one"
         )
     return int(value)
+
+
+def switch(name: str, value: Any) -> None:
+    """Raise an error if a value is neither True nor False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidValue(was_given(name, value), "allowed are True and False", "choose one")
 
 
 def mode_number(mode: Any, mode_names: Sequence[str]) -> int:
@@ -79,7 +94,7 @@ def is_integer(value: Any) -> bool:
     return True
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
     """Return whether a value is a finite real number (True and False do not count)."""
     if not isinstance(value, Real) or isinstance(value, bool):
         return False

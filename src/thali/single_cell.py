@@ -305,8 +305,7 @@ def _matrix(tensor: PackedTensor) -> Any:
 def _key(key_added: Any) -> str:
     if key_added is None:
         return "thali"
-    is_path = not isinstance(key_added, str) or "/" in key_added or key_added in ("", ".", "..")
-    if is_path:
+    if not isinstance(key_added, str) or "/" in key_added or key_added in ("", ".", ".."):
         msg = (
             f"key_added={key_added!r} was given; allowed are names without '/', and not '.' or "
             "'..', which files cannot hold; choose another."

@@ -12,8 +12,6 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 from thali.checks import count
-from thali.errors import InvalidValue
-from thali.sentences import was_given
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,13 +30,7 @@ _MOST = 1024
 
 def n_threads(threads: int | None) -> int:
     """Return the number of threads to use: all available cores if ``threads`` is None."""
-    if threads is None:
-        return available_cores()
-    if count("threads", threads, least=1) > _MOST:
-        raise InvalidValue(
-            was_given("threads", threads), f"allowed are integers from 1 to {_MOST}", "choose one"
-        )
-    return int(threads)
+    return available_cores() if threads is None else count("threads", threads, 1, _MOST)
 
 
 def parallel_for(

@@ -1,9 +1,13 @@
 """``simulate`` writes what :func:`thali.simulate` draws, in files that ``fit`` reads."""
 
+import errno
+import os
+
 import numpy as np
 import pytest
 
 import thali
+from thali.cli import group, output
 from thali.data.readers.files import read
 
 
@@ -99,4 +103,29 @@ def test_two_files_or_none(run, tmp_path, monkeypatch):
     code, out, err = run("simulate", "data.csv", *words.split())
     assert (code, out) == (1, "")
     assert "could not be written (No space left on device); make room" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folders_that_cannot_be_written(run, monkeypatch):
+    """This is known before anything is computed."""
+    monkeypatch.setattr("thali.cli.output.os.access", lambda *_: False)
+    monkeypatch.setattr("thali.simulate", lambda *_, **__: pytest.fail("it was simulated"))
+    code, out, err = run("simulate", "data.csv", "--components", 2)
+    assert (code, out) == (2, "")
+    assert "data.csv cannot be written: nothing can be written to" in err
+
+
+@pytest.mark.parametrize(("number", "code"), [(errno.EFBIG, 1), (errno.EROFS, 2)])
+def test_a_page_that_says_itself_why_it_cannot_be_written(tmp_path, number, code):
+    """The reason is told once, about the file that the user named, and nothing else is left."""
+    path, reason = tmp_path / "page.html", os.strerror(number)
+    with (
+        pytest.raises(OSError, match=r"page\.html could not be written") as told,
+        output.whole_file(path, force=False) as temporary,
+    ):
+        raise OSError(number, f"{temporary} could not be written ({reason}); try another.")
+    said = str(told.value.strerror)
+    assert said.startswith(f"{path} could not be written ({reason}); make room, or choose")
+    assert said.count("could not be written") == 1
+    assert group._exit_code(told.value) == code
     assert list(tmp_path.iterdir()) == []

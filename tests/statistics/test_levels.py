@@ -309,6 +309,7 @@ def test_bad_grids_are_refused():
         ({"row_levels": (1.0, 2.0)}, "row_levels from 1 on .* with zero"),
         ({"jump_sizes": (-1.0, 2.0)}, "jump_sizes from -1 on .* positive"),
         ({"spreads": (0.5, 1.0)}, "spreads from 0.5 on"),
+        ({"rows": "no"}, "rows='no' was given; allowed are True and False"),
         ({"jump_stride": 0}, "jump_stride=0 was given; allowed are integers from 1 on"),
         ({"offsets": (0.2, 0.1)}, "offsets=.0.2, 0.1. was given; allowed are 1 to 255"),
     ):

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _INPUT_ERRORS = (ValueError, TypeError, OSError, ImportError, NotImplementedError)
-_FAULTS_OF_THE_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOMEM, errno.EMFILE}
+_FAULTS_OF_THE_MACHINE = {
+    *(errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.EFBIG)
+}
 
 
 class Commands(click.Group):

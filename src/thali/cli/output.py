@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -108,7 +108,8 @@ def whole_file(path: Path, *, force: bool) -> Iterator[Path]:
             yield temporary
             temporary.replace(path)
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # a folder that cannot be written
+            temporary.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -148,6 +149,12 @@ def _need_parent(path: Path) -> None:
     if not path.absolute().parent.is_dir():
         msg = f"{path} cannot be written: there is no folder {path.parent}; make it first."
         raise FileNotFoundError(msg)
+    if not os.access(path.absolute().parent, os.W_OK):
+        msg = (
+            f"{path} cannot be written: nothing can be written to {path.absolute().parent}; "
+            "choose another folder."
+        )
+        raise PermissionError(msg)
 
 
 @contextmanager
@@ -155,8 +162,9 @@ def _telling(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else error
         msg = (
-            f"{path} could not be written ({error.strerror or error}); make room, or choose a "
-            "folder that can be written."
+            f"{path} could not be written ({reason}); make room, or choose a folder that can be "
+            "written."
         )
         raise OSError(error.errno, msg) from error

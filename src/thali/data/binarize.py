@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from math import isfinite
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from thali.checks import is_number
 from thali.errors import InvalidValue
 from thali.sentences import Argument, was_given
 
@@ -85,7 +84,7 @@ def check_threshold(threshold: float | None, *, is_sparse: bool = False) -> None
     """Refuse a threshold that is not a finite number, or that would fill a sparse matrix."""
     if threshold is None:
         return
-    if not isinstance(threshold, Real) or isinstance(threshold, bool) or not isfinite(threshold):
+    if not is_number(threshold):
         raise InvalidValue(
             was_given("binarize", threshold),
             "allowed is a finite number, above which entries are ones",

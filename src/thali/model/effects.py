@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from scipy.special import logit
 
-from thali.checks import count
+from thali.checks import count, switch
 from thali.model.level_grids import make_grids, nearest
 from thali.model.levels import Hyper, Levels
 from thali.model.noise_kinds import EFFECTS
@@ -93,6 +93,8 @@ class Effects:
     )  # fmt: skip
 
     def __post_init__(self) -> None:
+        for name in ("rows", "columns", "jumps"):
+            switch(name, getattr(self, name))
         stride = 1 if self.jump_stride is None else self.jump_stride
         if len(self.jump_sizes) == 0:
             object.__setattr__(self, "jump_sizes", _steps(0.5, 12.0, 0.1))

@@ -138,7 +138,7 @@ def test_titles_of_sheets(tmp_path):
 
 def test_skipping_everything_is_an_empty_file(tmp_path):
     path = write(tmp_path, "n,a\nx,1\n")
-    assert_refused(path, "it is empty", skip=5)
+    assert_refused(path, "no line is left without the first 5; skip fewer lines", skip=5)
     with pytest.raises(ValueError, match="skip=-1 was given"):
         read(path, skip=-1)
 

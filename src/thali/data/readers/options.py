@@ -146,6 +146,12 @@ class Options(NamedTuple):
                     "leave one of both out",
                 )
 
+    def empty(self) -> ValueError:
+        """Return the error about a file that has no lines, or none after those to be skipped."""
+        if self.skip > 0:
+            return ValueError(f"no line is left without the first {self.skip}; skip fewer lines")
+        return ValueError("it is empty; check that it was written")
+
     def refuse_unlisted(self) -> None:
         """Refuse what is said about entries that are not listed, for a file that holds all."""
         if self.unlisted != "zero":

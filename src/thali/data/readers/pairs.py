@@ -124,8 +124,7 @@ def read_listed(lines: Lines, options: Options) -> BinaryTensor:
     options.refuse_columns()
     fields = next(lines(), None)
     if fields is None:
-        msg = "it is empty; check that it was written"
-        raise ValueError(msg)
+        raise options.empty()
     n_fields = int(fields.counts[0])
     which = columns_of_modes(fields.texts(slice(0, n_fields)), options)
 
@@ -304,8 +303,7 @@ def read_baskets(path: Path, options: Options) -> BinaryTensor:
         n_listed += len(fields.starts)
         widths |= set(np.unique(fields.counts).tolist())
     if not n_rows:
-        msg = "it is empty; check that it was written"
-        raise ValueError(msg)
+        raise options.empty()
     if options.kind is None and items.are_entries() and len(widths) == 1:
         raise InvalidValue(
             "its lines hold only 0 and 1",

@@ -67,8 +67,7 @@ def read_table(lines: Lines, between: str, options: Options) -> BinaryTensor:
     parts = lines()
     start = next(parts, None)
     if start is None:
-        msg = "it is empty; check that it was written"
-        raise ValueError(msg)
+        raise options.empty()
     first, rest = _split_off_first_line(start)
     if not len(rest.counts):  # the line of column names may fill the first block
         rest = next(parts, rest)

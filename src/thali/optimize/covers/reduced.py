@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from time import perf_counter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from thali import compiling
 from thali.bits.words import transpose, unpack
 from thali.optimize.covers.part import Part
 from thali.optimize.covers.reduce import drop_contained, drop_dominated, label_parts
@@ -27,12 +27,12 @@ class Clock:
     """Time since the start, and whether it is up."""
 
     def __init__(self, seconds: float | None) -> None:
-        self._start = perf_counter()
+        self._start = compiling.clock()
         self._seconds = seconds
 
     def now(self) -> float:
         """Return the seconds since the start."""
-        return perf_counter() - self._start
+        return compiling.clock() - self._start
 
     def left(self) -> float | None:
         """Return the seconds that are left; None if there is no limit."""
