@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import sys
 import warnings
 from types import ModuleType
@@ -409,6 +410,29 @@ def test_export_of_netcdf(run, kept, tmp_path):
         for left, right in zip(factors_of(tree, 1, 59), posterior.factors(1, 59), strict=True):
             np.testing.assert_array_equal(left, right)
     assert {path.name for path in tmp_path.iterdir()} == {"kept.run", "run.nc"}
+
+
+@pytest.mark.parametrize(("ending", "needs"), [("nc", "xarray"), ("h5ad", "anndata")])
+def test_export_without_room(run, kept, tmp_path, monkeypatch, ending, needs):
+    """It is not begun; where it fits, no more is written than was expected."""
+    pytest.importorskip(needs)
+    free, needed = shutil.disk_usage(tmp_path), []
+
+    class Bytes(int):
+        def __lt__(self, n_bytes):
+            needed.append(n_bytes)
+            return int(self) < n_bytes
+
+    usage = free._replace(free=Bytes(10_000))
+    monkeypatch.setattr("thali.cli.output.shutil.disk_usage", lambda _: usage)
+    code, _, err = run("export", "kept.run", "--to", f"new.{ending}")
+    said = f"new.{ending} could not be written (No space left on device); make room, or choose"
+    assert code == 1
+    assert said in err
+    assert {path.name for path in tmp_path.iterdir()} == {"kept.run"}
+    usage = free
+    assert run("export", "kept.run", "--to", f"new.{ending}")[0] == 0
+    assert (tmp_path / f"new.{ending}").stat().st_size <= needed[0]
 
 
 def test_export_of_anndata(run, kept, tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
@@ -97,13 +98,18 @@ def keep_one(path: Path, aside: Path) -> None:
 
 
 @contextmanager
-def whole_file(path: Path, *, force: bool) -> Iterator[Path]:
-    """Yield a temporary path to write to; it is renamed to ``path`` when it is complete."""
+def whole_file(path: Path, *, force: bool, n_bytes: int = 0) -> Iterator[Path]:
+    """Yield a temporary path to write to; it is renamed to ``path`` when it is complete.
+
+    There must be room for ``n_bytes``.
+    """
     refuse_existing(path, force=force)
     # The ending is kept, because many libraries choose the format by it.
     temporary = path.with_name(f".{path.stem}.{_unique()}.tmp{path.suffix}")
     try:
         with _telling(path):
+            if n_bytes > shutil.disk_usage(path.absolute().parent).free:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             temporary.open("xb").close()  # its error is clearer than those of libraries
             yield temporary
             temporary.replace(path)

@@ -25,6 +25,10 @@ from thali.sentences import n_of
 if TYPE_CHECKING:
     from thali.posterior import Posterior
 
+_HDF5 = 1 << 20
+"""Bytes beside the arrays in such a file. There must be room for all before it is begun: if there
+is none in the middle, the library ends the process."""
+
 _RUN = click.argument("run", type=click.Path(path_type=Path))
 _FORCE = click.option("--force", is_flag=True, help="Replace files that exist.")
 _CHAIN = click.option(
@@ -147,11 +151,12 @@ def export(run: Path, to: str, chain: int | None, after: int, *, force: bool) ->
     posterior = with_visible_names(posterior)
     if ending == ".nc":
         tree = posterior.to_datatree()
-        with whole_file(path, force=force) as temporary:
+        with whole_file(path, force=force, n_bytes=tree.nbytes + _HDF5) as temporary:
             tree.to_netcdf(temporary, engine="h5netcdf")
     elif ending == ".h5ad":
         annotated = import_module("thali.single_cell").to_anndata(posterior)
-        with whole_file(path, force=force) as temporary:
+        n_bytes = annotated.__sizeof__() + _HDF5
+        with whole_file(path, force=force, n_bytes=n_bytes) as temporary:
             annotated.write_h5ad(temporary)
     else:
         with whole_folder(path, force=force) as temporary:
