@@ -532,6 +532,12 @@ def test_fewest_errors(data):
     np.testing.assert_array_equal(model.reconstruct(rows), model.inverse_transform(has))
     assert not hasattr(model, "predict_proba")
     assert not hasattr(model, "posterior_")
+    nothing = np.full((1, rows.shape[1]), np.nan)  # what is found for a row is its own matter
+    together = model.transform(np.vstack([nothing, rows]))
+    np.testing.assert_array_equal(together[1:], has)
+    np.testing.assert_array_equal(together[:1], model.transform(nothing))
+    with pytest.raises(ValueError, match="all entries of X are unknown; a score needs"):
+        model.score(nothing)
 
 
 def test_an_unknown_objective():

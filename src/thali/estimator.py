@@ -17,6 +17,7 @@ from thali.engines.choose import require_one_process
 from thali.errors import InvalidValue
 from thali.estimator_rows import (
     codes_of,
+    is_unknown,
     new_rows,
     noise_of,
     prior_odds,
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
     from thali.posterior import Posterior
     from thali.progress import Progress
     from thali.sampler import Schedule
+
+
+_NOTHING_KNOWN = "all entries of X are unknown; a score needs at least one known 0 or 1."
 
 
 def _has_binary_entries(estimator: BooleanFactorization) -> bool:
@@ -250,6 +254,8 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         if self._minimizes:
             check_is_fitted(self)
             rows = read_rows(self, X, reset=False)
+            if is_unknown(rows):
+                return np.zeros((rows.shape[0], self.n_components_))
             return self.factorization_.transform(rows, threads=self.threads).astype(np.float64)
         return memberships(*new_rows(self, X), threads=self.threads)
 
@@ -312,12 +318,13 @@ class BooleanFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         if self._minimizes:
             values = self.reconstruct(X)
             known = read_rows(self, X, reset=False)
+            if is_unknown(known):
+                raise ValueError(_NOTHING_KNOWN)
             known = known if isinstance(known, np.ndarray) else known.toarray()
             return -float(np.nanmean(np.where(np.isnan(known), np.nan, known != values)))
         total, n_known = log_scores(*new_rows(self, X), threads=self.threads)
         if not n_known.any():
-            msg = "all entries of X are unknown; a score needs at least one known 0 or 1."
-            raise ValueError(msg)
+            raise ValueError(_NOTHING_KNOWN)
         return float(total.sum() / n_known.sum())
 
     def inverse_transform(self, Z: Any) -> NDArray[np.float64]:  # noqa: N803

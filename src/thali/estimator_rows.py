@@ -48,11 +48,16 @@ def new_rows(estimator: Any, X: Any) -> tuple[BinaryTensor | Unfolding, Componen
     values = read_rows(estimator, X, reset=False)
     codes = estimator.components_.reshape(-1, estimator.n_features_in_)
     components = Components(codes.T, estimator.prior_odds_, estimator.noise_)
-    stored = values if isinstance(values, np.ndarray) else values.data
-    if stored.size == prod(values.shape) and np.isnan(stored).all():
+    if is_unknown(values):
         nothing = pack(np.zeros(values.shape, np.bool_))  # a BinaryTensor needs a known entry
         return Unfolding(nothing, nothing), components
     return BinaryTensor.from_any(values, threads=estimator.threads), components
+
+
+def is_unknown(values: Any) -> bool:
+    """Whether no entry is known."""
+    stored = values if isinstance(values, np.ndarray) else values.data
+    return bool(stored.size == prod(values.shape) and np.isnan(stored).all())
 
 
 def flattened(estimator: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
