@@ -65,8 +65,8 @@ def count(name: str, value: Any, least: int = 0, most: int | None = None) -> int
 
 
 def switch(name: str, value: Any) -> None:
-    """Raise an error if a value is neither True nor False."""
-    if not isinstance(value, (bool, np.bool_)):
+    """Raise an error if a value is neither True nor False; stored settings have 1.0 and 0.0."""
+    if not (isinstance(value, (bool, np.bool_, int, float)) and value in (0, 1)):
         raise InvalidValue(was_given(name, value), "allowed are True and False", "choose one")
 
 
