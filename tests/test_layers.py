@@ -14,7 +14,7 @@ from thali._jit import KERNEL_FILES
 PACKAGE = Path(thali.__file__).parent
 LAYERS = [
     {"_jit", "datasets", "defaults", "launcher", "sentences", "sites"},
-    {"compiling", "team_kernels"},
+    {"compiling", "patience", "team_kernels"},
     {"team"},
     {"errors"},
     {"checks", "progress"},

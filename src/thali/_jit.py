@@ -135,6 +135,20 @@ def is_at_hand(kernel: Kernel) -> bool:
         return False
 
 
+def cache_of(kernel: Kernel) -> Path | None:
+    """Return the file that lists what is kept of a compiled function; None if nothing is kept."""
+    try:
+        index: Path | str = kernel._cache._cache_file._index_path  # type: ignore[attr-defined]  # noqa: SLF001
+    except AttributeError:
+        return None
+    return Path(index)
+
+
+def stamp() -> str:
+    """Return an identifier of all code that is compiled."""
+    return _STAMP[1]
+
+
 def is_inner(kernel: Kernel) -> bool:
     """Whether a function is called by compiled functions only."""
     return isinstance(kernel, _Inner)

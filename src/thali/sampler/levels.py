@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thali.model.classes import ranks
+from thali.patience import Patience
 from thali.sampler.level_counts import count_lines
 from thali.sampler.level_draws import draw_mode
 from thali.sampler.level_likelihoods import (
@@ -26,7 +27,6 @@ from thali.sampler.level_shifts import draw_shift
 from thali.sampler.level_weights import means_together, pick, weigh_common
 from thali.sampler.level_windows import CHUNK
 from thali.sampler.matrix_levels import draw_matrix
-from thali.sampler.moves.at_once import Patience
 from thali.sites import LevelIndex, Site, site_of
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from thali.engines.cpu.visits import list_visits
 from thali.model import Beta, Noise, UnequalRates
 from thali.model.draws import draw_density, draw_truncated
 from thali.model.special import ADDRESSES
-from thali.sampler.moves.at_once import Patience
+from thali.patience import Patience
 from thali.sampler.state import State
 from thali.sites import Site, site_of
 from thali.streams import read_uniform, uniform64

@@ -135,7 +135,8 @@ def test_chains_are_the_same_however_tries_are_done(name, monkeypatch):
     monkeypatch.setattr("thali.engines.cpu.draw_rows.MOST_NEAR", 0)
     assert chain(MODELS[name]) == together
     monkeypatch.setattr(at_once, "PATIENCE", at_once.Patience(1 << 60))
-    monkeypatch.setattr(at_once, "is_at_hand", lambda _: False)
+    monkeypatch.setattr("thali.patience.is_at_hand", lambda _: False)
+    monkeypatch.setattr("thali.patience.cache_of", lambda _: None)
     assert chain(MODELS[name]) == together
 
 
@@ -148,11 +149,3 @@ def test_a_try_that_is_not_decided_must_be_kept(monkeypatch):
     monkeypatch.setattr("thali.engines.cpu.draw_rows.MOST_NEAR", 0)
     monkeypatch.setattr(tries, "AtOnce", wrong.AtOnce)
     assert chain(Model()) != together
-
-
-def test_a_short_run_compiles_nothing_more(monkeypatch):
-    """The large kernel is compiled when tries have taken as long, unless it is there already."""
-    for is_there, expected in ((False, [False, False, True, True]), (True, [True] * 4)):
-        monkeypatch.setattr(at_once, "is_at_hand", lambda _, is_there=is_there: is_there)
-        patience = at_once.Patience(30)
-        assert [patience.ends(10) for _ in range(4)] == expected

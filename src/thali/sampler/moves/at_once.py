@@ -14,16 +14,17 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import log
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thali._jit import inner, is_at_hand
+from thali._jit import inner
 from thali.bits.words import gather_bits
 from thali.engines.cpu.column_gains import look_at_columns
 from thali.engines.cpu.near import gains_near, goes_by_rows
 from thali.model.bounds import in_tiles, may_exceed
 from thali.model.marginals import excess
+from thali.patience import Patience
 from thali.sampler.moves import move as one_move
 from thali.sampler.moves.anchored import ANCHORED, draft_merger, is_split, propose_anchored
 from thali.sampler.moves.compound import COMPOUND, propose_compound
@@ -110,26 +111,8 @@ _PLACES = np.array([_LONGEST.index(kind) for kind in (*KINDS.values(), _OTHER)])
 _START = np.int64(0)  # a plain zero would be a type of its own
 
 
-class Patience:
-    """Has work done in small steps until they have taken as long as it takes to compile a kernel.
-
-    A first short run then ends sooner. Once the kernel is compiled, no new process waits any more.
-    """
-
-    def __init__(self, n: int = 100_000) -> None:
-        self._left = n
-        self._has_looked = False
-
-    def ends(self, n: int, kernel: Any = None) -> bool:
-        """Return whether so many steps should be done by a kernel; by default, these are tries."""
-        if not self._has_looked and is_at_hand(kernel or in_parts(_examine)):
-            self._left = 0
-        self._has_looked = True
-        self._left = max(0, self._left - n)
-        return self._left == 0
-
-
 PATIENCE = Patience()
+"""How many tries are done one by one before the kernel of this file is compiled."""
 
 
 class AtOnce:
@@ -148,7 +131,10 @@ class AtOnce:
     ) -> AtOnce | None:
         """Return the tries on data that are near; None if these are not."""
         near = target.engine.near(state.noise.rounded_weights(), state.n_components)
-        if near is None or not target.engine.agree(PATIENCE.ends(len(planned))):
+        if near is None:
+            return None
+        is_worth_it = PATIENCE.ends(len(planned), in_parts(_examine))
+        if not target.engine.agree(is_worth_it):
             return None
         return cls(stream, _numbered(tuple(planned), id(KINDS)), near)
 
