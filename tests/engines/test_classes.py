@@ -16,6 +16,7 @@ from support.places import GPU, needs_compiler, place
 from thali.bits import Factor, pack
 from thali.bits.words import unpack
 from thali.engines import Cover
+from thali.engines.cpu import by_class
 from thali.engines.cpu.engine import CpuEngine
 from thali.engines.gpu.classes import classes_of
 from thali.engines.gpu.engine import GpuEngine
@@ -47,6 +48,36 @@ def by_loops(case, mode):
             r = stream.bits(1 + 64 * mode, row, component)
             own[row, component] = oracle.gibbs(score, r)
     return own
+
+
+@pytest.mark.parametrize("n_classes", [3, 20, 140])
+@pytest.mark.parametrize("density", [0.03, 0.3])
+def test_gains_of_a_row_are_sums_over_its_free_columns(density, n_classes):
+    """In both forms, by class and by column; sparse codes and many classes choose the second."""
+    rng, n_columns, n_components = np.random.default_rng(n_classes), 150, 4
+    classes = np.sort(rng.integers(n_classes, size=n_columns))
+    bits = rng.random((n_components + 2, n_columns)) < np.array(
+        [[density]] * n_components + [[0.3], [0.5]]
+    )
+    lines = pack(bits)
+    codes, covered, ones = lines[:-2], lines[-2], lines[-1]
+    weights = rng.integers(-1000, 1000, (n_classes, 1, 2))
+    segments = by_class.list_segments(classes)
+    starts = by_class.list_runs(segments[2])
+    one, zero = np.empty((2, len(starts)), np.int64)
+    by_class.spread_weights(weights, segments[2], starts, 0, one, zero)
+    runs = by_class.runs_of_places(segments, starts, codes)
+    n_runs = len(np.unique(classes))
+    assert (len(runs) > 0) == (n_runs > 3 and bits[:-2].sum() < n_components * n_runs)
+    for code, is_in in zip(codes, bits, strict=False):
+        free = is_in & ~bits[-2]
+        own = weights[classes, 0, np.where(bits[-1], 0, 1)]
+        expected = own[free].sum(), (free & bits[-1]).sum(), (free & ~bits[-1]).sum()
+        words, masks, _ = segments
+        found = [by_class.gain_by_class(code, covered, ones, words, masks, starts, one, zero)]
+        if len(runs):
+            found.append(by_class.gain_by_bit(code, covered, ones, runs, one, zero))
+        assert found == [expected] * len(found)
 
 
 @pytest.mark.parametrize("engine", PLACES)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from thali._jit import inner, jit, lean
-from thali.bits.words import WORD, gather_bits, popcount, transpose64
+from thali.bits.words import WORD, gather_bits, lowest, popcount, transpose64
 from thali.decide import gibbs_bit
 from thali.engines.cpu.horizontal import add_code, cover_row, read_row
 from thali.model.rule import free_word, log_odds
@@ -159,6 +159,37 @@ def list_runs(of_segments: Index) -> Index:
     return starts[: n + 1].copy()
 
 
+@inner
+def runs_of_places(segments: Segments, starts: Index, codes: Words) -> Index:
+    """Return the run of every place if codes have fewer columns than there are runs.
+
+    The result is empty if they have more, or if there are more words than runs.
+    """
+    words, masks, _ = segments
+    n, width = codes.shape
+    n_runs = starts.shape[0] - 1
+    if n_runs <= width or not _are_fewer(codes, n * n_runs):
+        return np.empty(0, np.int64)
+    runs = np.empty(WORD * width, np.int64)
+    for r in range(n_runs):
+        for s in range(starts[r], starts[r + 1]):
+            left = masks[s]
+            while left != _ZERO:
+                runs[WORD * np.int64(words[s]) + lowest(left)] = r
+                left &= left - _ONE
+    return runs
+
+
+@lean
+def _are_fewer(codes: Words, limit: int) -> bool:
+    """Return whether all codes together have fewer columns than a limit."""
+    total = _ZERO
+    for component in range(codes.shape[0]):
+        for w in range(codes.shape[1]):
+            total += popcount(codes[component, w])
+    return np.int64(total) < limit
+
+
 @lean
 def spread_weights(
     weights: NDArray[np.int64], of_segments: Index, starts: Index, n_integrated: int,
@@ -208,6 +239,34 @@ def gain_by_class(
 
 
 @lean
+def gain_by_bit(
+    code: Words, covered: Words, ones: Words, runs: Index, one: NDArray[np.int64],
+    zero: NDArray[np.int64],
+) -> tuple[np.int64, np.int64, np.int64]:  # fmt: skip
+    """Return the same as :func:`gain_by_class`, from one free column after the other.
+
+    ``runs`` has the run of every place. This is faster if there are more classes than a component
+    has columns.
+    """
+    gain = np.int64(0)
+    n_free = _ZERO
+    n_ones = _ZERO
+    for w in range(code.shape[0]):
+        free = free_word(code[w], covered[w])
+        n_free += popcount(free)
+        in_ones = free & ones[w]
+        n_ones += popcount(in_ones)
+        in_zeros = free ^ in_ones
+        while in_ones != _ZERO:
+            gain += one[runs[WORD * w + lowest(in_ones)]]
+            in_ones &= in_ones - _ONE
+        while in_zeros != _ZERO:
+            gain += zero[runs[WORD * w + lowest(in_zeros)]]
+            in_zeros &= in_zeros - _ONE
+    return gain, np.int64(n_ones), np.int64(n_free - n_ones)
+
+
+@lean
 def fill_free(ones: Words, covered: Words, segments: Segments, free: Index) -> None:
     """Write the uncovered ones and zeros of a row by class of column."""
     words, masks, of_segments = segments
@@ -239,20 +298,22 @@ def update_rows(
     starts = list_runs(segments[2])
     one = np.empty(starts.shape[0], np.int64)
     zero = np.empty(starts.shape[0], np.int64)
-    room = once, twice, active, starts, one, zero
+    runs = runs_of_places(segments, starts, order[1])
+    room = once, twice, active, starts, one, zero, runs
     return _update_rows(lo, hi, data, segments, classes, order, before, after, room)
 
 
 @lean
 def _update_rows(
     lo: int, hi: int, data: Data, segments: Segments, classes: Index, order: Order, before: Words,
-    after: Words, room: tuple[Words, Words, NDArray[np.bool_], Index, Index, Index],
+    after: Words, room: tuple[Words, Words, NDArray[np.bool_], Index, Index, Index, Index],
 ) -> tuple[int, int]:  # fmt: skip
-    """Draw as :func:`update_rows`; ``room`` is memory for one row, and the result of list_runs."""
+    """Draw as :func:`update_rows`, in memory for one row; ``room`` also has all runs."""
     all_ones, known, _ = data
     words, masks, of_segments = segments
     rows, codes, is_held, weights, singles, prior, key, sweep, site = order
-    once, twice, active, starts, one, zero = room
+    once, twice, active, starts, one, zero, runs = room
+    is_by_bit = runs.shape[0] > 0
     n_components = codes.shape[0]
     tp_gained = 0
     fp_gained = 0
@@ -268,7 +329,12 @@ def _update_rows(
             if not is_held[component]:
                 code = codes[component]
                 covered = twice if was_on else once
-                gain, c1, c0 = gain_by_class(code, covered, ones, words, masks, starts, one, zero)
+                if is_by_bit:
+                    gain, c1, c0 = gain_by_bit(code, covered, ones, runs, one, zero)
+                else:
+                    gain, c1, c0 = gain_by_class(
+                        code, covered, ones, words, masks, starts, one, zero
+                    )
                 score = prior[component] + gain
                 is_on = gibbs_bit(score, key, sweep, site, np.uint64(row), np.uint64(component))
                 active[component] = is_on
