@@ -108,9 +108,10 @@ def whole_file(path: Path, *, force: bool, n_bytes: int = 0) -> Iterator[Path]:
     temporary = path.with_name(f".{path.stem}.{_unique()}.tmp{path.suffix}")
     try:
         with _telling(path):
-            if n_bytes > shutil.disk_usage(path.absolute().parent).free:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             temporary.open("xb").close()  # its error is clearer than those of libraries
+            disk = shutil.disk_usage(temporary)
+            if disk.total > 0 and n_bytes > disk.free:  # some file systems do not tell
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             yield temporary
             temporary.replace(path)
     finally:
