@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support import oracle
+from support import mutants, oracle
 from support.classes import Case, Rates, births
 from support.emulated_device import EmulatedDevice
 from support.host_device import HostDevice
@@ -50,34 +50,59 @@ def by_loops(case, mode):
     return own
 
 
+def gains_of_a_row(density, n_classes, module=by_class):
+    """Return gains and counts of some codes: expected, by class, and by column (or none)."""
+    rng, n_columns, n_components = np.random.default_rng(n_classes), 150, 4
+    classes = np.sort(rng.integers(n_classes, size=n_columns))
+    chance = np.repeat([density, 0.3, 0.5], [n_components, 1, 1])[:, None]
+    bits = rng.random((n_components + 2, n_columns)) < chance
+    lines = pack(bits)
+    codes, covered, ones = lines[:-2], lines[-2], lines[-1]
+    weights = rng.integers(-1000, 1000, (n_classes, 1, 2))
+    words, masks, of_segments = segments = by_class.list_segments(classes)
+    starts = by_class.list_runs(of_segments)
+    one, zero = np.empty((2, len(starts)), np.int64)
+    by_class.spread_weights(weights, of_segments, starts, 0, one, zero)
+    runs = module.runs_of_places(segments, starts, codes)
+    n_runs = len(np.unique(classes))
+    assert (len(runs) > 0) == (n_runs > 3 and bits[:-2].sum() < n_components * n_runs)
+    own = weights[classes, 0, np.where(bits[-1], 0, 1)]
+    free = bits[:-2] & ~bits[-2]
+    expected = [(own[f].sum(), (f & bits[-1]).sum(), (f & ~bits[-1]).sum()) for f in free]
+    together = [
+        by_class.gain_by_class(code, covered, ones, words, masks, starts, one, zero)
+        for code in codes
+    ]
+    if len(runs) == 0:
+        return expected, together, None
+    single = [module.gain_by_bit(code, covered, ones, runs, one, zero) for code in codes]
+    return expected, together, single
+
+
 @pytest.mark.parametrize("n_classes", [3, 20, 140])
 @pytest.mark.parametrize("density", [0.03, 0.3])
 def test_gains_of_a_row_are_sums_over_its_free_columns(density, n_classes):
     """In both forms, by class and by column; sparse codes and many classes choose the second."""
-    rng, n_columns, n_components = np.random.default_rng(n_classes), 150, 4
-    classes = np.sort(rng.integers(n_classes, size=n_columns))
-    bits = rng.random((n_components + 2, n_columns)) < np.array(
-        [[density]] * n_components + [[0.3], [0.5]]
-    )
-    lines = pack(bits)
-    codes, covered, ones = lines[:-2], lines[-2], lines[-1]
-    weights = rng.integers(-1000, 1000, (n_classes, 1, 2))
-    segments = by_class.list_segments(classes)
-    starts = by_class.list_runs(segments[2])
-    one, zero = np.empty((2, len(starts)), np.int64)
-    by_class.spread_weights(weights, segments[2], starts, 0, one, zero)
-    runs = by_class.runs_of_places(segments, starts, codes)
-    n_runs = len(np.unique(classes))
-    assert (len(runs) > 0) == (n_runs > 3 and bits[:-2].sum() < n_components * n_runs)
-    for code, is_in in zip(codes, bits, strict=False):
-        free = is_in & ~bits[-2]
-        own = weights[classes, 0, np.where(bits[-1], 0, 1)]
-        expected = own[free].sum(), (free & bits[-1]).sum(), (free & ~bits[-1]).sum()
-        words, masks, _ = segments
-        found = [by_class.gain_by_class(code, covered, ones, words, masks, starts, one, zero)]
-        if len(runs):
-            found.append(by_class.gain_by_bit(code, covered, ones, runs, one, zero))
-        assert found == [expected] * len(found)
+    expected, together, single = gains_of_a_row(density, n_classes)
+    assert together == expected
+    assert single in (None, expected)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        ("gain += one[runs[WORD * w + lowest(in_ones)]]", "gain += one[runs[lowest(in_ones)]]"),
+        ("in_zeros = free ^ in_ones", "in_zeros = free"),
+        ("+ lowest(left)] = r", "+ lowest(left)] = max(0, r - 1)"),
+    ],
+    ids=["columns of the first word", "ones count as zeros, too", "the class before"],
+)
+def test_mistakes_with_single_columns_are_found(edit):
+    """The comparison with plain sums sees them."""
+    wrong = mutants.mutate("thali.engines.cpu.by_class", [edit])
+    expected, _, single = gains_of_a_row(0.03, 140, wrong)
+    assert single is not None
+    assert single != expected
 
 
 @pytest.mark.parametrize("engine", PLACES)
