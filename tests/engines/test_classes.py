@@ -91,7 +91,7 @@ def test_gains_of_a_row_are_sums_over_its_free_columns(density, n_classes):
 @pytest.mark.parametrize(
     "edit",
     [
-        ("gain += one[runs[WORD * w + lowest(in_ones)]]", "gain += one[runs[lowest(in_ones)]]"),
+        ("r = runs[WORD * w + lowest(in_ones)]", "r = runs[lowest(in_ones)]"),
         ("in_zeros = free ^ in_ones", "in_zeros = free"),
         ("+ lowest(left)] = r", "+ lowest(left)] = max(0, r - 1)"),
     ],

@@ -258,10 +258,12 @@ def gain_by_bit(
         n_ones += popcount(in_ones)
         in_zeros = free ^ in_ones
         while in_ones != _ZERO:
-            gain += one[runs[WORD * w + lowest(in_ones)]]
+            r = runs[WORD * w + lowest(in_ones)]
+            gain = log_odds(gain, one[r], zero[r], 1, 0)
             in_ones &= in_ones - _ONE
         while in_zeros != _ZERO:
-            gain += zero[runs[WORD * w + lowest(in_zeros)]]
+            r = runs[WORD * w + lowest(in_zeros)]
+            gain = log_odds(gain, one[r], zero[r], 0, 1)
             in_zeros &= in_zeros - _ONE
     return gain, np.int64(n_ones), np.int64(n_free - n_ones)
 
