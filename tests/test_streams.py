@@ -145,6 +145,7 @@ INDICES = {
     sites.BoxIndex: {"DECISION": 3},
     sites.LevelIndex: {},
     sites.TradeIndex: {},
+    sites.SingleIndex: {},
 }
 """How many numbers those indices stand for that stand for several."""
 

@@ -66,6 +66,7 @@ KERNEL_FILES = (
     "sampler/line_terms.py",
     "sampler/paths.py",
     "sampler/trade_kernels.py",
+    "sampler/single_column_kernels.py",
     "sampler/small.py",
     "sampler/grow/values.py",
     "sampler/moves/anchor_marks.py",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-VERSION = 12
+VERSION = 13
 """Version of the random stream: the same seed gives the same chain within one version."""
 
 SITES_PER_MODE = 64
@@ -96,6 +96,8 @@ class Site(IntEnum):
 
     TRADE = FURTHER  # by mode: level of a line together with its components
     TRADE_BITS = FURTHER + 1  # by mode: these components
+    SINGLE = FURTHER + 2  # component of a single column, or a level instead; row: the try
+    SINGLE_ROWS = FURTHER + 3  # its users
 
 
 class BirthDeathIndex(IntEnum):
@@ -234,6 +236,16 @@ class TradeIndex(IntEnum):
     DISTANCE = 0  # of the proposed level from the present one
     KIND = 1  # of columns with jumps: what changes, level or jump or one against the other
     DECISION = 2
+
+
+class SingleIndex(IntEnum):
+    """Indices at ``Site.SINGLE``, for every try."""
+
+    IS_BIRTH = 0
+    CHOICE = 1  # of a column, or of a component
+    LEVEL = 2
+    DENSITY = 3
+    DECISION = 4
 
 
 class OwnComponentIndex(IntEnum):

@@ -242,12 +242,13 @@ def wrong_rows(schedule):
 def test_where_nothing_is_traded(monkeypatch):
     """Without components, on tensors and on large tables, and where lines have one level."""
     cube = Target.prepare(np.ones((2, 3, 4)), Model(2, "effects"), Schedule(), threads=1)
-    assert not trades.can_trade(cube.initial(chain_key(1)), cube)
+    assert not trades.can_trade(cube)
     target, state, _ = problem("buffet")
-    assert trades.can_trade(state, target)
-    assert not trades.can_trade(state.take(np.zeros(N_COMPONENTS, bool)), target)
+    assert trades.can_trade(target)
+    none = state.take(np.zeros(N_COMPONENTS, bool))
+    assert trades.trade(Stream(chain_key(1), np.uint64(0)), none, target, 0) == (none, (0, 0))
     monkeypatch.setattr(trades, "_MOST", 10)
-    assert not trades.can_trade(state, target)
+    assert not trades.can_trade(target)
     monkeypatch.undo()
     never = Target.prepare(np.eye(3), MODELS["buffet"], Schedule(trade=0), threads=1)
     state = never.initial(chain_key(1), [np.eye(3, dtype=bool)] * 2)

@@ -47,8 +47,10 @@ class Schedule:
         ``seeded`` is tried in fewer sweeps, with more than 16 million in none.
     trade
         How often, in every second draw of the levels of a matrix, rows or columns are offered
-        another level together with the components that fit it (:mod:`thali.sampler.trades`). With
-        more than eight million known entries, never: these determine the level of a line.
+        another level together with the components that fit it (:mod:`thali.sampler.trades`), and
+        in the other draws, columns another level in the place of a component of their own, or the
+        other way round (:mod:`thali.sampler.single_columns`). With more than eight million known
+        entries, never: these determine the level of a line.
     starts
         Number of starts that a chain grows before its first sweep and pools
         (:mod:`thali.sampler.start`); with more than a million entries, two at most. Where rows

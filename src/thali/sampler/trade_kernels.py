@@ -55,18 +55,18 @@ def level_changes(
             n_covered = np.float64(of_known[c]) - n_uncovered
             if n_uncovered > 0.0:
                 x = values[c]
-                gain -= n_uncovered * (_term(x + new, points) - _term(x + old, points))
+                gain -= n_uncovered * (term(x + new, points) - term(x + old, points))
             if n_covered > 0.0:
                 x = values[c] + jump
                 gain -= n_covered * (
-                    _term(x + new + new_jump, points) - _term(x + old + old_jump, points)
+                    term(x + new + new_jump, points) - term(x + old + old_jump, points)
                 )
         gains[i] = gain
     return gains
 
 
 @inner
-def _term(x: float, points: Points) -> float:
+def term(x: float, points: Points) -> float:
     """Return log(1 + exp(x)), from the lattice if there is one."""
     if points[0].shape[0]:
         return points[0][place(x, points)]

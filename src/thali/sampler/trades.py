@@ -35,6 +35,7 @@ from thali.engines.base import RowUpdate
 from thali.model.priors import stick_odds
 from thali.sampler.level_counts import count_lines
 from thali.sampler.paths import log_paths
+from thali.sampler.single_columns import has_levels_to_offer, offer_to_single_columns
 from thali.sampler.trade_kernels import level_changes
 from thali.sites import Site, TradeIndex, site_of
 
@@ -77,14 +78,20 @@ class Offer(NamedTuple):
 def trade(
     stream: Stream, state: State, target: Target, number: int
 ) -> tuple[State, tuple[int, int]]:
-    """Offer trades, in some draws of levels, to half of the rows or to all columns in turn.
+    """Offer trades, in every second draw of levels, to half of the rows or all columns in turn.
 
-    Returns the state, and how many offers of other components were made and accepted. ``number``
-    is that of the draw of levels.
+    In the draws between them, components of single columns are offered levels, and the other way
+    round (:mod:`thali.sampler.single_columns`). Returns the state, and how many offers of other
+    components were made and accepted. ``number`` is that of the draw of levels.
     """
     counts = np.zeros(2, np.int64)
     number, rest = divmod(number, _EVERY)
-    n = 0 if rest or not can_trade(state, target) else target.schedule.trade
+    n = target.schedule.trade if can_trade(target) else 0
+    if rest:
+        if n and has_levels_to_offer(state, target):
+            state = offer_to_single_columns(stream, state, target, n, counts)
+        return state, (int(counts[0]), int(counts[1]))
+    n = n if state.n_components else 0
     for turn in range(n):
         hyper = state.noise.hyper
         round_, is_for_columns = divmod(number * n + turn, 2)
@@ -98,10 +105,9 @@ def trade(
     return state, (int(counts[0]), int(counts[1]))
 
 
-def can_trade(state: State, target: Target) -> bool:
-    """Return whether there is something to trade, which no trade changes."""
-    is_matrix, n_known = len(target.shape) == 2, target.totals.n_known
-    return is_matrix and n_known <= _MOST and state.n_components > 0
+def can_trade(target: Target) -> bool:
+    """Return whether lines are offered anything, which no trade changes."""
+    return len(target.shape) == 2 and target.totals.n_known <= _MOST
 
 
 def _offer_to_rows(

@@ -2,12 +2,20 @@
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from support.grown import covers, grown, parts, planted, reconstruction
 from support.mutants import mutate
-from thali.model import FixedRates, Model, PerComponent
+from thali.model import Effects, FixedRates, Model, PerComponent
 from thali.sampler.grow.deaths import remove_unsupported
-from thali.sampler.grow.search import give_back, grow, improve, judged, pool
+from thali.sampler.grow.search import (
+    give_back,
+    grow,
+    improve,
+    judged,
+    pool,
+    without_single_columns,
+)
 from thali.sampler.grow.sides import SumOutUsers, log_evidence
 
 SHAPES = [(80, 200), (300, 30)]  # codes summed out, users summed out
@@ -209,6 +217,33 @@ def test_components_that_are_needed_are_not_given_back():
     tries = list(give_back(growth, judged(growth)))
     assert [now.state.n_components for now in tries] == [4] * len(tries)
     assert len(tries) > 0
+
+
+def full_columns(seed):
+    """Return a start with three components, and one for each of eight columns that are fuller."""
+    rng = np.random.default_rng(seed)
+    users, codes = (rng.random((n, 3)) < 0.3 for n in (200, 40))
+    own = np.arange(40) < 8
+    codes[own] = False
+    odds = np.where(own, -1.0, -4.0 + 6.0 * covers(users, codes))
+    data = (rng.random(odds.shape) < expit(odds)) * 1.0
+    factors = [np.hstack([users, data[:, own] == 1]), np.hstack([codes, np.eye(40)[:, own] == 1])]
+    growth = grown(data, Model(noise=Effects()), factors, seed=seed)
+    growth.release()
+    return growth
+
+
+def test_single_columns_get_levels():
+    """Components of theirs go, those of several columns stay, and the evidence is higher."""
+    for seed in range(N_SEEDS):
+        growth = full_columns(seed)
+        best = judged(growth)
+        now = without_single_columns(growth, best)
+        assert (now.state.factors[1].sizes() > 1).all()
+        assert now.state.n_components == 3
+        assert now.value > best.value + 20.0
+        assert best.state.n_components == 11
+        assert without_single_columns(growth, now) is now
 
 
 def test_judged_states_have_no_unused_components():

@@ -13,7 +13,16 @@ import numpy as np
 
 from thali.model import Effects, UnequalRates
 from thali.sampler.grow.growth import Growth
-from thali.sampler.grow.search import LONG, give_back, grow, improve, is_same, judged, pool
+from thali.sampler.grow.search import (
+    LONG,
+    give_back,
+    grow,
+    improve,
+    is_same,
+    judged,
+    pool,
+    without_single_columns,
+)
 from thali.sampler.starting import Attempted, Keys, Starting
 from thali.streams import start_key
 
@@ -120,6 +129,8 @@ def grown_start(
         yield Starting(growth.state, tuple(history), f"{_FIRST[kind]}{stage}")
     growth.release()
     now = judged(growth)
+    if kind == "flat":
+        now = without_single_columns(growth, now)
     history.append(Attempted("grown", now.state.n_components, now.value, kind))
     return growth, now
 

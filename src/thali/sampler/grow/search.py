@@ -10,6 +10,7 @@ import numpy as np
 from thali.bits.words import overlaps
 from thali.sampler.grow.births import add_components
 from thali.sampler.grow.deaths import remove_unsupported
+from thali.sampler.grow.growth import FITS
 from thali.sampler.grow.merges import merge_pairs
 from thali.sampler.grow.sides import log_evidence
 from thali.sampler.moves.proposal import pick
@@ -196,6 +197,23 @@ def _regrow(growth: Growth, best: Judged) -> Iterator[Judged]:
         growth.sweep()
         best = _better(growth, best)
         yield best
+
+
+def without_single_columns(growth: Growth, best: Judged) -> Judged:
+    """Try to give columns levels instead of components that have one column only.
+
+    Such a component says no more about its column than how many ones it has. In tensors, lines of
+    one mode are no columns.
+    """
+    _, codes, *others = best.state.factors
+    is_single = codes.sizes() == 1
+    if others or is_single.all() or not is_single.any():
+        return best
+    growth.state = growth.target.recount(best.state.take(~is_single))
+    for _ in range(FITS):
+        growth.settle()
+        growth.sweep()
+    return _better(growth, best)
 
 
 def give_back(growth: Growth, best: Judged) -> Iterator[Judged]:
