@@ -146,6 +146,7 @@ INDICES = {
     sites.LevelIndex: {},
     sites.TradeIndex: {},
     sites.SingleIndex: {},
+    sites.OffsetIndex: {},
 }
 """How many numbers those indices stand for that stand for several."""
 

@@ -98,6 +98,7 @@ class Site(IntEnum):
     TRADE_BITS = FURTHER + 1  # by mode: these components
     SINGLE = FURTHER + 2  # component of a single column, or a level instead; row: the try
     SINGLE_ROWS = FURTHER + 3  # its users
+    OFFSET_WITH_JUMP = FURTHER + 4
 
 
 class BirthDeathIndex(IntEnum):
@@ -246,6 +247,14 @@ class SingleIndex(IntEnum):
     LEVEL = 2
     DENSITY = 3
     DECISION = 4
+
+
+class OffsetIndex(IntEnum):
+    """Indices at ``Site.OFFSET_WITH_JUMP``."""
+
+    OFFSETS = 0  # where blocks of offsets begin
+    JUMPS = 1  # where blocks of jumps begin
+    PAIR = 2
 
 
 class OwnComponentIndex(IntEnum):
