@@ -54,7 +54,7 @@ def distance(module, n_draws=5_000):
     return 0.5 * np.abs(counts / n_draws - expected).sum()
 
 
-# Of 24 pairs, n independent draws are off by sqrt(24 * 2 / (pi n)) / 2 = 0.028 on average, at most.
+# Of 24 pairs, n independent draws are off by sqrt(48 / (pi n)) / 2 = 0.028 on average, at most.
 # Draws of a walk are worth fewer; if they are worth a quarter, by twice as much.
 LARGEST = 0.1
 
