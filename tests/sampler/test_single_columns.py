@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit, logsumexp
 
+from support.levels import FINE, UNEVEN
 from support.mutants import mutate
 from thali.model import Effects, Levels, Model, PerComponent
 from thali.model.levels import Hyper
@@ -13,18 +14,6 @@ from thali.sites import SingleIndex, Site
 from thali.streams import Stream, chain_key
 
 N_ROWS, N_COLUMNS = 70, 9
-FINE = Effects(
-    row_levels=tuple(np.arange(-6, 7) / 4.0),
-    column_levels=tuple(np.arange(-9, 5) / 4.0),
-    jump_sizes=tuple(1.0 + np.arange(9) / 4.0),
-    jump_stride=2,
-    offsets=(-0.25, 0.0, 0.25),
-    spreads=(0.0, 0.6, 1.2),
-)
-UNEVEN = Effects(
-    row_levels=(-np.pi / 2, 0.0, 1.0), column_levels=(-2.0, -1.1, 0.3), jump_sizes=(1.0, 1.6, 2.9),
-    jump_stride=2, offsets=(-0.2, 0.1), spreads=(0.0, 0.6, 1.2),
-)  # fmt: skip
 MODELS = {
     "one density": Model(noise=FINE),
     "own densities": Model(noise=FINE, density=PerComponent(1.0, 2.0, n_values=3, tied=None)),
@@ -211,9 +200,9 @@ def test_levels_and_densities_are_drawn_by_weight():
     weights = np.array([0.1, 0.0, 0.6, 0.3])
     with np.errstate(divide="ignore"):
         logs = np.log(weights) - 700.0
-    drawn = [single_columns._draw(logs, u) for u in (np.arange(1000) + 0.5) / 1000]
+    drawn = [single_columns.pick_by_weight(logs, u) for u in (np.arange(1000) + 0.5) / 1000]
     assert np.bincount(drawn).tolist() == [100, 0, 600, 300]
-    assert single_columns._draw(logs, 1.0) == 3
+    assert single_columns.pick_by_weight(logs, 1.0) == 3
 
 
 def test_columns_and_components_are_chosen_alike(monkeypatch):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
+from support.levels import FINE, UNEVEN
 from support.mutants import mutate
 from thali.decide import SCALE
 from thali.model import Effects, Levels, Model, PerComponent
@@ -12,18 +13,6 @@ from thali.sampler import Schedule, Target, chain, trades
 from thali.streams import Stream, chain_key
 
 N_ROWS, N_COLUMNS, N_COMPONENTS = 23, 17, 5
-FINE = Effects(
-    row_levels=tuple(np.arange(-6, 7) / 4.0),
-    column_levels=tuple(np.arange(-9, 5) / 4.0),
-    jump_sizes=tuple(1.0 + np.arange(9) / 4.0),
-    jump_stride=2,
-    offsets=(-0.25, 0.0, 0.25),
-    spreads=(0.0, 0.6, 1.2),
-)
-UNEVEN = Effects(
-    row_levels=(-np.pi / 2, 0.0, 1.0), column_levels=(-2.0, -1.1, 0.3), jump_sizes=(1.0, 1.6, 2.9),
-    jump_stride=2, offsets=(-0.2, 0.1), spreads=(0.0, 0.6, 1.2),
-)  # fmt: skip
 OWN = PerComponent(1.0, 2.0, n_values=3, tied=None)
 MODELS = {
     "buffet": Model(noise=FINE),

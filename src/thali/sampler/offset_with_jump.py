@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from thali.sampler.level_weights import pick
 from thali.sites import OffsetIndex, Site
 
 if TYPE_CHECKING:
@@ -44,9 +45,7 @@ def draw_offset_with_jump(stream: Stream, state: State, target: Target) -> State
     offsets = _block(hyper.offset, len(grids.offsets), _OFFSETS, uniforms[OffsetIndex.OFFSETS])
     jumps = _block(hyper.jump_mean, len(grids.jumps), _JUMPS, uniforms[OffsetIndex.JUMPS])
     weights = log_weights(state, target, grids.offsets[offsets], grids.jumps[jumps])
-    cumulative = np.exp(weights - weights.max()).cumsum()
-    chosen = np.searchsorted(cumulative, uniforms[OffsetIndex.PAIR] * cumulative[-1], "right")
-    offset, jump = divmod(min(int(chosen), weights.size - 1), len(jumps))
+    offset, jump = divmod(pick(weights.ravel(), uniforms[OffsetIndex.PAIR]), len(jumps))
     hyper = hyper._replace(offset=int(offsets[offset]), jump_mean=int(jumps[jump]))
     same = np.full(len(noise.jumps), hyper.jump_mean)
     return state._replace(noise=noise.with_columns(noise.columns, same, hyper))

@@ -37,7 +37,8 @@ from scipy.special import expit, log_expit, logit
 from thali.bits import pack, unpack
 from thali.engines.base import Cover
 from thali.model import PerComponent
-from thali.sampler.moves.proposal import log_rate
+from thali.sampler.level_weights import pick as pick_by_weight
+from thali.sampler.moves.proposal import log_rate, pick
 from thali.sampler.single_column_kernels import count_kinds, weigh_levels
 from thali.sites import SingleIndex, Site
 
@@ -82,7 +83,7 @@ def offer_to_single_columns(
         stream.uniforms(Site.SINGLE, len(SingleIndex), row=i) for i in range(how_often * _TRIES)
     ])  # fmt: skip
     is_birth = uniforms[:, SingleIndex.IS_BIRTH] < 0.5
-    born = _chosen(uniforms[:, SingleIndex.CHOICE], n_columns)
+    born = np.array([pick(u, n_columns) for u in uniforms[:, SingleIndex.CHOICE]])
     is_tried = ~is_birth | (state.sweep >= target.schedule.warmup)
     columns = np.union1d(born[is_birth & is_tried], _columns(state, singles(state)))
     if len(columns) == 0:
@@ -94,7 +95,7 @@ def offer_to_single_columns(
             data = known[np.searchsorted(columns, born[i])]
             after = birth(stream, state, target, i, int(born[i]), data, uniforms[i])
         elif len(own := singles(state)):
-            gone = own[_chosen(uniforms[i, SingleIndex.CHOICE], len(own))]
+            gone = own[pick(uniforms[i, SingleIndex.CHOICE], len(own))]
             (column,) = _columns(state, gone[None])
             data = known[np.searchsorted(columns, column)]
             after = death(state, target, int(gone), int(column), data, uniforms[i])
@@ -109,11 +110,6 @@ def singles(state: State) -> Index:
     """Return the components that have one column only."""
     _, codes = state.factors
     return np.flatnonzero(codes.sizes() == 1)
-
-
-def _chosen(uniforms: NDArray[np.float64], n: int) -> Index:
-    """Return one of n numbers, all of them equally likely."""
-    return np.minimum((uniforms * n).astype(np.int64), n - 1)
 
 
 def _columns(state: State, components: Index) -> Index:
@@ -143,7 +139,7 @@ def birth(
     n_rows, n_columns = target.shape
     every = np.ones(state.n_components, np.bool_)
     found = weigh(state, column, data, every)
-    level = _draw(found.shared, uniforms[SingleIndex.LEVEL])
+    level = pick_by_weight(found.shared, uniforms[SingleIndex.LEVEL])
     chance = chances(state, column, found, level)
     is_user = stream.uniforms(Site.SINGLE_ROWS, n_rows, row=number) < chance
     n_users = int(is_user.sum())
@@ -156,7 +152,7 @@ def birth(
     (_, prior), new = target.priors.densities, None
     if isinstance(prior, PerComponent):
         densities = _log_densities(state, prior)
-        new = prior.grid[[_draw(densities, uniforms[SingleIndex.DENSITY])]]
+        new = prior.grid[[pick_by_weight(densities, uniforms[SingleIndex.DENSITY])]]
     state = state.append((pack(is_user[None]), pack(code[None])), new)
     return _with_level(state, column, level)
 
@@ -173,7 +169,7 @@ def death(
     log_ratio = _log_ratio(rest, target, found, level, n_users)
     if not log(uniforms[SingleIndex.DECISION]) < -log_ratio:
         return None
-    return _with_level(rest, column, _draw(found.alone, uniforms[SingleIndex.LEVEL]))
+    return _with_level(rest, column, pick_by_weight(found.alone, uniforms[SingleIndex.LEVEL]))
 
 
 def weigh(state: State, column: int, data: Index, is_counted: NDArray[np.bool_]) -> Weighed:
@@ -240,13 +236,6 @@ def _log_densities(state: State, prior: PerComponent) -> NDArray[np.float64]:
     of_code = np.log(prior.grid) + (codes.n_rows - 1) * np.log1p(-prior.grid)
     found: NDArray[np.float64] = prior.expected(densities).log_weights + of_code
     return found
-
-
-def _draw(log_weights: NDArray[np.float64], uniform: float) -> int:
-    """Draw a number by its weight."""
-    cumulative = np.cumsum(np.exp(log_weights - log_weights.max()))
-    number = np.searchsorted(cumulative, uniform * cumulative[-1], "right")
-    return min(int(number), len(cumulative) - 1)
 
 
 def _with_level(state: State, column: int, level: int) -> State:

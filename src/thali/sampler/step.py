@@ -17,7 +17,8 @@ from thali.sampler.buffet import sweep_blocks, sweep_serial
 from thali.sampler.info import Info
 from thali.sampler.levels import draw_levels
 from thali.sampler.moves import try_moves
-from thali.sampler.trades import trade
+from thali.sampler.offset_with_jump import draw_offset_with_jump, has_one_jump
+from thali.sampler.trades import can_trade, trade
 from thali.sites import Site, site_of
 from thali.streams import Stream
 
@@ -69,6 +70,8 @@ def step(key: np.uint64, state: State, target: Target) -> tuple[State, Info]:
         if not rest:
             state, counts = trade(stream, state, target, number)
             acceptance = {**acceptance, "trade": counts}
+            if number % 2 and can_trade(target) and has_one_jump(state):
+                state = draw_offset_with_jump(stream, state, target)
     state = state._replace(sweep=state.sweep + 1)
     return state, Info(state, target, is_warmup, acceptance)
 

@@ -34,7 +34,6 @@ from thali.decide import SCALE, fixed
 from thali.engines.base import RowUpdate
 from thali.model.priors import stick_odds
 from thali.sampler.level_counts import count_lines
-from thali.sampler.offset_with_jump import draw_offset_with_jump, has_one_jump
 from thali.sampler.paths import log_paths
 from thali.sampler.single_columns import has_levels_to_offer, offer_to_single_columns
 from thali.sampler.trade_kernels import level_changes
@@ -91,8 +90,6 @@ def trade(
     if rest:
         if n and has_levels_to_offer(state, target):
             state = offer_to_single_columns(stream, state, target, n, counts)
-        if n and has_one_jump(state):
-            state = draw_offset_with_jump(stream, state, target)
         return state, (int(counts[0]), int(counts[1]))
     n = n if state.n_components else 0
     for turn in range(n):
